@@ -125,6 +125,7 @@ class BlockingBackend(Blocking, of="locus_memory.backends.base.Backend"):
         checkpointer: BlockingCheckpointer
         problems = _Blocks(Backend.problems)
         advice = _Blocks(Backend.advice)
+        outdated = _Blocks(Backend.outdated)
         compact = _Blocks(Backend.compact)
         remains = _Blocks(Backend.remains)
         open = _Blocks(Backend.open)

@@ -8,7 +8,7 @@ import pytest
 from opensearchpy import AsyncOpenSearch
 
 from locus_memory.errors import ConfigurationError, MissingDriverError
-from locus_memory.registry import get_checkpointer
+from locus_memory.registry import get_checkpointer, open_backend
 from locus_memory.testing.servers import OpenSearchServer
 
 
@@ -129,3 +129,16 @@ async def test_a_ready_client_is_used_and_left_open(secure_server, prefix):
             assert await checkpointer.load("t") == {"n": 1}
     assert await client.ping()
     await client.close()
+
+
+async def test_advice_without_the_right_to_ask(secure_server, prefix):
+    where = secure_server.address.replace("://", "://admin:admin@")
+    options = {"index_prefix": prefix, "verify_certs": False}
+    async with open_backend(f"opensearch:{where}", **options) as backend:
+        await backend.open()
+        assert {each.name for each in await backend.advice()} >= {"opensearch.unverified"}
+    where = secure_server.address.replace("://", "://writer:Wr1tes-only-please@")
+    options = {"index_prefix": prefix, "ca_certs": str(secure_server.authority)}
+    async with open_backend(f"opensearch:{where}", **options) as backend:
+        await backend.checkpointer.save({"n": 1}, "t")
+        assert await backend.advice() == []

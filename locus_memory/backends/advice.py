@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Advice", "is_remote", "on_clock", "on_folder"]
+__all__ = ["Advice", "is_remote", "on_clock", "on_folder", "on_version"]
 
 _MOST_SKEW: Final = 2.0
 """Seconds: by how much clocks may differ before expiry and ages do."""
@@ -52,6 +52,24 @@ def on_clock(provider: str, theirs: float, before: float) -> Iterator[Advice]:
             f"the clock of the server differs by {skew:.0f} seconds from the clock here; expiry "
             "and ages differ as much",
             "let NTP set both clocks",
+        )
+
+
+def on_version(provider: str, place: str, found: int, known: int) -> Iterator[Advice]:
+    """Yield advice if an earlier version of the library made the tables of a place.
+
+    Args:
+        provider: The provider.
+        place: What has the version, such as the path of a file.
+        found: Its version; 0: it is empty.
+        known: The version that this library brings it to.
+    """
+    if 0 < found < known:
+        yield Advice(
+            f"{provider}.schema",
+            f"an earlier version of the library made {place} (schema {found}, this one uses "
+            f"{known}): its first use brings it up to date, and earlier versions may fail then",
+            "take a backup, end the processes of earlier versions, and run locus-memory stats",
         )
 
 

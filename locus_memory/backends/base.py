@@ -62,6 +62,16 @@ class Backend(Resource, ABC, Generic[StateT]):
         """Return what is configured badly, and what to do; the database works all the same."""
         return []
 
+    async def outdated(self) -> list[Advice]:
+        """Return advice if an earlier version of the library made the tables; it only reads them.
+
+        The first use of a database brings its tables up to date: ask before, and do not open it.
+
+        Raises:
+            ConfigurationError: A newer version of the library made them.
+        """
+        return []
+
     async def compact(self) -> None:
         """Erase deleted data from the indexes and the files, and free their space.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
 from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.base import BaseCheckpointer, StateT
@@ -63,6 +64,14 @@ class EncryptingBackend(Backend[StateT]):
     @override
     async def problems(self) -> list[str]:
         return await self.inner.problems()
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await self.inner.advice()
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await self.inner.outdated()
 
     @override
     async def compact(self) -> None:

@@ -8,7 +8,9 @@ from typing import Any, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
+from locus_memory.backends.oci.advice import advise
 from locus_memory.backends.oci.checkpoints import OCICheckpointer
 from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
 from locus_memory.backends.oci.connection.driver import Client
@@ -69,6 +71,10 @@ class OCIBackend(Backend):
     def checkpointer(self) -> OCICheckpointer[Any]:
         """The checkpointer."""
         return self._checkpointer
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await advise(self._connection)
 
     @override
     async def open(self) -> None:

@@ -8,7 +8,9 @@ from typing import Any, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
+from locus_memory.backends.opensearch.advice import advise, outdated
 from locus_memory.backends.opensearch.checkpoints import OpenSearchCheckpointer
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
@@ -71,6 +73,14 @@ class OpenSearchBackend(Backend):
     def checkpointer(self) -> OpenSearchCheckpointer:
         """The checkpointer."""
         return self._checkpointer
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await advise(self._connection)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await outdated(self._connection)
 
     @override
     async def open(self) -> None:

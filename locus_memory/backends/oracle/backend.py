@@ -8,7 +8,9 @@ from typing import Any, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
+from locus_memory.backends.oracle.advice import advise, outdated
 from locus_memory.backends.oracle.checkpoints import OracleCheckpointer
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
 from locus_memory.backends.oracle.connection.driver import Pool
@@ -72,6 +74,14 @@ class OracleBackend(Backend):
             return []
         ((lost,),) = await self._pool.fetch(LOST_VECTORS, {})
         return [f"oracle: items without their vector: {lost}"] if lost else []
+
+    @override
+    async def advice(self) -> list[Advice]:
+        return await advise(self._pool)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await outdated(self._pool)
 
     async def open(self) -> None:
         """Connect and create the tables now, rather than at the first use."""

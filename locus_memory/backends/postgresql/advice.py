@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from locus_memory.backends.advice import Advice, is_remote, on_clock
+from locus_memory.backends.advice import Advice, is_remote, on_clock, on_version
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.connection.driver import Record
+from locus_memory.backends.postgresql.schema import MIGRATIONS
 
-__all__ = ["advise"]
+__all__ = ["advise", "outdated"]
 
 _SERVER: Final = """
 SELECT extract(epoch FROM clock_timestamp())::float8 AS clock,
@@ -40,6 +42,15 @@ WHERE NOT i.indisvalid AND i.indrelid = any(ARRAY[
 """
 """Indexes that nobody builds at the moment, and no query may use."""
 
+_VERSIONS: Final = """
+SELECT part, version, pg_is_in_recovery() AS is_standby, current_user::text AS role,
+  coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class
+    WHERE oid = to_regclass('{items}')), true) AS is_owner,
+  (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'
+    AND datname = current_database() AND pid <> pg_backend_pid()) AS others
+FROM {migrations} ORDER BY part
+"""
+
 _LEAST_DEAD: Final = 10_000
 _MOST_DEAD: Final = 0.5
 _LEAST_ROWS: Final = 10_000
@@ -62,6 +73,26 @@ async def advise(pool: PostgreSQLPool) -> list[Advice]:
         *(each for table in tables for each in _on_table(table)),
         *(_on_index(row["relname"]) for row in broken),
     ]
+
+
+async def outdated(pool: PostgreSQLPool) -> list[Advice]:
+    """Return advice if an earlier version of the library made the tables, which are only read."""
+    return [each for row in await pool.peek(_VERSIONS) for each in _on_part(row, pool.where)]
+
+
+def _on_part(row: Record, where: str) -> Iterator[Advice]:
+    part, known = row["part"], MIGRATIONS.get(row["part"], ())
+    for found in on_version("postgresql", f"{part} of {where}", row["version"], len(known)):
+        if row["is_standby"]:
+            yield replace(found, remedy="open it once on the primary: this server is a standby")
+        elif not row["is_owner"]:
+            remedy = f"open it once as the owner of its tables, which {row['role']} is not"
+            yield replace(found, remedy=remedy)
+        elif row["others"]:
+            remedy = f"{found.remedy}; {row['others']} other sessions are in this database"
+            yield replace(found, remedy=remedy)
+        else:
+            yield found
 
 
 def _on_connection(server: Record, pool_size: int) -> Iterator[Advice]:

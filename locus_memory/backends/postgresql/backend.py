@@ -10,7 +10,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend, compact_parts
-from locus_memory.backends.postgresql.advice import advise
+from locus_memory.backends.postgresql.advice import advise, outdated
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
@@ -86,6 +86,10 @@ class PostgreSQLBackend(Backend):
     @override
     async def advice(self) -> list[Advice]:
         return await advise(self._pool)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await outdated(self._pool)
 
     @override
     async def compact(self) -> None:

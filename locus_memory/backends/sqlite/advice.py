@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from locus_memory.backends.advice import Advice, on_folder
+from locus_memory.backends.advice import Advice, on_folder, on_version
+from locus_memory.backends.sqlite.connection.opening import MEMORY, readable_version
+from locus_memory.backends.sqlite.schema import MIGRATIONS
 
-__all__ = ["advise"]
+__all__ = ["advise", "outdated"]
 
 _MOST_FREE: Final = 0.25
 _LEAST_FREE: Final = 16 * 2**20
@@ -27,6 +31,34 @@ def advise(connection: sqlite3.Connection) -> list[Advice]:
         *_on_journal(connection),
         *_on_sizes(connection, file),
     ]
+
+
+def outdated(path: str) -> list[Advice]:
+    """Return advice if an earlier version of the library wrote a file, which is only read.
+
+    Raises:
+        BackendCorruptError: It is somebody else's file.
+        ConfigurationError: A newer version of the library wrote it.
+    """
+    file = Path(path).absolute()
+    if path == MEMORY or not file.is_file():
+        return []
+    try:
+        connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        try:
+            version = readable_version(connection, path)
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        # Its first use tells what is wrong.
+        return []
+    found = list(on_version("sqlite", path, version, len(MIGRATIONS)))
+    if found and not os.access(file, os.W_OK):
+        refusal = (
+            "it cannot be used here, for it is read-only; open it once where it can be written"
+        )
+        found = [replace(each, remedy=f"{refusal}, or open a copy") for each in found]
+    return found
 
 
 def _on_journal(connection: sqlite3.Connection) -> Iterator[Advice]:

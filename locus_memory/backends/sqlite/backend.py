@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
+from locus_memory._internal.offload import in_thread
 from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
 from locus_memory.backends.remains import ByteSearch, Place
-from locus_memory.backends.sqlite.advice import advise
+from locus_memory.backends.sqlite.advice import advise, outdated
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.problems import find_problems
@@ -79,6 +80,10 @@ class SQLiteBackend(Backend):
     @override
     async def advice(self) -> list[Advice]:
         return await self._database.read(advise)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        return await in_thread(outdated, self._database.path)
 
     @override
     async def remains(self, search: ByteSearch) -> list[Place]:

@@ -28,6 +28,7 @@ from locus_memory.events import subscribe
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from locus_memory.backends.advice import Advice
     from locus_memory.backends.base import Backend
     from locus_memory.events import Event
 
@@ -46,7 +47,8 @@ def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) 
 
     The checks write test data and delete it again. A line marked `!` is a note: an event that
     the database emitted during the checks, or a part of its configuration that is unsafe or slow,
-    with the remedy. Everything works, but read the note.
+    with the remedy. Everything works, but read the note. A database of an earlier version of the
+    library is only read, and its checks end there: its first use brings it up to date.
     """
     session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
@@ -142,12 +144,27 @@ def _probe(session: Session) -> list[Check]:
     stop = subscribe(lambda event: notes.append(_note(event)))
     try:
         with unlogged(""):
-            return [*session.run(_probe_backend, create=True), *notes]
+            behind = session.run(_outdated, create=True, opened=False)
+            return [*(behind or session.run(_probe_backend, create=True)), *notes]
     except Exception as error:  # noqa: BLE001 - any error is a finding
         detail = f"{type(error).__name__}: {error}"
-        return [{"check": "database", "ok": False, "detail": detail}]
+        return [{"check": "database", "ok": False, "detail": detail}, *_reasons(session)]
     finally:
         stop()
+
+
+def _reasons(session: Session) -> list[Check]:
+    """Return the advice on a database that failed: the reason may be in it."""
+    try:
+        with unlogged(""):
+            return session.run(_advice, create=True, opened=False)
+    except Exception:  # noqa: BLE001 - the first error is told
+        return []
+
+
+async def _outdated(backend: Backend) -> list[Check]:
+    """Return a check of a database that is not up to date; the others would migrate it."""
+    return [_advised(each) for each in await backend.outdated()]
 
 
 def _note(event: Event) -> Check:
@@ -184,10 +201,11 @@ async def _probe_backend(backend: Backend) -> list[Check]:
 
 async def _advice(backend: Backend) -> list[Check]:
     """Return what is configured badly, each with its remedy."""
-    return [
-        {"check": each.name, "ok": True, "detail": each.finding, "remedy": each.remedy}
-        for each in await backend.advice()
-    ]
+    return [_advised(each) for each in await backend.advice()]
+
+
+def _advised(advice: Advice) -> Check:
+    return {"check": advice.name, "ok": True, "detail": advice.finding, "remedy": advice.remedy}
 
 
 async def _look(backend: Backend) -> Check:

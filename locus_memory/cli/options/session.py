@@ -77,12 +77,19 @@ class Session:
             return None
         return Path(str(address.hint))
 
-    def run(self, work: Callable[[Backend], Awaitable[Answer]], *, create: bool = False) -> Answer:
+    def run(
+        self,
+        work: Callable[[Backend], Awaitable[Answer]],
+        *,
+        create: bool = False,
+        opened: bool = True,
+    ) -> Answer:
         """Open the backend, do the work and close it.
 
         Args:
             work: A function that takes the open backend; its states are plain dicts.
             create: Whether to create a missing database instead of raising.
+            opened: Whether to open it before the work, which brings its tables up to date.
 
         Raises:
             CommandError: The database does not exist.
@@ -92,13 +99,15 @@ class Session:
         path = self.path
         if not create and path is not None and not path.exists():
             raise CommandError(f"no database at {self.resolve()[0].hint}: name one with --url")
-        return asyncio.run(self._run(work))
+        return asyncio.run(self._run(work, opened=opened))
 
-    async def _run(self, work: Callable[[Backend], Awaitable[Answer]]) -> Answer:
+    async def _run(self, work: Callable[[Backend], Awaitable[Answer]], *, opened: bool) -> Answer:
         from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
 
         backend = open_backend(self.url, state_type=None, **encryption())
         try:
+            if not opened:
+                return await work(backend)
             async with backend:
                 return await work(backend)
         finally:

@@ -65,6 +65,13 @@ class Served:
         """Plan failures, in place of those that were planned before."""
         self._ask("/faults", json.dumps(faults).encode())
 
+    def about(self, **settings):
+        """Set the `bucket`, its rules (`retention`, `lifecycle`), and the `clock` of the service.
+
+        Nothing restores what is usual.
+        """
+        self._ask("/about", json.dumps(settings).encode())
+
     def counts(self):
         """Return the requests by verb and by status since the last call."""
         return json.loads(self._ask("/counts"))

@@ -7,7 +7,8 @@ applies conditions, lists and limits as the service does. Buckets are in memory.
 
 It writes a key and a configuration file for the SDK into the folder, prints its port and serves
 until it is stopped. `POST /faults` with JSON plans failures, `GET /counts` counts the requests by
-verb; both are for tests, and not signed.
+verb, `POST /about` sets what the bucket is like and how far ahead the clock is; all are for tests,
+and not signed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sys
 import uuid
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -39,6 +40,13 @@ SKEW = 300.0
 SIGNED = re.compile(r'(\w+)="([^"]*)"')
 SUMMARY = {"size", "etag", "timeCreated", "md5", "timeModified", "storageTier", "archivalState"}
 PAGE = 1000
+PLANS = ("/faults", "/latency", "/about")
+CONTROLS = (*PLANS, "/counts", "/names", "/raw/")
+
+
+def now(clock=0.0):
+    """Return the time of a clock that is so many seconds ahead."""
+    return datetime.now(UTC) + timedelta(seconds=clock)
 
 
 class RefusedError(Exception):
@@ -126,7 +134,7 @@ class Signatures:
             f"[STRANGER]\n{common}fingerprint={self.fingerprint}\nuser={USER}stranger\n"
         )
 
-    def check(self, request):
+    def check(self, request, clock):
         given = request.headers.get("authorization", "")
         if not given.startswith("Signature "):
             raise RefusedError(401, "NotAuthenticated", "The required information is missing")
@@ -134,7 +142,7 @@ class Signatures:
         names = parts.get("headers", "date").split()
         if parts.get("version") != "1" or parts.get("algorithm") != "rsa-sha256":
             raise RefusedError(401, "NotAuthenticated", "unknown version or algorithm")
-        self._check_headers(request, names)
+        self._check_headers(request, names, clock)
         if parts.get("keyId") not in self.keys:
             raise RefusedError(401, "NotAuthenticated", "The key is not known")
         try:
@@ -160,7 +168,7 @@ class Signatures:
         return "\n".join(lines)
 
     @staticmethod
-    def _check_headers(request, names):
+    def _check_headers(request, names, clock):
         date = next((name for name in ("x-date", "date") if name in names), None)
         wanted = {"(request-target)", "host"}
         # The body of an object is not signed, as the documentation says.
@@ -170,7 +178,7 @@ class Signatures:
         if date is None or not wanted <= set(names):
             raise RefusedError(401, "NotAuthenticated", "a required header is not signed")
         sent = parsedate_to_datetime(request.headers[date])
-        if abs((datetime.now(UTC) - sent).total_seconds()) > SKEW:
+        if abs((now(clock) - sent).total_seconds()) > SKEW:
             raise RefusedError(401, "NotAuthenticated", "The date is too far from the clock")
         if "x-content-sha256" in names:
             digest = base64.b64encode(hashlib.sha256(request.body).digest()).decode()
@@ -350,9 +358,14 @@ class Service:
         self.faults = []
         self.counts = {}
         self.latency = 0.0
+        self.about = {}
+
+    @property
+    def clock(self):
+        return self.about.get("clock", 0.0)
 
     def handle(self, request):
-        self.signatures.check(request)
+        self.signatures.check(request, self.clock)
         path = request.path
         if path[:1] != ["n"]:
             raise RefusedError(404, "NotFound")
@@ -369,8 +382,27 @@ class Service:
             )
             raise RefusedError(404, "BucketNotFound", message)
         if path[4:5] != ["o"]:
-            return Answer(body=json.dumps({"name": path[3], "namespace": path[1]}).encode())
+            return self.described(path)
         return bucket.handle(request)
+
+    def described(self, path):
+        """Answer what a bucket is like, and its rules."""
+        if self.about.get("denied"):
+            raise RefusedError(404, "BucketNotFound", "You are not authorized")
+        if path[4:] == ["retentionRules"]:
+            return Answer(body=json.dumps({"items": self.about.get("retention", [])}).encode())
+        if path[4:] == ["l"]:
+            if "lifecycle" not in self.about:
+                raise RefusedError(404, "LifecyclePolicyNotFound", "There is no policy")
+            return Answer(body=json.dumps({"items": self.about["lifecycle"]}).encode())
+        usual = {
+            "publicAccessType": "NoPublicAccess",
+            "storageTier": "Standard",
+            "versioning": "Disabled",
+            "isReadOnly": False,
+        }
+        found = {"name": path[3], "namespace": path[1], **usual, **self.about.get("bucket", {})}
+        return Answer(body=json.dumps(found).encode())
 
     def control(self, request):
         """Answer a request of a test."""
@@ -380,17 +412,22 @@ class Service:
         if request.target == "/names":
             names = self.buckets[NAMESPACE, BUCKET].names
             return Answer(body=json.dumps(names).encode())
-        if request.target == "/faults":
-            self.faults = [Fault(**each) for each in json.loads(request.body)]
-            return Answer()
-        if request.target == "/latency":
-            self.latency = float(request.body)
+        if request.target in PLANS:
+            self.plan(request.target, json.loads(request.body))
             return Answer()
         bucket = self.buckets[NAMESPACE, BUCKET]
         name = unquote(request.target[len("/raw/") :])
         if request.method == "PUT":
             return bucket.put(name, request)
         return bucket.get(name, request)
+
+    def plan(self, target, given):
+        if target == "/faults":
+            self.faults = [Fault(**each) for each in given]
+        elif target == "/about":
+            self.about = given
+        else:
+            self.latency = float(given)
 
     def answer(self, request):
         try:
@@ -414,14 +451,14 @@ class Service:
 
     async def respond(self, request, writer):
         """Answer a request; return whether the connection stays open."""
-        if request.target.startswith(("/counts", "/faults", "/names", "/raw/", "/latency")):
+        if request.target.startswith(CONTROLS):
             await write_answer(writer, request, self.control(request))
             return True
         if self.latency:
             await asyncio.sleep(self.latency)
         fault = next((each for each in self.faults if each.meets(request)), None)
         if fault is None:
-            await write_answer(writer, request, self.answer(request))
+            await write_answer(writer, request, self.answer(request), clock=self.clock)
             return True
         await asyncio.sleep(fault.seconds)
         answer = self.answer(request) if fault.late or fault.kind in {"slow", "torn"} else None
@@ -466,9 +503,9 @@ async def read_chunks(reader):
     return body
 
 
-async def write_answer(writer, request, answer, *, torn=False):
+async def write_answer(writer, request, answer, *, torn=False, clock=0.0):
     headers = {
-        "date": format_datetime(datetime.now(UTC), usegmt=True),
+        "date": format_datetime(now(clock), usegmt=True),
         "content-type": "application/json",
         "opc-request-id": uuid.uuid4().hex,
         "content-length": len(answer.body),

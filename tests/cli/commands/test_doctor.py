@@ -3,7 +3,9 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from redis import Redis
 
+from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.testing.servers import RedisServer
 
 
@@ -81,3 +83,39 @@ def test_a_server_that_evicts_is_noted(ok):
         assert "redis.evicts" in findings(document)["note"]
         assert "allkeys-lru" in findings(document)["note"]
         assert "\n!   note" in ok("--url", server.url, "doctor").out
+
+
+def test_a_database_of_an_earlier_version_is_told_and_left_alone(run, ok, empty_directory):
+    path = empty_directory / "locus.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    for statement in (*MIGRATIONS[0], f"PRAGMA application_id = {APPLICATION_ID}"):
+        connection.execute(statement)
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    before = path.read_bytes()
+    document = ok("doctor", "--json").json
+    assert list(findings(document)) == ["python", "sqlite", "url", "journal", "sqlite.schema"]
+    assert "earlier version" in findings(document)["sqlite.schema"]
+    assert path.read_bytes() == before
+    assert "\n!   sqlite.schema" in ok("doctor").out
+    ok("stats")
+    assert "sqlite.schema" not in findings(ok("doctor", "--json").json)
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    result = run("doctor", "--json")
+    assert result.code == 1
+    assert "upgrade locus-memory" in findings(result.json)["database"]
+
+
+def test_a_server_that_refuses_writes_is_told_with_the_reason(run):
+    with RedisServer(maxmemory_policy="noeviction") as server:
+        with Redis.from_url(server.url) as client:
+            client.config_set("maxmemory", 1)
+        result = run("--url", server.url, "doctor", "--json")
+    assert result.code == 1
+    found = findings(result.json)
+    assert "OOM" in found["database"] or "room" in found["database"]
+    assert "writes will fail" in found["redis.memory"]

@@ -221,6 +221,22 @@ class OCIConnection(Resource):
 
         return await self._send(work, is_read=True)
 
+    async def date(self) -> float | None:
+        """Return the time of the service, even if it refuses the user; `None`: it does not tell."""
+        attempts = _Attempts(self.options, self.place)
+        with errors().translated(self.place):
+            return await attempts.run(driver.date_of, self._pool, is_read=True)
+
+    async def host(self) -> tuple[str, bool]:
+        """Return the host of the service, and whether the connection to it is encrypted."""
+        attempts = _Attempts(self.options, self.place)
+        with errors().translated(self.place):
+            return await attempts.run(driver.host_of, self._pool, is_read=True)
+
+    async def look(self) -> driver.About:
+        """Return what the bucket is like, as far as the user may know it."""
+        return await self._send(driver.look_at, is_read=True)
+
     @override
     async def open(self) -> None:
         """Ask for the namespace, and whether the bucket can be read, rather than on first use.

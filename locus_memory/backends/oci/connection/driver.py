@@ -12,14 +12,17 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.oci.options import OCIOptions
 from locus_memory.errors import ConfigurationError
 
 __all__ = [
+    "About",
     "Client",
     "CutAnswerError",
     "Found",
@@ -29,16 +32,22 @@ __all__ = [
     "check_client",
     "client_factory",
     "close_client",
+    "date_of",
     "delete_object",
     "get_namespace",
     "get_object",
+    "host_of",
     "list_objects",
+    "look_at",
     "put_object",
     "sdk",
 ]
 
 PAGE: Final = 1000
 """The most names of one list."""
+
+_UNTOLD: Final = frozenset({401, 403, 404, 405, 501})
+"""The statuses where the user may not ask, there is no rule, or a compatible service has none."""
 
 
 class Response(Protocol):
@@ -73,6 +82,20 @@ class Client(Protocol):
 
     def list_objects(self, namespace: str, bucket: str, /, **options: Any) -> Response:
         """Return a page of names."""
+        ...
+
+    def get_bucket(self, namespace: str, bucket: str, /, **options: Any) -> Response:
+        """Return what a bucket is like."""
+        ...
+
+    def list_retention_rules(self, namespace: str, bucket: str, /, **options: Any) -> Response:
+        """Return the rules that forbid to change objects."""
+        ...
+
+    def get_object_lifecycle_policy(
+        self, namespace: str, bucket: str, /, **options: Any
+    ) -> Response:
+        """Return the rules that delete or archive objects."""
         ...
 
 
@@ -125,6 +148,21 @@ class Page:
 
     objects: Sequence[Listed]
     following: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a bucket is like, as far as the user may know it.
+
+    Attributes:
+        bucket: The answer of the service on the bucket, or `None`.
+        retention: The rules that forbid to change objects.
+        lifecycle: The rules that delete or archive objects.
+    """
+
+    bucket: Any
+    retention: Sequence[Any]
+    lifecycle: Sequence[Any]
 
 
 def sdk() -> Any:
@@ -303,3 +341,41 @@ def list_objects(
     )
     data = client.list_objects(place.namespace, place.bucket, **options).data
     return Page([Listed(each.name, each.size or 0) for each in data.objects], data.next_start_with)
+
+
+def date_of(client: Client) -> float | None:
+    """Return the time of the service, in seconds since the epoch; a refusal has it as well."""
+    try:
+        headers = client.get_namespace(**_options()).headers
+    except sdk().exceptions.ServiceError as error:
+        headers = error.headers or {}
+    try:
+        return parsedate_to_datetime(headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return None
+
+
+def host_of(client: Client) -> tuple[str, bool]:
+    """Return the host of the service, and whether the connection to it is encrypted."""
+    parts = urlsplit(client.base_client.endpoint)
+    return parts.hostname or "", parts.scheme == "https"
+
+
+def look_at(client: Client, place: Place) -> About:
+    """Return what a bucket is like; of what the user may not read, nothing."""
+
+    def asked(ask: Callable[..., Response]) -> Any:
+        try:
+            return ask(place.namespace, place.bucket, **_options()).data
+        except sdk().exceptions.ServiceError as error:
+            if error.status not in _UNTOLD:
+                raise
+            return None
+
+    retention = asked(client.list_retention_rules)
+    lifecycle = asked(client.get_object_lifecycle_policy)
+    return About(
+        asked(client.get_bucket),
+        [] if retention is None else retention.items,
+        [] if lifecycle is None else lifecycle.items,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -92,6 +93,8 @@ class OpenSearchConnection(Resource):
     Attributes:
         place: The name of the cluster in messages.
         options: The options.
+        plain_hosts: The nodes to which connections are not encrypted; none are known of a client
+            that was passed in.
     """
 
     @checked
@@ -112,6 +115,9 @@ class OpenSearchConnection(Resource):
         self._given = client
         self._home: asyncio.AbstractEventLoop | None = None
         self.place = place_of(self._hosts) if client is None else _place_of(client)
+        self.plain_hosts = [
+            host.host for host in self._hosts if client is None and not host.use_ssl
+        ]
         uses_tls = client is None and any(host.use_ssl for host in self._hosts)
         self._context = tls_context(self.options) if uses_tls else None
         self._clients: PerLoop[LoopClient] = PerLoop(f"opensearch {self.place}")
@@ -127,6 +133,11 @@ class OpenSearchConnection(Resource):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.place!r})"
+
+    @property
+    def trusts_all(self) -> bool:
+        """Whether TLS is used, and the certificate of the cluster is not verified."""
+        return self._context is not None and self._context.verify_mode is ssl.CERT_NONE
 
     @property
     def features(self) -> Features:
@@ -278,12 +289,20 @@ class OpenSearchConnection(Resource):
         async with self._making.get(asyncio.Lock):
             if name not in self._ready:
                 await self.open()
-                shards, replicas = self.options.shards, self.options.replicas
-                maker = Maker(
-                    self.request, self.place, self.features, shards=shards, replicas=replicas
-                )
-                await maker.make(name, index)
+                await self._maker().make(name, index)
                 self._ready.add(name)
+
+    def _maker(self) -> Maker:
+        shards, replicas = self.options.shards, self.options.replicas
+        return Maker(self.request, self.place, self.features, shards=shards, replicas=replicas)
+
+    async def version(self, index: Index) -> int:
+        """Return the version of an index, which is only read; 0 if it is not there or not ours.
+
+        Raises:
+            BackendError: See `locus_memory.errors`.
+        """
+        return await self._maker().version(self.index(index))
 
     async def with_index(self, index: Index, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `work` on an index, which exists before.

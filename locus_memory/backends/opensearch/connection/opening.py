@@ -100,6 +100,12 @@ class Maker:
         if found:
             await self._check(alias, index, found)
 
+    async def version(self, alias: str) -> int:
+        """Return the version of an index; 0 if it is not there, not ours, or may not be read."""
+        found = await self._mappings(alias) or {}
+        version = (found.get("_meta") or {}).get(META)
+        return version if isinstance(version, int) else 0
+
     def _name(self, alias: str) -> str:
         return f"opensearch {self._place}: index {alias}"
 
@@ -109,7 +115,10 @@ class Maker:
             answer = await self._ask("GET", f"/{alias}/_mapping", ignore=(403, 404), again=True)
             if "error" in answer:
                 # Those who may only read and write find out so whether there is one.
-                await self._ask("GET", f"/{alias}/_doc/0", ignore=(403, 404), again=True)
+                # The routing, since an index may require one.
+                params = {"routing": "0"}
+                path = f"/{alias}/_doc/0"
+                await self._ask("GET", path, params=params, ignore=(403, 404), again=True)
         except IndexLostError:
             return None
         if "error" in answer:

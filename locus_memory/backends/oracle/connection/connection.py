@@ -239,6 +239,21 @@ class OraclePool(Resource):
             lambda session: session.fetch(template, binds), may_repeat=is_readable_again
         )
 
+    async def versions(self) -> list[tuple[int, int]]:
+        """Return the version of each part of the tables, and the newest one known here.
+
+        The tables are only read, and not brought up to date before.
+
+        Raises:
+            BackendError: As for `fetch`.
+        """
+        loop_pool = self._make_pool()
+        with translated(self._where):
+            try:
+                return await loop_pool.run(self._opening().versions)
+            finally:
+                await loop_pool.close()
+
     async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Return the result of `work`, which commits; again if the server gives it up.
 

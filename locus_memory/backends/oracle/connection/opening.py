@@ -115,6 +115,17 @@ class Opening:
             found = await self._try(_Part(TEXT_INDEX, schema.text_index()), found)
         return self._features(version, found)
 
+    async def versions(self, connection: Connection) -> list[tuple[int, int]]:
+        """Return the version of each part that the tables have, and the newest one known here."""
+        found = await self._read(connection)
+        known = {
+            CORE: schema.core(native_json=True),
+            VECTORS: schema.vectors(None),
+            VECTOR_INDEX: schema.vector_index("ivf"),
+            TEXT_INDEX: schema.text_index(),
+        }
+        return [(found[part][0], len(groups)) for part, groups in known.items() if part in found]
+
     async def _add_core(
         self, found: dict[int, tuple[int, int]], *, native_json: bool
     ) -> dict[int, tuple[int, int]]:

@@ -4,5 +4,6 @@
 its own. Nothing here knows items or checkpoints.
 
 Read `connection.py` first, then `pool.py`, `opening.py` and `standbys.py`; `address.py` reads a
-URL, `driver_errors.py` translates the errors of asyncpg, and `driver.py` gives it types.
+URL, `connecting.py` connects, `driver_errors.py` translates the errors of asyncpg, and `driver.py`
+gives it types.
 """

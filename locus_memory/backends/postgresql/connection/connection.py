@@ -18,16 +18,17 @@ from locus_memory.backends.postgresql.connection.address import (
     attributes,
     check_standbys,
     described,
-    is_url,
-    shuffled,
+)
+from locus_memory.backends.postgresql.connection.connecting import (
+    connected,
+    connected_to_standby,
+    connection_arguments,
 )
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
-    ClientConfigurationError,
     Connection,
     Pool,
     Record,
-    connect,
 )
 from locus_memory.backends.postgresql.connection.driver_errors import (
     is_lost,
@@ -36,7 +37,7 @@ from locus_memory.backends.postgresql.connection.driver_errors import (
     translated,
     was_never_sent,
 )
-from locus_memory.backends.postgresql.connection.opening import Features, prepare
+from locus_memory.backends.postgresql.connection.opening import NOTHING_THERE, Features, prepare
 from locus_memory.backends.postgresql.connection.pool import (
     BorrowedPool,
     LoopPool,
@@ -52,7 +53,6 @@ from locus_memory.backends.postgresql.schema import Names
 from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,
-    ConfigurationError,
 )
 
 __all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
@@ -64,10 +64,6 @@ _ATTEMPTS: Final = 6
 
 _PAUSE: Final = 0.01
 """Seconds before the second attempt, on average half of it; doubled each time."""
-
-_PLAN_LIFETIME: Final = 60
-"""Seconds until a statement is prepared again: the server keeps its plan for the tables as they
-were, and a plan for empty tables reads all of a namespace."""
 
 _STATEMENTS: Final = 1000
 """How many templates are remembered with their names filled in."""
@@ -105,7 +101,7 @@ class PostgreSQLPool(Resource):
         self.where = described(database)
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._names = Names(options.schema, options.table_prefix)
-        self._arguments = _arguments(
+        self._arguments = connection_arguments(
             database,
             timeout=options.connect_timeout,
             command_timeout=options.command_timeout,
@@ -232,6 +228,27 @@ class PostgreSQLPool(Resource):
             lambda: _call_once(primary, verb, statement, arguments), _may_repeat_call
         )
 
+    async def peek(self, template: str) -> list[Record]:
+        """Return the rows of a query, without bringing the tables up to date before.
+
+        Returns:
+            The rows; none if a table of the query does not exist.
+
+        Raises:
+            BackendError: As for `fetch`.
+        """
+        loop_pool = self._make_pool()
+        with translated(self.where):
+            await loop_pool.open()
+            try:
+                found = await _call_once(loop_pool, "fetch", self._names.fill(template), ())
+            except NOTHING_THERE:
+                return []
+            finally:
+                await loop_pool.close()
+        rows: list[Record] = found
+        return rows
+
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection]:
         """Lend a connection inside a transaction, committed if the block does not raise.
@@ -302,7 +319,7 @@ class PostgreSQLPool(Resource):
         """
         with translated(self.where):
             loop_pool = await self._ready()
-            connecting = partial(_connected, self.where, self._arguments)
+            connecting = partial(connected, self.where, self._arguments)
             connection = await loop_pool.outside(connecting)
             try:
                 yield connection
@@ -330,13 +347,13 @@ class PostgreSQLPool(Resource):
             return BorrowedPool(
                 self._borrowed, acquire_timeout=self._acquire_timeout, where=self.where
             )
-        connecting = partial(_connected, self.where, self._arguments)
+        connecting = partial(connected, self.where, self._arguments)
         return OwnPool(
             connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
         )
 
     def _make_standby_pool(self) -> LoopPool:
-        connecting = partial(_connected_to_standby, self.where, self._arguments)
+        connecting = partial(connected_to_standby, self.where, self._arguments)
         return OwnPool(
             connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
         )
@@ -390,35 +407,6 @@ def pool_for(
     if isinstance(pool, PostgreSQLPool):
         return pool, False
     return PostgreSQLPool(database, pool=pool, options=options), True
-
-
-def _arguments(database: str | None, **options: float | None) -> dict[str, Any]:
-    """Return what `asyncpg.connect` takes."""
-    arguments: dict[str, Any] = {**options, "max_cached_statement_lifetime": _PLAN_LIFETIME}
-    if database is not None:
-        arguments["dsn" if is_url(database) else "database"] = database
-    return arguments
-
-
-async def _connected(where: str, arguments: dict[str, Any]) -> Connection:
-    # Of the pool itself nothing is held here, so that one that is dropped is collected.
-    with translated(where):
-        try:
-            return await connect(arguments)
-        except ClientConfigurationError:
-            raise
-        except (ValueError, OverflowError) as error:
-            # Its message quotes what may be a part of the password.
-            raise ConfigurationError(
-                f"{where}: the driver cannot read the URL or the environment "
-                f"({type(error).__name__}); a password's special characters are written as "
-                "%40 for @, %2F for / and so on"
-            ) from None
-
-
-async def _connected_to_standby(where: str, arguments: dict[str, Any]) -> Connection:
-    chosen = {"dsn": shuffled(arguments["dsn"]), "target_session_attrs": "standby"}
-    return await _connected(where, {**arguments, **chosen})
 
 
 async def _call_once(

@@ -13,10 +13,10 @@ from locus_memory.backends.postgresql.connection.driver import (
     UndefinedTableError,
 )
 from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, PROBE, Names
-from locus_memory.errors import BackendCorruptError, ConfigurationError
+from locus_memory.errors import BackendCorruptError, BackendWriteError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["Features", "prepare"]
+__all__ = ["NOTHING_THERE", "Features", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,13 @@ class Features:
 _PATIENCE: Final = 86_400.0
 """Seconds that a migration may take: it may rewrite a large table."""
 
-_NOTHING_THERE: Final = (
+NOTHING_THERE: Final = (
     UndefinedTableError,
     InvalidSchemaNameError,
 )
+
+_REFUSED: Final = frozenset({"25006", "42501"})
+"""The server only reads; the role has no right."""
 
 _LOCK: Final = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
 
@@ -95,7 +98,7 @@ async def prepare(connection: Connection, names: Names, where: str) -> Features:
         raise ConfigurationError(f"{where}: the database's encoding is {encoding}, not UTF8")
     found = await _probe(connection, names)
     if found is None or not _is_whole(found, "core"):
-        await _migrate(connection, names, "core", where)
+        await _migrate_core(connection, names, where, found)
         found = await _probe(connection, names)
     if found is None:
         raise ConfigurationError(f"{where}: the tables vanish as soon as they are made")
@@ -115,7 +118,7 @@ async def _probe(connection: Connection, names: Names) -> Record | None:
     """Return what there is; `None` if there is nothing of ours."""
     try:
         return await connection.fetchrow(names.fill(PROBE))
-    except _NOTHING_THERE:
+    except NOTHING_THERE:
         return None
 
 
@@ -145,6 +148,27 @@ async def _add_vector(connection: Connection, names: Names, where: str) -> Recor
         emit("postgresql.no_vectors", error=error, database=where)
         return None
     return await _probe(connection, names)
+
+
+async def _migrate_core(
+    connection: Connection, names: Names, where: str, found: Record | None
+) -> None:
+    """Bring the tables up to date.
+
+    Raises:
+        BackendWriteError: An earlier locus_memory made them, and the role may not change them, or
+            the server is a standby.
+    """
+    try:
+        await _migrate(connection, names, "core", where)
+    except PostgresError as error:
+        if found is None or not found["core"] or error.sqlstate not in _REFUSED:
+            raise
+        raise BackendWriteError(
+            f"{where}: an earlier locus_memory made these tables (core {found['core']}, this one "
+            f"uses {len(MIGRATIONS['core'])}), and they cannot be changed here: {error.args[0]}; "
+            "open the database once with the role that owns them, on the primary"
+        ) from error
 
 
 async def _migrate(connection: Connection, names: Names, part: str, where: str) -> None:
