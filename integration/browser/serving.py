@@ -25,7 +25,7 @@ NO_CHROMIUM = "there is no Chromium: it is Debian's package of that name"
 # As root, Chromium has no sandbox of its own; it sees no page but ours.
 ARGUMENTS = ("--no-sandbox", "--force-color-profile=srgb", "--font-render-hinting=none")
 
-_ADDRESS = re.compile(r" at (http://\S+?)/;")
+_ADDRESS = re.compile(r" at (http://\S+?)/[,;]")
 _PATIENCE = 60
 
 

@@ -6,8 +6,9 @@ from starlette.responses import Response
 
 from locus_memory.cli.options.names import format_namespace, parse_namespace
 from locus_memory.web.errors import RefusalError
+from locus_memory.web.pages.frame.filters import counted
 from locus_memory.web.pages.frame.visit import Group, Visit, get, post
-from locus_memory.web.questions.editing import ForgetAsked, forget_data
+from locus_memory.web.questions.editing import ForgetAsked, Forgotten, forget_data
 from locus_memory.web.questions.items import ItemsClear, clear_namespace
 from locus_memory.web.questions.layers import (
     ConsolidateAsked,
@@ -26,7 +27,7 @@ async def _show(visit: Visit) -> Response:
 
 
 async def _preview_forget(visit: Visit) -> Response:
-    asked = ForgetAsked(user=_user(visit), threads=_wants_threads(visit), dry_run=True)
+    asked = ForgetAsked(user=_user(visit), dry_run=True)
     plan = await forget_data(visit.data, asked)
     return visit.render("danger/forget.html", asked=asked, plan=plan)
 
@@ -35,15 +36,21 @@ async def _forget(visit: Visit) -> Response:
     user = _user(visit)
     if visit.text("confirm") != user:
         raise RefusalError(400, "the name that was typed is not the user's: nothing is erased")
-    asked = ForgetAsked(
-        user=user, threads=_wants_threads(visit), dry_run=False, confirm=visit.text("confirm")
-    )
+    asked = ForgetAsked(user=user, dry_run=False, confirm=visit.text("confirm"))
     done = await forget_data(visit.data, asked)
-    said = (
-        f"All data of {user} is erased: {len(done.memories)} memories, {done.episodes} episodes, "
-        f"{done.turns} turns, {len(done.items)} items and {done.checkpoints} checkpoints."
+    return visit.go("/danger", f"All data of {user} is erased: {_told(done)}.")
+
+
+def _told(done: Forgotten) -> str:
+    """Return what was erased, in words."""
+    parts = (
+        counted(len(done.memories), "memory", "memories"),
+        counted(done.episodes, "episode"),
+        counted(done.turns, "turn"),
+        counted(len(done.items), "item"),
     )
-    return visit.go("/danger", said)
+    threads = f"{counted(done.checkpoints, 'checkpoint')} of {counted(len(done.threads), 'thread')}"
+    return f"{', '.join(parts)} and {threads}"
 
 
 async def _preview_clear(visit: Visit) -> Response:
@@ -60,7 +67,7 @@ async def _clear(visit: Visit) -> Response:
     if visit.text("confirm") != path:
         raise RefusalError(400, "the name that was typed is not the namespace's: nothing is erased")
     done = await clear_namespace(visit.data, asked)
-    return visit.go("/danger", f"{done.deleted} items of {path} are deleted.")
+    return visit.go("/danger", f"Deleted from {path}: {counted(done.deleted, 'item')}.")
 
 
 async def _preview_consolidation(visit: Visit) -> Response:
@@ -87,10 +94,6 @@ def _user(visit: Visit) -> str:
     if user is None:
         raise RefusalError(400, "name the user whose data is erased")
     return user
-
-
-def _wants_threads(visit: Visit) -> bool:
-    return visit.text("threads") is not None
 
 
 def _clearing(visit: Visit, *, dry_run: bool) -> ItemsClear:

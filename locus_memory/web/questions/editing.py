@@ -117,7 +117,7 @@ class ForgetAsked(UserAsked):
     type: MemoryType | None = None
     """Only memories of this type; it needs `key` or `query`."""
     threads: bool = False
-    """Also erase the whole source threads."""
+    """Also erase the whole source threads; those of a user always go with all data of the user."""
     dry_run: bool
     """Only show what would be erased, with the contents."""
     confirm: str | None = None

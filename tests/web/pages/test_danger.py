@@ -30,24 +30,36 @@ async def test_a_user_is_forgotten_after_a_preview_and_the_typed_name(browser):
         assert (answer.status_code, "nothing is erased" in answer.text) == (400, True)
     assert len(await known(browser, "ada")) == 2
     answer = await browser.post("/danger/forget", user="ada", confirm="ada")
-    assert "All data of ada is erased: 2 memories" in await browser.follow(answer)
+    assert "All data of ada is erased: 2 memories, 0 episodes," in await browser.follow(answer)
     assert await known(browser, "ada") == []
     assert len(await known(browser, "bob")) == 1
     assert "Nothing is stored" in await browser.page("/danger/forget", user="ada")
     assert (await browser.get("/danger/forget")).status_code == 400
 
 
+async def test_the_threads_of_a_user_go_as_well_and_the_pages_say_so(browser, backend):
+    saver, state = backend.checkpointer, {"messages": [{"role": "user", "content": "hi"}]}
+    for user, thread in (("ada", "trip"), ("bob", "walk")):
+        await saver.save(state, thread, metadata={"user_id": user})
+    assert "threads of the user" in await browser.page("/danger")
+    text = await browser.page("/danger/forget", user="ada")
+    assert ("of 1 thread" in text, "trip" in text, "walk" in text) == (True, True, False)
+    answer = await browser.post("/danger/forget", user="ada", confirm="ada")
+    assert "1 checkpoint of 1 thread." in await browser.follow(answer)
+    assert (await saver.exists("trip"), await saver.exists("walk")) == (False, True)
+
+
 async def test_a_namespace_is_cleared_after_a_preview_and_its_typed_name(browser, backend):
     for namespace in (("a",), ("a", "b"), ("c",)):
         await backend.store.put(namespace, "k", 1)
-    assert "1 items would" in await browser.page("/danger/clear", path="a")
+    assert "1 item would" in await browser.page("/danger/clear", path="a")
     assert "2 items would" in await browser.page("/danger/clear", path="a", recursive="true")
     fields = {"namespace": "a", "recursive": "true"}
     answer = await browser.post("/danger/clear", **fields, confirm="b")
     assert answer.status_code == 400
     assert await backend.store.exists(("a",), "k")
     answer = await browser.post("/danger/clear", **fields, confirm="a")
-    assert "2 items of a are deleted." in await browser.follow(answer)
+    assert "Deleted from a: 2 items." in await browser.follow(answer)
     assert await backend.store.list_namespaces(None, 9) == [("c",)]
     assert "nothing to delete" in await browser.page("/danger/clear", path="a")
     for wrong in ({}, {"path": "a//b"}):

@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 
 from locus_memory.web import Settings, make_app
 from locus_memory.web.pages import make_pages
-from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size
+from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size, counted
 from locus_memory.web.pages.frame.links import is_own_path
 from locus_memory.web.pages.groups import GROUPS
 from locus_memory.web.security.sessions import Sessions
@@ -222,4 +222,6 @@ def test_sizes_moments_and_json_are_told_as_they_are():
     assert as_moment("2026-03-01T10:00:00+02:00") == "2026-03-01 08:00:00"
     assert as_moment(0) == "1970-01-01 00:00:00"
     assert (as_moment("soon"), as_moment(None)) == ("soon", "—")
+    assert [counted(each, "item") for each in (0, 1, 1_200)] == ["0 items", "1 item", "1,200 items"]
+    assert [counted(each, "memory", "memories") for each in (1, 2)] == ["1 memory", "2 memories"]
     assert as_json({"n": 10**30, "t": "é"}, indent=None) == '{"n": 1' + "0" * 30 + ', "t": "é"}'

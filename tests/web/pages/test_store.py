@@ -149,8 +149,6 @@ async def test_a_lost_edit_writes_nothing_and_shows_both_sides(browser, backend)
     assert answer.status_code == 412
     assert all(each in answer.text for each in ("theirs", "mine", "somebody else was faster"))
     assert await backend.store.get(NOTES, "k") == "theirs"
-    lost = await browser.post("/store/delete", **edit)
-    assert (lost.status_code, "theirs" in lost.text) == (412, True)
     # To save once more is to replace the version that is shown, and no later one.
     again = {**edit, "etag": hidden(answer.text, "etag")}
     await backend.store.put(NOTES, "k", "later")
@@ -163,6 +161,22 @@ async def test_a_lost_edit_writes_nothing_and_shows_both_sides(browser, backend)
     await backend.store.delete(NOTES, "k")
     gone = await browser.post("/store/edit", **edit, value='"mine"')
     assert (gone.status_code, "was deleted meanwhile" in gone.text) == (412, True)
+
+
+async def test_a_lost_deletion_shows_the_item_and_can_be_confirmed(browser, backend):
+    await backend.store.put(NOTES, "k", "first")
+    text = await browser.page("/store/delete", namespace=list(NOTES), key="k")
+    fields = {"namespace": list(NOTES), "key": "k", "etag": hidden(text, "etag")}
+    await backend.store.put(NOTES, "k", "theirs")
+    lost = await browser.post("/store/delete", **fields)
+    assert (lost.status_code, "theirs" in lost.text) == (412, True)
+    assert "Nothing was deleted: somebody else was faster." in lost.text
+    assert await backend.store.get(NOTES, "k") == "theirs"
+    seen = {**fields, "etag": hidden(lost.text, "etag")}
+    assert "k is deleted." in await browser.follow(await browser.post("/store/delete", **seen))
+    assert await backend.store.get_item(NOTES, "k") is None
+    gone = await browser.post("/store/delete", **seen)
+    assert "k was deleted before." in await browser.follow(gone)
 
 
 async def test_a_new_item_replaces_none(browser, backend):

@@ -103,7 +103,7 @@ async def test_two_checkpoints_are_compared_side_by_side(browser, backend):
     text = await browser.page("/threads/diff", thread="trip", checkpoint=ids[1])
     assert "Good <del>day</del>." in text
     assert "Good <ins>night</ins>." in text
-    assert "1 messages in common" in text
+    assert "1 message in common" in text
     assert "mood" in text
     same = await browser.page(
         "/threads/diff", thread="trip", checkpoint=ids[0], other_checkpoint=ids[0]
@@ -150,7 +150,7 @@ async def test_pruning_is_previewed_and_then_done(browser, backend):
     assert ids[2] not in text
     assert len(await backend.checkpointer.list_checkpoints("trip", 9)) == 3
     answer = await browser.post("/threads/prune", thread="trip", keep_last=1)
-    assert "2 of 3 checkpoints are deleted." in await browser.follow(answer)
+    assert "Deleted: 2 of 3 checkpoints." in await browser.follow(answer)
     assert await backend.checkpointer.list_checkpoints("trip", 9) == [ids[2]]
     early = await browser.page("/threads/prune", thread="trip", older_than="2000-01-01T00:00")
     assert "0 of 1" in early
@@ -163,7 +163,7 @@ async def test_a_deletion_is_previewed_and_then_done(browser, backend):
     assert "Delete one checkpoint?" in text
     answer = await browser.post("/threads/delete", thread="trip", checkpoint=ids[0])
     assert "is deleted" in await browser.follow(answer)
-    assert "2 checkpoints go" in await browser.page("/threads/delete", thread="trip")
+    assert "2 checkpoints would go" in await browser.page("/threads/delete", thread="trip")
     answer = await browser.post("/threads/delete", thread="trip")
     assert "trip is deleted." in await browser.follow(answer)
     assert not await backend.checkpointer.exists("trip")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from locus_memory.web.errors import RefusalError
+from locus_memory.web.pages.frame.filters import counted
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.memories.place import Place
 from locus_memory.web.questions.editing import ForgetAsked, forget_data
@@ -23,9 +24,9 @@ async def erase(visit: Visit) -> Response:
     """Erase memories permanently."""
     place, asked = Place.of(visit), _asked(visit, dry_run=False)
     done = await forget_data(place.data, asked)
-    count, items = len(done.memories), len(done.items)
-    said = f"Erased: {count} memor{'y' if count == 1 else 'ies'} and {items} other items."
-    return place.go("/memories/list", said)
+    memories = counted(len(done.memories), "memory", "memories")
+    items = counted(len(done.items), "other item")
+    return place.go("/memories/list", f"Erased: {memories} and {items}.")
 
 
 def _asked(visit: Visit, *, dry_run: bool) -> ForgetAsked:

@@ -75,14 +75,21 @@ async def put(visit: Visit) -> Response:
 async def preview_deletion(visit: Visit) -> Response:
     """Return what would be deleted."""
     item = await get_item(visit.data, visit.asked(ItemAsked))
-    return visit.render("store/delete.html", item=item)
+    return visit.render("store/delete.html", item=item, is_lost=False)
 
 
 async def delete(visit: Visit) -> Response:
     """Delete the item if its version is still the one that the page showed."""
     asked = visit.asked(ItemAsked)
-    done = await delete_item(visit.data, asked, Match.of(visit.text("etag"), None))
-    said = f"{asked.key} is deleted." if done.deleted else f"{asked.key} was deleted before."
+    try:
+        done = await delete_item(visit.data, asked, Match.of(visit.text("etag"), None))
+        is_deleted = bool(done.deleted)
+    except StaleError:
+        item = await _current(visit, asked)
+        if item is not None:
+            return visit.render("store/delete.html", status=412, item=item, is_lost=True)
+        is_deleted = False
+    said = f"{asked.key} is deleted." if is_deleted else f"{asked.key} was deleted before."
     return visit.go("/store/namespace", said, namespace=asked.namespace)
 
 
@@ -141,7 +148,7 @@ def _namespace(draft: _Draft) -> Namespace:
     return draft.namespace or parse_namespace(draft.path)
 
 
-async def _current(visit: Visit, asked: PutItem) -> Item | None:
+async def _current(visit: Visit, asked: PutItem | ItemAsked) -> Item | None:
     """Return what is stored now; `None`: it was deleted."""
     try:
         return await get_item(visit.data, ItemAsked(namespace=asked.namespace, key=asked.key))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from locus_memory.web.pages.frame.filters import counted
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.questions.threads import (
     ForkAsked,
@@ -35,7 +36,7 @@ async def preview_prune(visit: Visit) -> Response:
 async def prune(visit: Visit) -> Response:
     """Delete old checkpoints, and lead back to the thread."""
     done = await prune_checkpoints(visit.data, visit.asked(PruneAsked, dry_run=False))
-    said = f"{done.deleted} of {done.total} checkpoints are deleted."
+    said = f"Deleted: {done.deleted} of {counted(done.total, 'checkpoint')}."
     return visit.go("/threads/timeline", said, thread=done.thread_id)
 
 
