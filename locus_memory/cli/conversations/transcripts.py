@@ -38,6 +38,7 @@ class Format(StrEnum):
     FACTS = "facts"
     ARCHIVE = "archive"
     LANGGRAPH = "langgraph"
+    OPENAI_AGENTS = "openai-agents"
 
 
 @dataclass(frozen=True, slots=True)

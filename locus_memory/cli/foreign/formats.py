@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from locus_memory.cli.conversations.transcripts import Format
 from locus_memory.cli.foreign.family import Asked, Importer, import_from
 from locus_memory.cli.foreign.langgraph import saver_importer
+from locus_memory.cli.foreign.openai_agents import session_importer
 from locus_memory.cli.printing.outcome import UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class _Foreign:
 
 FOREIGN: Final = {
     Format.LANGGRAPH: _Foreign(saver_importer, frozenset({"thread"})),
+    Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
 }
 """The formats that `--from` is for."""
 
