@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from locus_memory.cli.options.names import format_namespace
 from locus_memory.cli.printing.outcome import CommandError, Interrupted
 from locus_memory.cli.printing.output import number, visible_name
 from locus_memory.cli.printing.paging import same_command
@@ -124,5 +125,9 @@ def _summary(importer: Importer[Any], done: Sequence[Any]) -> dict[str, Any]:
 
 
 def _render(console: Console, importer: Importer[Any], done: Sequence[Any]) -> None:
-    rows: list[list[Cell]] = [[getattr(each, name) for name in importer.columns] for each in done]
+    rows = [[_cell(getattr(each, name)) for name in importer.columns] for each in done]
     print_table(console, list(importer.columns.values()), rows)
+
+
+def _cell(value: Any) -> Cell:
+    return format_namespace(value) if isinstance(value, tuple) else value

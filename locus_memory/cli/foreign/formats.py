@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.cli.conversations.transcripts import Format
 from locus_memory.cli.foreign.family import Asked, Importer, import_from
-from locus_memory.cli.foreign.langgraph import saver_importer
+from locus_memory.cli.foreign.langgraph import saver_importer, store_importer
 from locus_memory.cli.foreign.openai_agents import session_importer
 from locus_memory.cli.printing.outcome import UsageError
 
@@ -30,6 +30,7 @@ class _Foreign:
 
 FOREIGN: Final = {
     Format.LANGGRAPH: _Foreign(saver_importer, frozenset({"thread"})),
+    Format.LANGGRAPH_STORE: _Foreign(store_importer, frozenset({"embedder"})),
     Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
 }
 """The formats that `--from` is for."""
@@ -43,7 +44,10 @@ def import_foreign(context: typer.Context, session: Session, kind: Format, asked
     """
     foreign = FOREIGN[kind]
     for name in ("thread", "embedder", "user"):
-        if getattr(asked, name) is not None and name not in foreign.options:
+        source = context.get_parameter_source(name)
+        # The embedder of the environment is for the commands that take one.
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and name not in foreign.options:
             raise UsageError(f"--format {kind} takes no --{name}")
     if asked.where is None or asked.files:
         raise UsageError(f"--format {kind} takes a database with --from, and no FILE")
