@@ -25,7 +25,6 @@ from locus_memory.cli.commands.memory.facts import (
     read_facts,
     render_imported,
 )
-from locus_memory.cli.conversations.foreign_import import import_savers
 from locus_memory.cli.conversations.importer import Imported, import_conversation
 from locus_memory.cli.conversations.interruption import Account
 from locus_memory.cli.conversations.states import read_state
@@ -35,6 +34,8 @@ from locus_memory.cli.conversations.transcripts import (
     read_conversations,
     write_messages,
 )
+from locus_memory.cli.foreign.family import Asked
+from locus_memory.cli.foreign.formats import FOREIGN, import_foreign
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
@@ -75,11 +76,9 @@ def import_files(
         typer.Option("--thread", metavar="ID", help="Thread of a single conversation."),
     ] = None,
     kind: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.AUTO,
-    saver: Annotated[
+    where: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="URL", help="Database of LangGraph's SQLite or PostgreSQL saver."
-        ),
+        typer.Option("--from", metavar="URL", help="Database of another framework."),
     ] = None,
     embedder: EmbedderOption = None,
     user: UserOption = None,
@@ -99,16 +98,16 @@ def import_files(
 
     An archive of `export --format archive` is imported with everything that it holds.
 
-    With --format langgraph, the threads in the database --from are copied with all their
-    checkpoints, for `LocusSaver`.
+    With the name of another framework as --format, what its database --from has is copied:
+    langgraph the threads of a saver with all their checkpoints, for `LocusSaver`.
     """
     session = Session.of(context, url, as_json=as_json)
-    if kind is Format.LANGGRAPH:
-        _refuse_options("threads of LangGraph take", embedder=embedder, user=user)
-        import_savers(context, session, saver, thread, files or [])
+    if kind in FOREIGN:
+        asked = Asked(where, files or (), thread, embedder, user, prefix)
+        import_foreign(context, session, kind, asked)
         return
-    if saver is not None:
-        raise UsageError("--from needs --format langgraph")
+    if where is not None:
+        raise UsageError(f"--from needs --format {', '.join(FOREIGN)}")
     if not files:
         raise UsageError("name a FILE to import, or - for stdin")
     if kind is Format.ARCHIVE or (kind is Format.AUTO and is_archive(files[0])):

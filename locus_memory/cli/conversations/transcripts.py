@@ -38,6 +38,8 @@ class Format(StrEnum):
     FACTS = "facts"
     ARCHIVE = "archive"
     LANGGRAPH = "langgraph"
+    LANGGRAPH_STORE = "langgraph-store"
+    OPENAI_AGENTS = "openai-agents"
 
 
 @dataclass(frozen=True, slots=True)

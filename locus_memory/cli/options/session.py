@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +28,7 @@ __all__ = ["DEFAULT_URL", "Globals", "Session", "encryption"]
 DEFAULT_URL = "sqlite:./locus.db"
 
 Answer = TypeVar("Answer")
+Source = TypeVar("Source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,25 @@ class Session:
         if not create and path is not None and not path.exists():
             raise CommandError(f"no database at {self.resolve()[0].hint}: name one with --url")
         return asyncio.run(self._run(work, opened=opened))
+
+    def copy(
+        self,
+        source: AbstractAsyncContextManager[Source],
+        work: Callable[[Source, Backend], Awaitable[Answer]],
+    ) -> Answer:
+        """Open a source, then the backend, which may be created; do the work and close both.
+
+        Args:
+            source: Raises an error before the backend is opened if it cannot be read.
+            work: A function that takes the source and the backend, as of `run`.
+        """
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        async def copied() -> Answer:
+            async with source as one:
+                return await self._run(partial(work, one), opened=True)
+
+        return asyncio.run(copied())
 
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]], *, opened: bool) -> Answer:
         from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick

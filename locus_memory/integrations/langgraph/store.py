@@ -29,6 +29,7 @@ from locus_memory.integrations.langgraph.items.filter_translation import compile
 from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
 from locus_memory.integrations.langgraph.items.namespaces import list_namespaces
 from locus_memory.integrations.langgraph.items.notes import updated_at
+from locus_memory.integrations.langgraph.items.restoring import PastItem, Restoring, restore
 from locus_memory.integrations.langgraph.items.search import Wanted, find, side_by_side
 from locus_memory.integrations.langgraph.items.sweeping import Sweeping
 from locus_memory.integrations.langgraph.items.writing import renew, write
@@ -136,6 +137,26 @@ class LocusStore(Opened, Sweeping, BaseStore):
             BlockingCallError: An event loop runs in this thread; other errors as for `abatch`.
         """
         return cast("list[Result]", blocking(self).abatch(ops))
+
+    async def arestore(self, items: Iterable[PastItem]) -> Restoring:
+        """Write items of another store with their moments, and with vectors if there is an `index`.
+
+        Of two versions of an item, the one that was put last stays. So a call can be repeated.
+
+        Args:
+            items: The items, each name at most once, the oldest put first.
+
+        Raises:
+            InvalidNamespaceError: An invalid namespace; LangGraph's error.
+            InvalidArgumentError: Another invalid field. Nothing is written.
+            StoreCapabilityError: An item expires, and the store has no expiry.
+            BackendError: The database failed.
+        """
+        listed = list(items)
+        for each in listed:
+            _checked(each.put())
+        await self._need_vectors()
+        return await restore(self._store, self._index, listed)
 
     @override
     async def aopen(self) -> None:

@@ -22,9 +22,9 @@ from locus_memory._internal.cancellation import finished
 from locus_memory.errors import VersionConflictError
 from locus_memory.integrations.reading import DAMAGE, readable, tell_unreadable
 from locus_memory.store.base import BaseStore, all_keys
-from locus_memory.store.item import Delete, Namespace, Put, StoreItem, quick_put
+from locus_memory.store.item import Delete, Namespace, Put, Restored, StoreItem, quick_put
 
-__all__ = ["Entry", "Log", "Tail"]
+__all__ = ["Entry", "Head", "Log", "Past", "Tail"]
 
 Item = dict[str, Any]
 
@@ -55,6 +55,14 @@ class Head:
     next: int
     until: float = math.inf
     """When it expires, as `time.monotonic` counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An item of another log, with the moment when it was added."""
+
+    item: Item
+    moment: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,37 @@ class Log:
         except VersionConflictError:
             return False
         return True
+
+    async def restore(self, head: Head, items: Sequence[Past]) -> Head | None:
+        """Append items with their moments, behind a head; `None`: the log has changed.
+
+        The head is written first, which reserves the numbers; a crash then leaves some of them
+        without an item.
+
+        Args:
+            head: The head that the caller knows.
+            items: The items; the store writes all of them or none if it has batches.
+
+        Returns:
+            The head after them.
+        """
+        try:
+            await self._commit(head, _Change(head.next + len(items), []))
+        except VersionConflictError:
+            return None
+        await self._store.restore(
+            Restored(
+                namespace=self._namespace,
+                key=f"{number:016d}",
+                value=past.item,
+                text="",
+                version=1,
+                created_at=past.moment,
+                updated_at=past.moment,
+            )
+            for number, past in enumerate(items, head.next)
+        )
+        return self._head
 
     async def pop(self) -> Item | None:
         """Remove and return the last readable item; `None` if there is none."""

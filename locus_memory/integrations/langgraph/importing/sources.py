@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Protocol
-from urllib.parse import quote as in_url
 
 import orjson
 
-from locus_memory._internal.providers.drivers import require
-from locus_memory.errors import BackendUnavailableError, ConfigurationError
+from locus_memory.integrations.foreign import (
+    is_postgresql,
+    need_columns,
+    postgresql_source,
+    sqlite_source,
+)
 from locus_memory.integrations.langgraph.importing.opaque import OpaqueSerializer
 from locus_memory.integrations.langgraph.threads import Place
 
 __all__ = ["Source", "Stored", "Write", "open_source"]
 
 _PAGE: Final = 100
+_WHAT: Final = "LangGraph's saver"
 
 _serde: Final = OpaqueSerializer()
 
@@ -74,28 +77,12 @@ async def open_source(where: str) -> AsyncGenerator[Source]:
         ConfigurationError: There is no file, or no table of a saver.
         BackendUnavailableError: The database cannot be read.
     """
-    if where.startswith(("postgresql:", "postgres:")):
-        async with _postgresql(where) as source:
-            yield source
+    if is_postgresql(where):
+        async with postgresql_source(where, _WHAT) as connection:
+            yield _PostgreSQL(connection)
         return
-    with _sqlite(Path(where.removeprefix("sqlite:").removeprefix("///"))) as source:
-        yield source
-
-
-@contextmanager
-def _sqlite(path: Path) -> Generator[_SQLite]:
-    if not path.is_file():
-        raise ConfigurationError(f"{path}: there is no such file of a saver")
-    try:
-        connection = sqlite3.connect(f"file:{in_url(str(path))}?mode=ro", uri=True)
-        try:
-            # All reads see one moment.
-            connection.execute("BEGIN")
-            yield _SQLite(connection)
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise ConfigurationError(f"{path}: not a database of LangGraph's saver: {error}") from error
+    with sqlite_source(where, _WHAT) as connection:
+        yield _SQLite(connection)
 
 
 class _SQLite:
@@ -103,9 +90,8 @@ class _SQLite:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        columns = {row[1] for row in connection.execute("PRAGMA table_info(writes)")}
-        if not columns:
-            raise sqlite3.DatabaseError("no such table: writes")
+        need_columns(connection, "checkpoints", ("thread_id", "checkpoint_ns", "checkpoint"))
+        columns = need_columns(connection, "writes", ("thread_id", "checkpoint_ns", "value"))
         self._path = "task_path" if "task_path" in columns else "''"
 
     async def places(self, thread_id: str | None) -> list[Place]:
@@ -173,25 +159,6 @@ _WRITES: Final = """
     SELECT checkpoint_id, task_id, task_path, idx, channel, type, blob FROM checkpoint_writes
     WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = ANY($3)
 """
-
-
-@asynccontextmanager
-async def _postgresql(where: str) -> AsyncGenerator[_PostgreSQL]:
-    asyncpg = require("asyncpg", "postgresql", needed_by="the import of a PostgreSQL saver")
-    try:
-        connection: Any = await asyncpg.connect(where)
-    except (OSError, asyncpg.PostgresError) as error:
-        # The message of the driver may hold the password.
-        raise BackendUnavailableError(
-            f"the PostgreSQL of the saver cannot be reached ({type(error).__name__})"
-        ) from None
-    try:
-        async with connection.transaction(isolation="repeatable_read", readonly=True):
-            yield _PostgreSQL(connection)
-    except asyncpg.UndefinedTableError as error:
-        raise ConfigurationError(f"not a database of LangGraph's saver: {error}") from error
-    finally:
-        await connection.close()
 
 
 class _PostgreSQL:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from langgraph.store.base import PutOp
 
@@ -25,7 +25,9 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put, StoreItem, check_key, check_ttl
 from locus_memory.store.json_values import encode_json
 
-__all__ = ["renew", "write"]
+__all__ = ["Writing", "forget_vectors", "parts", "prepared", "renew", "write"]
+
+OperationT = TypeVar("OperationT", bound=Put | Delete)
 
 _MINUTE: Final = 60.0
 _MOST_OPERATIONS: Final = 1000
@@ -34,7 +36,7 @@ _MOST_NUMBERS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Writing:
+class Writing:
     """The writes of an item: its put or delete, and the puts of its further vectors."""
 
     item: Put | Delete
@@ -48,23 +50,37 @@ async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp
     Nothing is written before all operations are valid and every text has its vector.
     """
     last = {(op.namespace, op.key): op for op in ops}
-    texts = [_checked_texts(index, op) for op in last.values()]
-    if index is None:
-        await _apply(store, [_writing(op, []).item for op in last.values()])
-        return
-    vectors, records = await asyncio.gather(
-        index.documents([text for each in texts for text in each]),
-        store.get_batch([Owned(*name, "", 0).record for name in last]),
-    )
-    owned = [Owned.of(name, records.get(Owned(*name, "", 0).record)) for name in last]
-    writings = [
-        _writing(op, [vector for text in each if (vector := vectors[text]) is not None])
-        for op, each in zip(last.values(), texts, strict=True)
-    ]
+    writings, owned = await prepared(store, index, list(last.values()))
     # Vectors without their item are not found. So the results are correct if this stops midway.
     await _apply(store, [put for writing in writings for put in writing.vectors])
     await _apply(store, list(_items(writings, owned)))
-    await _forget(store, [name for each in owned if each is not None for name in each.vectors])
+    await forget_vectors(store, owned)
+
+
+async def prepared(
+    store: BaseStore, index: VectorIndex | None, ops: Sequence[PutOp]
+) -> tuple[list[Writing], list[Owned | None]]:
+    """Return the writes of operations on different items, and the vectors that they replace.
+
+    Raises:
+        InvalidArgumentError: An operation is invalid.
+    """
+    texts = [_checked_texts(index, op) for op in ops]
+    if index is None:
+        return [_writing(op, []) for op in ops], [None] * len(ops)
+    records = [Owned(op.namespace, op.key, "", 0).record for op in ops]
+    vectors, known = await asyncio.gather(
+        index.documents([text for each in texts for text in each]), store.get_batch(records)
+    )
+    owned = [
+        Owned.of((op.namespace, op.key), known.get(record))
+        for op, record in zip(ops, records, strict=True)
+    ]
+    writings = [
+        _writing(op, [vector for text in each if (vector := vectors[text]) is not None])
+        for op, each in zip(ops, texts, strict=True)
+    ]
+    return writings, owned
 
 
 def _checked_texts(index: VectorIndex | None, op: PutOp) -> list[str]:
@@ -82,9 +98,9 @@ def _seconds(op: PutOp) -> float | None:
     return None if op.ttl is None else op.ttl * _MINUTE
 
 
-def _writing(op: PutOp, vectors: list[Vector]) -> _Writing:
+def _writing(op: PutOp, vectors: list[Vector]) -> Writing:
     if op.value is None:
-        return _Writing(Delete(namespace=op.namespace, key=op.key))
+        return Writing(Delete(namespace=op.namespace, key=op.key))
     value, seconds = dict(op.value), _seconds(op)
     own, further = (vectors[0] if vectors else None), vectors[1:]
     notes = Notes(ttl=op.ttl)
@@ -101,10 +117,10 @@ def _writing(op: PutOp, vectors: list[Vector]) -> _Writing:
     return _with_vectors(item, notes, dict(enumerate(further)))
 
 
-def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> _Writing:
+def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> Writing:
     """Return the writing of an item with its further vectors, by their numbers."""
     if notes.write is None:
-        return _Writing(item)
+        return Writing(item)
     owned = Owned(item.namespace, item.key, notes.write, notes.count)
     puts = [
         _hidden_put(name, {"key": item.key}, item.ttl, vectors[number])
@@ -112,7 +128,7 @@ def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> _Wr
         if number in vectors
     ]
     record = _hidden_put(owned.record, {"write": owned.write, "count": owned.count}, item.ttl, None)
-    return _Writing(item, puts, record)
+    return Writing(item, puts, record)
 
 
 def _hidden_put(name: Name, value: Any, ttl: float | None, vector: Vector | None) -> Put:
@@ -121,7 +137,7 @@ def _hidden_put(name: Name, value: Any, ttl: float | None, vector: Vector | None
     return Put(namespace=namespace, key=key, value=value, ttl=ttl, text="", embedding=vector)
 
 
-def _items(writings: Sequence[_Writing], owned: Sequence[Owned | None]) -> Iterator[Put | Delete]:
+def _items(writings: Sequence[Writing], owned: Sequence[Owned | None]) -> Iterator[Put | Delete]:
     for writing, before in zip(writings, owned, strict=True):
         yield writing.item
         if writing.record is not None:
@@ -132,7 +148,7 @@ def _items(writings: Sequence[_Writing], owned: Sequence[Owned | None]) -> Itera
 
 
 async def _apply(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
-    for part in _parts(operations):
+    for part in parts(operations):
         await _apply_part(store, part)
 
 
@@ -155,13 +171,16 @@ async def _has_transactions(store: BaseStore) -> bool:
     return store.capabilities.transactions
 
 
-async def _forget(store: BaseStore, names: Sequence[Name]) -> None:
+async def forget_vectors(store: BaseStore, owned: Iterable[Owned | None]) -> None:
+    """Delete further vectors that were replaced."""
+    names = [name for each in owned if each is not None for name in each.vectors]
     for start in range(0, len(names), _MOST_OPERATIONS):
         await store.delete_batch(names[start : start + _MOST_OPERATIONS])
 
 
-def _parts(operations: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
-    part: list[Put | Delete] = []
+def parts(operations: Iterable[OperationT]) -> Iterator[list[OperationT]]:
+    """Yield operations in parts of a size that one call of the database takes."""
+    part: list[OperationT] = []
     numbers = 0
     for each in operations:
         size = len(each.embedding or ()) if isinstance(each, Put) else 0
@@ -195,7 +214,7 @@ async def _renew(store: BaseStore, item: StoreItem) -> None:
         emit("langgraph.renewal_failed", error=error, namespace=item.namespace, key=item.key)
 
 
-async def _renewed(store: BaseStore, item: StoreItem) -> _Writing:
+async def _renewed(store: BaseStore, item: StoreItem) -> Writing:
     """Return the writes that restart the TTL of an item, without another change."""
     notes = Notes.of(item.metadata)
     noted = replace(notes, updated_at=updated_at(item).isoformat(), version=item.version + 1)

@@ -1,0 +1,54 @@
+"""The formats of `import` that are databases of other frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from locus_memory.cli.conversations.transcripts import Format
+from locus_memory.cli.foreign.family import Asked, Importer, import_from
+from locus_memory.cli.foreign.langgraph import saver_importer, store_importer
+from locus_memory.cli.foreign.openai_agents import session_importer
+from locus_memory.cli.printing.outcome import UsageError
+
+if TYPE_CHECKING:
+    import typer
+
+    from locus_memory.cli.options.session import Session
+
+__all__ = ["FOREIGN", "import_foreign"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    """A format: its import, and the options that it takes besides `--from`."""
+
+    importer: Callable[[str, Asked], Importer[Any]]
+    options: frozenset[str] = frozenset()
+
+
+FOREIGN: Final = {
+    Format.LANGGRAPH: _Foreign(saver_importer, frozenset({"thread"})),
+    Format.LANGGRAPH_STORE: _Foreign(store_importer, frozenset({"embedder"})),
+    Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
+}
+"""The formats that `--from` is for."""
+
+
+def import_foreign(context: typer.Context, session: Session, kind: Format, asked: Asked) -> None:
+    """Import from the database of another framework.
+
+    Raises:
+        UsageError: There is no database, or an option that the format does not take.
+    """
+    foreign = FOREIGN[kind]
+    for name in ("thread", "embedder", "user"):
+        source = context.get_parameter_source(name)
+        # The embedder of the environment is for the commands that take one.
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and name not in foreign.options:
+            raise UsageError(f"--format {kind} takes no --{name}")
+    if asked.where is None or asked.files:
+        raise UsageError(f"--format {kind} takes a database with --from, and no FILE")
+    import_from(context, session, foreign.importer(asked.where, asked))

@@ -1,0 +1,48 @@
+"""The import of the sessions that `SQLiteSession` of the OpenAI Agents SDK keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from locus_memory._internal.providers.drivers import require
+from locus_memory.cli.foreign.family import Asked, Importer, Show
+
+if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
+    from locus_memory.integrations.openai_agents.importing import Copied, Source
+
+__all__ = ["session_importer"]
+
+_COLUMNS: Final = {
+    "session_id": "session",
+    "branch": "branch",
+    "items": ">items",
+    "saved": ">new items",
+}
+_FAULTS: Final = {
+    "conflicts": "sessions have other items, and stay as they are",
+    "unreadable": "items cannot be read, and are left out",
+}
+
+
+def session_importer(where: str, asked: Asked) -> Importer[Any]:
+    """Return the import of the sessions of a `SQLiteSession`."""
+    require("agents.memory", "openai-agents", needed_by="the import of sessions")
+    from locus_memory.integrations.openai_agents.importing import open_source  # noqa: PLC0415 - an extra
+
+    async def copy(source: Source, backend: Backend, show: Show) -> list[Copied]:
+        from locus_memory.integrations.openai_agents.importing import (  # noqa: PLC0415 - an extra
+            import_sessions,
+        )
+
+        return await import_sessions(source, backend, session_id=asked.thread, on_item=show)
+
+    return Importer(
+        listed="sessions",
+        source=open_source(where),
+        copy=copy,
+        columns=_COLUMNS,
+        sums=("items", "saved", "unreadable", "conflicts"),
+        faults=_FAULTS,
+        only=asked.thread,
+    )

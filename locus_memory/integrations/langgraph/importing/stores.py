@@ -1,0 +1,179 @@
+"""The items of LangGraph's stores: of their SQLite and PostgreSQL tables, or of any `BaseStore`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import orjson
+from langgraph.store.base import BaseStore
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.integrations.foreign import (
+    is_postgresql,
+    need_columns,
+    postgresql_source,
+    sqlite_source,
+)
+from locus_memory.integrations.langgraph.items.restoring import PastItem
+from locus_memory.memory.moments import as_moment
+from locus_memory.store.item import check_key, check_namespace
+from locus_memory.store.json_values import encode_json
+
+__all__ = ["ItemSource", "StoredItem", "items_of", "open_items"]
+
+_WHAT: Final = "LangGraph's store"
+_PAGE: Final = 200
+_COLUMNS: Final = ("prefix", "key", "value", "created_at", "updated_at")
+_EXPIRY: Final = ("expires_at", "ttl_minutes")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """A row of a store; `error`: why it is no item."""
+
+    namespace: tuple[str, ...]
+    key: str
+    item: PastItem | None = None
+    error: Exception | None = None
+
+
+class ItemSource(Protocol):
+    """The items of one store."""
+
+    async def mortal(self) -> bool:
+        """Return whether an item has an expiry."""
+        ...
+
+    def items(self) -> AsyncIterator[StoredItem]:
+        """Yield the items, the oldest put first."""
+        ...
+
+
+@asynccontextmanager
+async def open_items(where: str) -> AsyncGenerator[ItemSource]:
+    """Open the database of a `SqliteStore` or a `PostgresStore`, to read it only.
+
+    Args:
+        where: The path of a SQLite file, with or without `sqlite:`, or the URL of a PostgreSQL.
+
+    Raises:
+        ConfigurationError: There is no file, or it has other tables.
+        BackendUnavailableError: The database cannot be reached.
+    """
+    if is_postgresql(where):
+        async with postgresql_source(where, _WHAT) as connection:
+            # It fails now if there is no such table.
+            await connection.fetch(f"SELECT {', '.join((*_COLUMNS, *_EXPIRY))} FROM store LIMIT 0")  # noqa: S608 - constants
+            yield _PostgreSQL(connection)
+        return
+    with sqlite_source(where, _WHAT) as connection:
+        yield _SQLite(connection)
+
+
+def items_of(store: BaseStore) -> ItemSource:
+    """Return the items of any store; it tells no expiry, and holds all of them in memory.
+
+    Args:
+        store: A store of LangGraph, such as an `InMemoryStore`; it is not closed.
+    """
+    return _Instance(store)
+
+
+class _SQLite:
+    """The table of `langgraph.store.sqlite`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        found = need_columns(connection, "store", _COLUMNS)
+        # The first releases had no expiry.
+        self._expiry = ", ".join(name if name in found else f"NULL AS {name}" for name in _EXPIRY)
+        self._connection = connection
+
+    async def mortal(self) -> bool:
+        statement = f"SELECT 1 FROM (SELECT {self._expiry} FROM store) WHERE expires_at IS NOT NULL"  # noqa: S608 - constants
+        return self._connection.execute(f"{statement} LIMIT 1").fetchone() is not None
+
+    async def items(self) -> AsyncIterator[StoredItem]:
+        # A put replaces the row, so the number of a row tells the order of puts.
+        statement = f"SELECT {', '.join(_COLUMNS)}, {self._expiry} FROM store ORDER BY rowid"  # noqa: S608 - constants
+        for row in self._connection.execute(statement):
+            yield _of_row(row)
+
+
+class _PostgreSQL:
+    """The table of `langgraph.store.postgres`."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def mortal(self) -> bool:
+        statement = "SELECT 1 FROM store WHERE expires_at IS NOT NULL LIMIT 1"
+        return await self._connection.fetchval(statement) is not None
+
+    async def items(self) -> AsyncIterator[StoredItem]:
+        statement = (
+            "SELECT prefix, key, value::text, created_at, updated_at, expires_at, ttl_minutes "
+            "FROM store ORDER BY updated_at, prefix, key"
+        )
+        async for row in self._connection.cursor(statement, prefetch=_PAGE):
+            yield _of_row(row)
+
+
+class _Instance:
+    """Any store, read by LangGraph's own methods."""
+
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+
+    async def mortal(self) -> bool:
+        return False
+
+    async def items(self) -> AsyncIterator[StoredItem]:
+        found: dict[tuple[tuple[str, ...], str], StoredItem] = {}
+        offset = 0
+        while page := await self._store.asearch((), limit=_PAGE, offset=offset, refresh_ttl=False):
+            for each in page:
+                moments = each.created_at, each.updated_at
+                stored = _stored(each.namespace, each.key, each.value, moments)
+                found[each.namespace, each.key] = stored
+            offset += len(page)
+        for stored in sorted(found.values(), key=_put_at):
+            yield stored
+
+
+def _put_at(stored: StoredItem) -> datetime:
+    return datetime.min.replace(tzinfo=UTC) if stored.item is None else stored.item.updated_at
+
+
+def _of_row(row: Sequence[Any]) -> StoredItem:
+    prefix, key, value, created, updated, expires, ttl = row
+    # LangGraph refuses labels with a period.
+    namespace = tuple(prefix.split("."))
+    try:
+        content = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        return StoredItem(namespace, key, error=error)
+    stored = _stored(namespace, key, content, (created, updated))
+    if stored.item is None or expires is None:
+        return stored
+    minutes = float(ttl) if isinstance(ttl, int | float) and ttl > 0 else None
+    return replace(stored, item=replace(stored.item, ttl=minutes, expires_at=as_moment(expires)))
+
+
+def _stored(
+    namespace: tuple[str, ...], key: str, value: Any, moments: tuple[object, object]
+) -> StoredItem:
+    created, updated = map(as_moment, moments)
+    try:
+        check_namespace(namespace)
+        check_key(key)
+        encode_json(value)
+    except InvalidArgumentError as error:
+        return StoredItem(namespace, key, error=error)
+    if not isinstance(value, dict) or created is None or updated is None:
+        return StoredItem(namespace, key, error=TypeError("it has no object, or no moments"))
+    return StoredItem(namespace, key, PastItem(namespace, key, value, created, updated))
