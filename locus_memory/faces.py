@@ -167,6 +167,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         vitals = _Blocks(LLMMemoryManager.vitals)
         feedback = _Blocks(LLMMemoryManager.feedback)
         import_facts = _Blocks(LLMMemoryManager.import_facts)
+        import_history = _Blocks(LLMMemoryManager.import_history)
         export_facts = _Yields(LLMMemoryManager.export_facts)
         search_memories = _Blocks(LLMMemoryManager.search_memories)
         search_episodes = _Blocks(LLMMemoryManager.search_episodes)

@@ -44,10 +44,12 @@ class Fact:
     Attributes:
         memory: The memory.
         said_at: The moment of the fact, in the format of `Ledger.now`; `None`: unknown.
+        deleted: Whether the memory of its key was deleted at that moment.
     """
 
     memory: Memory
     said_at: str | None
+    deleted: bool = False
 
 
 def fact_of(memory: Memory, scope: Scope) -> dict[str, Any]:

@@ -26,7 +26,7 @@ MEMORY_OPERATIONS: Final = {
     ),
     **dict.fromkeys(
         (
-            *("save", "remember", "import_facts", "undo", "add", "ingest"),
+            *("save", "remember", "import_facts", "import_history", "undo", "add", "ingest"),
             *("consolidate", "consolidate_facts"),
         ),
         "upsert_memory",

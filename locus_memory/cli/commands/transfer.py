@@ -103,7 +103,7 @@ def import_files(
     """
     session = Session.of(context, url, as_json=as_json)
     if kind in FOREIGN:
-        asked = Asked(where, files or (), thread, embedder, user, prefix)
+        asked = Asked(where or "", files or (), thread, embedder, user, prefix)
         import_foreign(context, session, kind, asked)
         return
     if where is not None:

@@ -40,6 +40,7 @@ class Format(StrEnum):
     LANGGRAPH = "langgraph"
     LANGGRAPH_STORE = "langgraph-store"
     OPENAI_AGENTS = "openai-agents"
+    MEM0 = "mem0"
 
 
 @dataclass(frozen=True, slots=True)

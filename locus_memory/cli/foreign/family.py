@@ -35,7 +35,7 @@ class Asked:
     """The options of the command.
 
     Attributes:
-        where: The database to import from.
+        where: The database to import from; empty: none.
         files: The files to import.
         thread: Only this thread or session; `None`: all.
         embedder: The name of the embedder of the target.
@@ -43,7 +43,7 @@ class Asked:
         prefix: The namespace of memories.
     """
 
-    where: str | None = None
+    where: str = ""
     files: Sequence[str] = ()
     thread: str | None = None
     embedder: str | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from locus_memory.cli.conversations.transcripts import Format
 from locus_memory.cli.foreign.family import Asked, Importer, import_from
 from locus_memory.cli.foreign.langgraph import saver_importer, store_importer
+from locus_memory.cli.foreign.mem0 import memory_importer
 from locus_memory.cli.foreign.openai_agents import session_importer
 from locus_memory.cli.printing.outcome import UsageError
 
@@ -24,14 +25,16 @@ __all__ = ["FOREIGN", "import_foreign"]
 class _Foreign:
     """A format: its import, and the options that it takes besides `--from`."""
 
-    importer: Callable[[str, Asked], Importer[Any]]
+    importer: Callable[[Asked], Importer[Any]]
     options: frozenset[str] = frozenset()
+    takes_file: bool = False
 
 
 FOREIGN: Final = {
     Format.LANGGRAPH: _Foreign(saver_importer, frozenset({"thread"})),
     Format.LANGGRAPH_STORE: _Foreign(store_importer, frozenset({"embedder"})),
     Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
+    Format.MEM0: _Foreign(memory_importer, frozenset({"user"}), takes_file=True),
 }
 """The formats that `--from` is for."""
 
@@ -49,6 +52,9 @@ def import_foreign(context: typer.Context, session: Session, kind: Format, asked
         is_given = source is not None and source.name == "COMMANDLINE"
         if is_given and name not in foreign.options:
             raise UsageError(f"--format {kind} takes no --{name}")
-    if asked.where is None or asked.files:
+    if foreign.takes_file:
+        if len(asked.files) > 1 or not (asked.files or asked.where):
+            raise UsageError(f"--format {kind} takes a database with --from, one FILE, or both")
+    elif not asked.where or asked.files:
         raise UsageError(f"--format {kind} takes a database with --from, and no FILE")
-    import_from(context, session, foreign.importer(asked.where, asked))
+    import_from(context, session, foreign.importer(asked))

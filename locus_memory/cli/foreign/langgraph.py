@@ -43,7 +43,7 @@ _ITEM_COLUMNS: Final = {
 _ITEM_FAULTS: Final = {"unreadable": "items cannot be read, and are left out"}
 
 
-def saver_importer(where: str, asked: Asked) -> Importer[Any]:
+def saver_importer(asked: Asked) -> Importer[Any]:
     """Return the import of the threads of a saver."""
     require("langgraph.checkpoint.base", "langgraph", needed_by="the import of a saver")
     from locus_memory.integrations.langgraph.importing.sources import open_source  # noqa: PLC0415 - an extra
@@ -60,7 +60,7 @@ def saver_importer(where: str, asked: Asked) -> Importer[Any]:
 
     return Importer(
         listed="threads",
-        source=open_source(where),
+        source=open_source(asked.where),
         copy=copy,
         columns=_COLUMNS,
         sums=("checkpoints", "writes", "saved", "unreadable", "missing"),
@@ -69,7 +69,7 @@ def saver_importer(where: str, asked: Asked) -> Importer[Any]:
     )
 
 
-def store_importer(where: str, asked: Asked) -> Importer[Any]:
+def store_importer(asked: Asked) -> Importer[Any]:
     """Return the import of the items of a store."""
     require("langgraph.store.base", "langgraph", needed_by="the import of a store")
     from locus_memory.integrations.langgraph.importing.stores import open_items  # noqa: PLC0415 - an extra
@@ -88,7 +88,7 @@ def store_importer(where: str, asked: Asked) -> Importer[Any]:
 
     return Importer(
         listed="namespaces",
-        source=open_items(where),
+        source=open_items(asked.where),
         copy=copy,
         columns=_ITEM_COLUMNS,
         sums=("items", "saved", "kept", "expired", "unreadable"),

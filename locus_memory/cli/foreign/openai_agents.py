@@ -25,7 +25,7 @@ _FAULTS: Final = {
 }
 
 
-def session_importer(where: str, asked: Asked) -> Importer[Any]:
+def session_importer(asked: Asked) -> Importer[Any]:
     """Return the import of the sessions of a `SQLiteSession`."""
     require("agents.memory", "openai-agents", needed_by="the import of sessions")
     from locus_memory.integrations.openai_agents.importing import open_source  # noqa: PLC0415 - an extra
@@ -39,7 +39,7 @@ def session_importer(where: str, asked: Asked) -> Importer[Any]:
 
     return Importer(
         listed="sessions",
-        source=open_source(where),
+        source=open_source(asked.where),
         copy=copy,
         columns=_COLUMNS,
         sums=("items", "saved", "unreadable", "conflicts"),

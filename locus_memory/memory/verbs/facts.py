@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.facts import fact_of, read_fact
-from locus_memory.memory.ledger.ledger import Ledger, Statement
+from locus_memory.memory.facts import Fact, fact_of, read_fact
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import Memory, MemoryType, is_expired
 from locus_memory.memory.scope import Scope
 
@@ -52,6 +52,29 @@ class FactVerbs:
                 raise InvalidArgumentError(f"fact {place}: it has the key of fact {first}")
             edits[name] = Statement(fact.memory, said_at=fact.said_at)
         return await self._ledger.apply(self._scope, edits.values())
+
+    async def import_history(self, facts: Iterable[Fact]) -> list[Memory]:
+        """Write memories with their past versions: several facts may have one key.
+
+        A fact replaces the one before it of its key, which stays in the history. A deleted one
+        ends it. What is known already changes nothing.
+
+        Args:
+            facts: The facts, the oldest first; those of one key have different moments.
+
+        Returns:
+            The memories that were written and are current.
+
+        Raises:
+            BackendError: The store failed; repeat the import.
+        """
+        edits = [
+            Retirement(fact.memory.type, fact.memory.key, said_at=fact.said_at)
+            if fact.deleted
+            else Statement(fact.memory, said_at=fact.said_at)
+            for fact in facts
+        ]
+        return await self._ledger.apply(self._scope, edits)
 
     async def export_facts(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the current memories that have not expired as facts, by type and key.
