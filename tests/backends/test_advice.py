@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 
 import asyncpg
 import pytest
@@ -77,6 +79,18 @@ class TestFiles:
             assert "sqlite.free_pages" in await names(backend)
             await backend.compact()
             assert "sqlite.free_pages" not in await names(backend)
+
+    async def test_one_compaction_of_sqlite_frees_all_space(self, tmp_path):
+        path = tmp_path / "locus.db"
+        async with open_backend(f"sqlite:{path}") as backend:
+            # The text index is as large as the texts.
+            words = [" ".join(f"w{n}x{each}" for each in range(500)) for n in range(300)]
+            items = [((f"{n % 2}",), f"{n}", text) for n, text in enumerate(words)]
+            await backend.store.put_batch(items)
+            await backend.store.clear_namespace(("0",))
+            await backend.compact()
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
 class TestPostgreSQL:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from locus_memory._internal.offload import in_thread
 from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, compact_parts
 from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.backends.sqlite.advice import advise, outdated
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
@@ -84,6 +84,12 @@ class SQLiteBackend(Backend):
     @override
     async def outdated(self) -> list[Advice]:
         return await in_thread(outdated, self._database.path)
+
+    @override
+    async def compact(self) -> None:
+        await compact_parts(self)
+        # The text index leaves the pages free in which it was.
+        await self._checkpointer.storage.reclaim()
 
     @override
     async def remains(self, search: ByteSearch) -> list[Place]:
