@@ -16,7 +16,14 @@ BREACHES = """
 window.breaches = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.breaches.push(`${event.effectiveDirective}: ${event.blockedURI} ${event.sample}`));
+window.jumps = [];
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) if (!each.hadRecentInput) window.jumps.push(each.value);
+}).observe({type: "layout-shift", buffered: true});
 """
+# The share of the window that may move by itself, as https://web.dev/articles/cls counts it; 0.1 is
+# what it calls good.
+STILL = 0.02
 
 
 class Window:
@@ -51,9 +58,15 @@ class Window:
 
     def check(self):
         """Fail if anything complained since the last check."""
-        breaches = self.page.evaluate("window.breaches")
+        breaches, jumps = self.page.evaluate("[window.breaches, window.jumps]")
         found, self.complaints = self.complaints + breaches, []
         assert found == [], self.page.url
+        assert sum(jumps) <= STILL, self.page.url
+
+    def fits(self):
+        """Return whether the page is as wide as its window."""
+        root = "document.documentElement"
+        return self.page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
 
     def faults(self):
         """What axe-core finds that keeps somebody from using the page."""

@@ -14,6 +14,7 @@ PAGES = {
     "events": ("/overview/events", {}),
     "threads": ("/threads", {}),
     "timeline": ("/threads/timeline", {"thread": "second-wind"}),
+    "unforked": ("/threads/timeline", {"thread": "noor-trip"}),
     "branches": ("/threads/branches", {"thread": "second-wind"}),
     "conversation": ("/threads/at", {"thread": "noor-dinner"}),
     "message": ("/threads/at", {"thread": "second-wind", "place": 12}),

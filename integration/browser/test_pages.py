@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from integration.browser import serving
 from integration.browser.pages import PAGES
 from integration.browser.pages import address as place
 from locus_memory.web.pages.groups import GROUPS
@@ -13,6 +14,19 @@ from locus_memory.web.pages.groups import GROUPS
 NARROW = {"viewport": {"width": 360, "height": 740}}
 DARK = {"color_scheme": "dark"}
 STATUS = {"missing": 404}
+EMPTY = {
+    "/": "This database is empty",
+    "/threads": "No threads yet",
+    "/memories": "Nothing is remembered yet",
+    "/memories/list": "Nothing is remembered here yet",
+    "/memories/identity": "No sentence is fixed",
+    "/memories/episodes": "There are no episodes",
+    "/memories/transcript": "No turns were recorded",
+    "/store": "The store is empty",
+    "/saw?text=Hello": "Nothing: this message costs no tokens",
+    "/danger/forget?user=ada": "Nothing is stored for this user",
+}
+"""What each page of an empty database says."""
 
 
 def test_no_page_is_left_out():
@@ -31,10 +45,23 @@ def test_a_page_opens_and_axe_finds_nothing_serious(windows, address, name, look
     window.open(place(name), STATUS.get(name, 200))
     window.check()
     assert window.faults() == []
-    room = window.page.evaluate(
-        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    )
-    assert room[0] <= room[1], "the page is wider than its window"
+    assert window.fits()
+
+
+@pytest.fixture(scope="module")
+def empty_address(tmp_path_factory):
+    with serving.serving_ui(f"sqlite:{tmp_path_factory.mktemp('empty')}/locus.db") as address:
+        yield address
+
+
+@pytest.mark.parametrize(("path", "said"), EMPTY.items(), ids=EMPTY)
+def test_an_empty_database_says_what_to_do_in_a_narrow_window(windows, empty_address, path, said):
+    window = windows(empty_address, **NARROW)
+    window.open(path)
+    assert said in window.page.text_content("main")
+    window.check()
+    assert window.faults() == []
+    assert window.fits()
 
 
 def test_every_link_of_every_page_leads_somewhere(window):
