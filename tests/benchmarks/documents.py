@@ -21,6 +21,7 @@ from rows import Row
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.documents import (
+    ChunkConfig,
     ContextConfig,
     DocumentIndex,
     HybridOptions,
@@ -48,6 +49,7 @@ MODULES = (
     "hypothesis.strategies",
 )
 HANDBOOK = HERE / "documents_handbook.txt"
+CHUNKING = ChunkConfig()
 DIMENSION = 384
 ALL = ContextConfig(max_context_tokens=100_000)
 """What the lowest score leaves, however long it is."""
@@ -262,14 +264,15 @@ async def documents(folder: Path) -> list[Row]:
     return rows
 
 
-async def kinds_over(store: BaseStore) -> dict[str, Retriever]:
-    made: dict[str, Retriever] = {"text": DocumentIndex(store, kind="text")}
+async def kinds_over(store: BaseStore, chunking: ChunkConfig = CHUNKING) -> dict[str, Retriever]:
+    """Return an index of each kind, over the same chunks."""
+    made: dict[str, Retriever] = {"text": DocumentIndex(store, kind="text", chunking=chunking)}
     try:
         embedder = get_embedder("local")
         reranker = get_reranker("late-interaction")
     except (ConfigurationError, MissingDriverError):
         return made
-    options = {"embedder": embedder}
+    options = {"embedder": embedder, "chunking": chunking}
     return {
         **made,
         "dense": DocumentIndex(store, kind="dense", **options),

@@ -75,7 +75,8 @@ def block_of(messages):
     return block
 
 
-@settings(max_examples=300, deadline=None)
+# With up to six documents each, more than 1,000 in all.
+@settings(max_examples=350, deadline=None)
 @given(RESULTS, st.integers(0, 600), st.booleans())
 async def test_nothing_escapes_and_the_budget_is_kept(results, budget, is_real):
     counter = TOKENIZER if is_real else None

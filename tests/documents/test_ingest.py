@@ -1,10 +1,12 @@
 """Files and folders: which are read, how, and what happens when a run is cut short."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from fpdf import FPDF
@@ -26,6 +28,7 @@ from locus_memory.testing import FakeEmbedder
 from locus_memory.testing.document_suite.base import Halt, HaltingStore, dump
 
 CHUNKING = ChunkConfig(chunk_size=64, chunk_overlap=8, min_chunk_size=5)
+ROOT = Path(__file__).parents[2]
 
 
 def pdf(*pages, password=None):
@@ -343,3 +346,29 @@ async def test_chunking_leaves_the_loop_free(monkeypatch):
         await index.add("Some words of a sentence. " * 1000, source="long")
     assert threads
     assert threading.main_thread() not in threads
+
+
+async def test_of_this_repository_only_what_changed_is_read_again(tmp_path):
+    """Real pages and source: a touched file is the same, and an edited one is not.
+
+    `tests/benchmarks/run.py documents` does it with the whole repository, and compares the times.
+    """
+    kept = shutil.ignore_patterns("__pycache__", "assets")
+    for name in ("docs/backends", "docs/integrations", "locus_memory/documents"):
+        shutil.copytree(ROOT / name, tmp_path / "tree" / name, ignore=kept)
+    async with get_documents(f"sqlite:{tmp_path / 'kb.db'}", kind="text") as index:
+        first = await index.add_path(tmp_path / "tree")
+        assert first.added > 30
+        (tmp_path / "tree/docs/backends/redis.md").touch()
+        second = await index.add_path(tmp_path / "tree")
+        assert (second.added, second.updated, second.deleted) == (0, 0, 0)
+        assert second.unchanged == first.added
+        with (tmp_path / "tree/docs/backends/new.md").open("w", encoding="utf-8") as page:
+            page.write("The walrus has a page of its own.\n")
+        with (tmp_path / "tree/docs/backends/redis.md").open("a", encoding="utf-8") as page:
+            page.write("\nThe narwhal was added.\n")
+        third = await index.add_path(tmp_path / "tree")
+        assert (third.added, third.updated, third.unchanged) == (1, 1, first.added - 1)
+        for word, source in (("walrus", "new.md"), ("narwhal", "redis.md")):
+            [found] = await index.retrieve(word)
+            assert found.source == f"docs/backends/{source}"
