@@ -23,8 +23,8 @@ _COLUMNS: Final = {
     "saved_keys": ">new keys",
 }
 _FAULTS: Final = {
-    "conflicts": "sessions have other events, and stay as they are",
-    "unreadable": "events or keys of states cannot be read, and are left out",
+    "conflicts": "sessions with other events stay as they are: {}",
+    "unreadable": "events and keys of states that cannot be read are left out: {}",
 }
 
 
