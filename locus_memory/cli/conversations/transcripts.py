@@ -40,6 +40,7 @@ class Format(StrEnum):
     LANGGRAPH = "langgraph"
     LANGGRAPH_STORE = "langgraph-store"
     OPENAI_AGENTS = "openai-agents"
+    ADK = "adk"
     MEM0 = "mem0"
 
 

@@ -62,7 +62,7 @@ class Importer(Generic[SourceT]):
         columns: The heading of each attribute in the table, `>` for numbers, without those that
             the table leaves out.
         sums: The numbers of which the JSON document has sums.
-        faults: For a number that must be 0, the end of the sentence that tells of it.
+        faults: For a number that must be 0, the sentence that tells of it, with `{}` for it.
         only: The name that the results were restricted to.
     """
 
@@ -99,7 +99,7 @@ def import_from(context: typer.Context, session: Session, importer: Importer[Any
     session.answer(_summary(importer, done), partial(_render, importer=importer, done=done))
     for name, told in importer.faults.items():
         if count := sum(getattr(each, name) for each in done):
-            raise CommandError(f"{number(count)} {told}", answered=True)
+            raise CommandError(told.format(number(count)), answered=True)
 
 
 async def _copied(
@@ -130,4 +130,6 @@ def _render(console: Console, importer: Importer[Any], done: Sequence[Any]) -> N
 
 
 def _cell(value: Any) -> Cell:
+    if value is None:
+        return "-"
     return format_namespace(value) if isinstance(value, tuple) else value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.cli.conversations.transcripts import Format
+from locus_memory.cli.foreign.adk import adk_importer
 from locus_memory.cli.foreign.family import Asked, Importer, import_from
 from locus_memory.cli.foreign.langgraph import saver_importer, store_importer
 from locus_memory.cli.foreign.mem0 import memory_importer
@@ -34,6 +35,7 @@ FOREIGN: Final = {
     Format.LANGGRAPH: _Foreign(saver_importer, frozenset({"thread"})),
     Format.LANGGRAPH_STORE: _Foreign(store_importer, frozenset({"embedder"})),
     Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
+    Format.ADK: _Foreign(adk_importer, frozenset({"thread"})),
     Format.MEM0: _Foreign(memory_importer, frozenset({"user"}), takes_file=True),
 }
 """The formats that `--from` is for."""

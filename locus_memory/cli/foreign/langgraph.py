@@ -28,9 +28,9 @@ _COLUMNS: Final = {
     "saved": ">new checkpoints",
 }
 _FAULTS: Final = {
-    "missing": "checkpoints or writes are not there: another process removes them; run the "
+    "missing": "{} checkpoints or writes are not there: another process removes them; run the "
     "import again when it has finished",
-    "unreadable": "checkpoints cannot be read, and are left out: they are damaged, encrypted, "
+    "unreadable": "{} checkpoints cannot be read, and are left out: they are damaged, encrypted, "
     "pickled, or of a release of LangGraph before 0.3",
 }
 _ITEM_COLUMNS: Final = {
@@ -40,7 +40,7 @@ _ITEM_COLUMNS: Final = {
     "kept": ">newer there",
     "expired": ">expired",
 }
-_ITEM_FAULTS: Final = {"unreadable": "items cannot be read, and are left out"}
+_ITEM_FAULTS: Final = {"unreadable": "items that cannot be read are left out: {}"}
 
 
 def saver_importer(asked: Asked) -> Importer[Any]:

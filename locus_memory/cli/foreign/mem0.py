@@ -30,8 +30,8 @@ _COLUMNS: Final = {
     "saved": ">new or changed",
 }
 _FAULTS: Final = {
-    "unreadable": "changes cannot be read, and are left out",
-    "unknown": "memories have no known user, and are left out: name one with --user",
+    "unreadable": "changes that cannot be read are left out: {}",
+    "unknown": "memories of an unknown user are left out: {}; name the user with --user",
 }
 
 

@@ -20,8 +20,8 @@ _COLUMNS: Final = {
     "saved": ">new items",
 }
 _FAULTS: Final = {
-    "conflicts": "sessions have other items, and stay as they are",
-    "unreadable": "items cannot be read, and are left out",
+    "conflicts": "sessions with other items stay as they are: {}",
+    "unreadable": "items that cannot be read are left out: {}",
 }
 
 

@@ -56,7 +56,7 @@ from locus_memory.store.item import (
     quick_put,
 )
 
-__all__ = ["LocusSessionService"]
+__all__ = ["Head", "LocusSessionService", "Place"]
 
 _NAMESPACE: Final = ("adk",)
 _HEADS: Final = 4096
@@ -73,7 +73,7 @@ _NUMBERS: Final = "0"
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """The ids of a session."""
 
     app: str
@@ -81,7 +81,8 @@ class _Place:
     session: str
 
     @classmethod
-    def checked(cls, app_name: object, user_id: object, session_id: object) -> _Place:
+    def checked(cls, app_name: object, user_id: object, session_id: object) -> Place:
+        """Return the place of ids, each a non-empty string."""
         return cls(
             check_identifier(app_name, "app_name"),
             check_identifier(user_id, "user_id"),
@@ -90,7 +91,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class Head:
     """The record of a session at one version; 0: it is not stored yet."""
 
     version: int
@@ -125,8 +126,8 @@ class LocusSessionService(OverStore, BaseSessionService):
     ) -> None:
         self._namespace = check_namespace(namespace)
         self._take(where)
-        self._heads: RecentlyUsed[_Head] = RecentlyUsed(_HEADS)
-        self._locks: WeakValueDictionary[tuple[int, _Place], asyncio.Lock] = WeakValueDictionary()
+        self._heads: RecentlyUsed[Head] = RecentlyUsed(_HEADS)
+        self._locks: WeakValueDictionary[tuple[int, Place], asyncio.Lock] = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"
@@ -148,9 +149,9 @@ class LocusSessionService(OverStore, BaseSessionService):
             BackendError: The database failed.
         """
         name = _stripped(session_id) or platform_uuid.new_uuid()
-        place = _Place.checked(app_name, user_id, name)
+        place = Place.checked(app_name, user_id, name)
         written = state_of(state or {}, "state")
-        head = _Head(0, uuid4().hex, 1, platform_time.get_time())
+        head = Head(0, uuid4().hex, 1, platform_time.get_time())
         while not await self._begun(place, head, written):
             if await self._head(place) is not None:
                 raise AlreadyExistsError(f"Session with id {name} already exists.")
@@ -172,7 +173,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         name = _stripped(session_id)
         if not name:
             return None
-        place = _Place.checked(app_name, user_id, name)
+        place = Place.checked(app_name, user_id, name)
         head = await self._head(place)
         if head is None:
             return None
@@ -204,7 +205,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         name = _stripped(session_id)
         if not name:
             return
-        place = _Place.checked(app_name, user_id, name)
+        place = Place.checked(app_name, user_id, name)
         while (head := await self._head(place)) is not None:
             ttl = _DAY if self.store.capabilities.ttl else None
             try:
@@ -220,7 +221,7 @@ class LocusSessionService(OverStore, BaseSessionService):
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> Json:
         """Return the state of a user, its keys without the prefix `user:`."""
-        return (await self._shared(_Place.checked(app_name, user_id, "-")))[1]
+        return (await self._shared(Place.checked(app_name, user_id, "-")))[1]
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -234,7 +235,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         """
         if event.partial:
             return event
-        place = _Place.checked(session.app_name, session.user_id, session.id)
+        place = Place.checked(session.app_name, session.user_id, session.id)
         document = document_of(event)
         key = (id(asyncio.get_running_loop()), place)
         async with self._locks.setdefault(key, asyncio.Lock()):
@@ -244,7 +245,7 @@ class LocusSessionService(OverStore, BaseSessionService):
             session.last_update_time = event.timestamp
         return event
 
-    async def _begun(self, place: _Place, head: _Head, state: Json) -> bool:
+    async def _begun(self, place: Place, head: Head, state: Json) -> bool:
         """Store the record and the state of a new session; false if there is a record."""
         record = self._record(place, head, if_version=head.version)
         writes = [record, *self._states(place, head.log, state)]
@@ -255,7 +256,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         self._heads.put(repr(place), replace(head, version=head.version + 1))
         return True
 
-    async def _append(self, place: _Place, document: Json) -> bool:
+    async def _append(self, place: Place, document: Json) -> bool:
         """Store an event behind the last one; false if it is there already.
 
         Raises:
@@ -266,7 +267,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         wait = 0.0
         while head is not None:
             following, moment = head.next + 1, float(document["timestamp"])
-            after = _Head(head.version + 1, head.log, following, moment)
+            after = Head(head.version + 1, head.log, following, moment)
             writes = self._writes(place, head, after, document, numbers)
             try:
                 await write_together(self.store, writes)
@@ -285,7 +286,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         raise SessionNotFoundError(f"Session {place.session} not found.")
 
     def _writes(
-        self, place: _Place, head: _Head, after: _Head, document: Json, numbers: StoreItem | None
+        self, place: Place, head: Head, after: Head, document: Json, numbers: StoreItem | None
     ) -> list[Put | Delete]:
         """Return the writes of an append: the record, the number under the id, event and state.
 
@@ -301,12 +302,12 @@ class LocusSessionService(OverStore, BaseSessionService):
             *self._states(place, head.log, document["actions"].get("state_delta") or {}),
         ]
 
-    def _record(self, place: _Place, head: _Head, *, if_version: int) -> Put:
+    def _record(self, place: Place, head: Head, *, if_version: int) -> Put:
         value = {"log": head.log, "next": head.next, "updated": head.updated}
         namespace = self._sessions_of(place)
         return quick_put(namespace, place.session, value, if_version=if_version, text="")
 
-    def _states(self, place: _Place, log: str, delta: Json) -> Iterable[Put]:
+    def _states(self, place: Place, log: str, delta: Json) -> Iterable[Put]:
         app, user, own = split(delta)
         for key, value in own.items():
             yield quick_put(self._state_of(place), f"{log}={key}", value, text="")
@@ -314,7 +315,7 @@ class LocusSessionService(OverStore, BaseSessionService):
             for key, value in part.items():
                 yield quick_put(namespace, f"={key}", value, text="")
 
-    async def _head(self, place: _Place) -> _Head | None:
+    async def _head(self, place: Place) -> Head | None:
         """Return the stored record, and keep it; of an unreadable one, what its log tells."""
         try:
             item = await self.store.get_item(self._sessions_of(place), place.session)
@@ -330,16 +331,16 @@ class LocusSessionService(OverStore, BaseSessionService):
             self._heads.put(repr(place), head)
         return head
 
-    async def _recovered(self, place: _Place) -> _Head:
-        newest = _Head(0, uuid4().hex, 1, 0.0)
+    async def _recovered(self, place: Place) -> Head:
+        newest = Head(0, uuid4().hex, 1, 0.0)
         async for log in labels_below(self.store, self._log_of(place)):
             last = await self._events(place, log, GetSessionConfig(num_recent_events=1))
             keys = await all_keys(self.store, self._log_of(place, log), _NUMBERS)
             if keys and last and last[0].timestamp >= newest.updated:
-                newest = _Head(0, log, int(keys[-1]) + 1, last[0].timestamp)
+                newest = Head(0, log, int(keys[-1]) + 1, last[0].timestamp)
         return newest
 
-    async def _numbers(self, place: _Place, log: str, event_id: str) -> StoreItem | None:
+    async def _numbers(self, place: Place, log: str, event_id: str) -> StoreItem | None:
         """Return the item with the numbers of the events that have an id."""
         namespace, key = self._log_of(place, log), f":{event_id}"
         try:
@@ -350,7 +351,7 @@ class LocusSessionService(OverStore, BaseSessionService):
             return None
 
     async def _is_there(
-        self, place: _Place, log: str, document: Json, numbers: StoreItem | None
+        self, place: Place, log: str, document: Json, numbers: StoreItem | None
     ) -> bool:
         for number in [] if numbers is None else _numbers_of(numbers):
             found = await get_readable(self.store, self._log_of(place, log), _key(number), _value)
@@ -358,7 +359,7 @@ class LocusSessionService(OverStore, BaseSessionService):
                 return True
         return False
 
-    async def _events(self, place: _Place, log: str, config: GetSessionConfig) -> list[Event]:
+    async def _events(self, place: Place, log: str, config: GetSessionConfig) -> list[Event]:
         """Return the last events, the oldest first."""
         most, after = config.num_recent_events, config.after_timestamp
         found: list[Event] = []
@@ -382,7 +383,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         return found[::-1] if last else found
 
     async def _of_user(self, app: str, user: str) -> list[Session]:
-        place = _Place(app, user, "-")
+        place = Place(app, user, "-")
         heads = {
             item.key: head
             async for item, head in readable(self.store, self._sessions_of(place), _head_of)
@@ -398,11 +399,11 @@ class LocusSessionService(OverStore, BaseSessionService):
             log, _, name = key.partition("=")
             own.setdefault(log, {})[name] = value
         return [
-            _session(_Place(app, user, name), head, merged(*shared, own.get(head.log, {})))
+            _session(Place(app, user, name), head, merged(*shared, own.get(head.log, {})))
             for name, head in heads.items()
         ]
 
-    async def _shared(self, place: _Place) -> tuple[Json, Json]:
+    async def _shared(self, place: Place) -> tuple[Json, Json]:
         app, user = await asyncio.gather(
             *(self._read(each, "=") for each in self._shared_of(place))
         )
@@ -415,23 +416,23 @@ class LocusSessionService(OverStore, BaseSessionService):
             async for item, value in readable(self.store, namespace, _value, prefix=prefix or None)
         }
 
-    async def _erase(self, place: _Place, log: str) -> None:
+    async def _erase(self, place: Place, log: str) -> None:
         """Delete the state and the events of a session that has no record any more."""
         states = self._state_of(place)
         keys = await all_keys(self.store, states, f"{log}=")
         await self.store.delete_batch([(states, key) for key in keys])
         await self.store.clear_namespace(self._log_of(place, log))
 
-    def _sessions_of(self, place: _Place) -> Namespace:
+    def _sessions_of(self, place: Place) -> Namespace:
         return (*self._namespace, "sessions", place.app, place.user)
 
-    def _log_of(self, place: _Place, *log: str) -> Namespace:
+    def _log_of(self, place: Place, *log: str) -> Namespace:
         return (*self._namespace, "logs", place.app, place.user, place.session, *log)
 
-    def _state_of(self, place: _Place) -> Namespace:
+    def _state_of(self, place: Place) -> Namespace:
         return (*self._namespace, "session_states", place.app, place.user)
 
-    def _shared_of(self, place: _Place) -> tuple[Namespace, Namespace]:
+    def _shared_of(self, place: Place) -> tuple[Namespace, Namespace]:
         return (
             (*self._namespace, "app_states", place.app),
             (*self._namespace, "user_states", place.app, place.user),
@@ -442,7 +443,7 @@ def _stripped(session_id: object) -> str | None:
     return check_identifier(session_id, "session_id").strip() if session_id else None
 
 
-def _session(place: _Place, head: _Head, state: Json, events: Iterable[Event] = ()) -> Session:
+def _session(place: Place, head: Head, state: Json, events: Iterable[Event] = ()) -> Session:
     return Session(
         app_name=place.app,
         user_id=place.user,
@@ -465,7 +466,7 @@ def _event_of(item: StoreItem) -> Event:
     return Event.model_validate(item.value)
 
 
-def _head_of(item: StoreItem) -> _Head | None:
+def _head_of(item: StoreItem) -> Head | None:
     """Return the record of a session; of a deleted one, `None`."""
     value = item.value
     if value is None:
@@ -473,7 +474,7 @@ def _head_of(item: StoreItem) -> _Head | None:
     log, following, updated = value["log"], value["next"], value["updated"]
     if not isinstance(log, str) or type(following) is not int:
         raise TypeError("a record has the name of a log and a number")
-    return _Head(item.version, log, following, float(updated))
+    return Head(item.version, log, following, float(updated))
 
 
 def _numbers_of(item: StoreItem) -> list[int]:
