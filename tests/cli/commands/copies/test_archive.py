@@ -46,7 +46,8 @@ def test_a_backup_and_back(ok, fails, tmp_path):
     assert "exists" in fails(1, "backup", "saved.db")
     ok("put", "users/ada", "pet", '"cat"')
     assert "exists" in fails(1, "restore", "saved.db")
-    ok("restore", "saved.db", "--force")
+    report = ok("restore", "saved.db", "--force", "--json").json
+    assert (report["path"], report["checkpoints"], report["aside"]) == ("locus.db", 1, None)
     assert "pet" not in ok("ls", "users/ada").out
     ok(*COPY, "restore", "saved.db")
     assert ok(*COPY, "export", "talk").out == ok("export", "talk").out
