@@ -20,6 +20,7 @@ from imports import imports
 from injection import budgets
 from memory_manager import sessions, turns
 from observing import observing
+from pages import pages
 from planning import gate
 from redisearch import server_search
 from rows import Row, table
@@ -57,8 +58,8 @@ MEASURES = (
 )
 
 
-# It takes minutes to an hour, so it runs only if it is named.
-ON_REQUEST = (scale, fan_out, unseen_documents, source_documents)
+# They take minutes to an hour, or a quiet machine, so they run only if they are named.
+ON_REQUEST = (pages, scale, fan_out, unseen_documents, source_documents)
 OPTIONS = {
     scale: lambda given: {
         "most": given.most,
