@@ -19,7 +19,7 @@ from locus_memory.errors import (
     ModelUnavailableError,
     UnknownOptionError,
 )
-from locus_memory.messages import ToolCall
+from locus_memory.messages import ToolCall, ToolResult
 
 pytestmark = pytest.mark.skipif(find_spec("oci") is None, reason="needs the SDK of OCI")
 
@@ -134,7 +134,7 @@ async def test_tools(service, options):
         options,
         Message.user("Add."),
         Message.assistant(None, tool_calls=(earlier,)),
-        Message.tool("0", tool_call_id="c1"),
+        Message.tool(ToolResult(tool_call_id="c1", name="add", content="0")),
         tools=[ToolSpec("add", "Adds.", schema)],
         compartment_id="ocid1.compartment.oc1..a",
         name="ocid1.generativeaiendpoint.oc1..e",
@@ -205,5 +205,7 @@ async def test_wrong_options(options, tmp_path):
         await ask({**options, "config_file": str(tmp_path / "none")})
     with pytest.raises(ConfigurationError, match="authentication is one of"):
         await ask(options, authentication="hope")
-    with pytest.raises(ConfigurationError, match="name of a model"):
+    with pytest.raises(ConfigurationError, match="which model"):
         get_model("oci", **options)
+    with pytest.raises(ConfigurationError, match="format of its own"):
+        await ask(options, name="cohere.command-a-03-2025")

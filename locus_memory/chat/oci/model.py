@@ -84,6 +84,10 @@ class OCIChat(Resource):
             raise ConfigurationError(
                 'OCIChat: give the name of a model, such as "meta.llama-3.3-70b-instruct"'
             )
+        if model.startswith("cohere."):
+            raise ConfigurationError(
+                f"OCIChat: {quote(model)} has a format of its own, which is not supported"
+            )
         if max_retries < 0 or timeout <= 0:
             raise ConfigurationError("OCIChat: needs max_retries >= 0 and timeout above 0")
         if authentication not in _KINDS:
