@@ -80,19 +80,11 @@ class OCIChat(Resource):
         timeout: float = 120.0,
         **options: Any,
     ) -> None:
-        if not isinstance(model, str) or not model:
-            raise ConfigurationError(
-                'OCIChat: give the name of a model, such as "meta.llama-3.3-70b-instruct"'
-            )
-        if model.startswith("cohere."):
-            raise ConfigurationError(
-                f"OCIChat: {quote(model)} has a format of its own, which is not supported"
-            )
         if max_retries < 0 or timeout <= 0:
             raise ConfigurationError("OCIChat: needs max_retries >= 0 and timeout above 0")
         if authentication not in _KINDS:
             raise ConfigurationError(f"OCIChat: authentication is one of {', '.join(_KINDS)}")
-        self.model = model
+        self.model = _checked_name(model)
         self._oci, self._models = _sdk()
         self._options = _checked_options(self._models, options)
         self._retries = _retries(self._oci, max_retries)
@@ -181,6 +173,18 @@ class OCIChat(Resource):
 
     def __repr__(self) -> str:
         return f"OCIChat({self.model!r})"
+
+
+def _checked_name(model: object) -> str:
+    if not isinstance(model, str) or not model:
+        raise ConfigurationError(
+            'OCIChat: give the name of a model, such as "meta.llama-3.3-70b-instruct"'
+        )
+    if model.startswith("cohere."):
+        raise ConfigurationError(
+            f"OCIChat: {quote(model)} has a format of its own, which is not supported"
+        )
+    return model
 
 
 def _sdk() -> tuple[Any, Any]:
