@@ -26,7 +26,7 @@ from locus_memory.transfer import MigrateOptions, check_archive, migrate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
-KILLS = 6
+KILLS = 5
 ITEMS, THREADS, TURNS = 600, 5, 30
 COMMAND = [sys.executable, "-m", "locus_memory.cli"]
 

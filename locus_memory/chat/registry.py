@@ -3,6 +3,7 @@
 | string | meaning |
 |---|---|
 | `openai:gpt-4.1-mini` | a model of OpenAI, or of the endpoint that `OPENAI_BASE_URL` names |
+| `oci:meta.llama-3.3-70b-instruct` | a model of OCI Generative AI |
 | `scripted` | a `ScriptedModel`: fixed rules, no endpoint |
 
 `register_model` adds others. So does an installed distribution with an entry point of the group
@@ -29,6 +30,7 @@ _TABLE: Final = ModelTable[Any](
     Callable,  # type: ignore[arg-type] # it is a class for isinstance
     {
         "openai": ModelRow(f"{__name__}:open_openai", "model"),
+        "oci": ModelRow(f"{__name__}:open_oci", "model"),
         "scripted": ModelRow("locus_memory.chat.scripted:ScriptedModel"),
     },
     group=ENTRY_POINTS,
@@ -40,6 +42,13 @@ def open_openai(model: str, **options: Any) -> Any:
     from locus_memory.chat.openai.model import OpenAIChat  # noqa: PLC0415 - only where it is used
 
     return OpenAIChat(model, **options)
+
+
+def open_oci(model: str, **options: Any) -> Any:
+    """Return the model of a name; a function, because its class takes any option of the API."""
+    from locus_memory.chat.oci.model import OCIChat  # noqa: PLC0415 - only where it is used
+
+    return OCIChat(model, **options)
 
 
 def get_model(where: str, **options: Any) -> Any:

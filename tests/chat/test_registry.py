@@ -44,7 +44,7 @@ def echo():
 
 
 def test_the_names_are_known():
-    assert list_models() == ["openai", "scripted"]
+    assert list_models() == ["oci", "openai", "scripted"]
 
 
 def test_a_model_of_openai():
@@ -66,10 +66,10 @@ async def test_the_scripted_model():
         (
             "gpt-4.1-mini",
             UnknownProviderError,
-            r"'gpt-4\.1-mini'\. Known: openai, scripted; .* is 'openai:<its name>'",
+            r"'gpt-4\.1-mini'\. Known: oci, openai, scripted; .* is 'openai:<its name>'",
         ),
-        ("opnai:x", UnknownProviderError, r"did you mean 'openai'\? Known: openai, scripted"),
-        ("oci:cohere.command", UnknownProviderError, "register_model adds others"),
+        ("opnai:x", UnknownProviderError, r"did you mean 'openai'\? Known: oci, openai, scripted"),
+        ("bedrock:titan", UnknownProviderError, "register_model adds others"),
         ("openai", ConfigurationError, "say which model, after a colon"),
         ("scripted:x", ConfigurationError, "write just 'scripted'"),
         ("", ConfigurationError, "it is empty"),
@@ -138,7 +138,7 @@ async def test_the_model_is_closed_after_the_memory_manager_that_uses_it(echo, m
 
 
 async def test_your_own_model(echo):
-    assert list_models() == ["echo", "openai", "scripted"]
+    assert list_models() == ["echo", "oci", "openai", "scripted"]
     model = get_model("ECHO", loud=True)
     assert (model.hint, model.loud) == (None, True)
     with pytest.raises(UnknownOptionError, match="unknown option 'quiet'"):
@@ -192,7 +192,7 @@ def test_a_plugin_is_found(installed, monkeypatch):
     module.make = make_from_plugin
     monkeypatch.setitem(sys.modules, "some_plugin", module)
     installed(Theirs="some_plugin:make")
-    assert list_models() == ["openai", "scripted", "theirs"]
+    assert list_models() == ["oci", "openai", "scripted", "theirs"]
     model = get_model("theirs:big", loud=True)
     assert (model.hint, model.loud) == ("big", True)
 

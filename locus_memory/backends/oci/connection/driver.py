@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.providers.oci_credentials import credentials
 from locus_memory.backends.oci.options import OCIOptions
 from locus_memory.errors import ConfigurationError
 
@@ -203,7 +203,13 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
         # The threads share a signer, which may have to ask for a token; a fork has its own.
         with lock:
             if os.getpid() not in found:
-                found[os.getpid()] = _readable_credentials(oci, options)
+                found[os.getpid()] = credentials(
+                    oci,
+                    authentication=options.authentication,
+                    config_file=options.config_file,
+                    profile=options.profile,
+                    region=options.region,
+                )
             config, signer = found[os.getpid()]
         given: dict[str, Any] = {} if signer is None else {"signer": signer}
         if options.service_endpoint is not None:
@@ -219,40 +225,6 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
         return client
 
     return make
-
-
-def _readable_credentials(oci: Any, options: OCIOptions) -> tuple[dict[str, Any], Any]:
-    try:
-        return _credentials(oci, options)
-    except OSError as error:
-        # It is of the network only if it is one of requests; else a file or variable is missing.
-        if isinstance(error, oci.base_client.requests.exceptions.RequestException):
-            raise
-        said = str(error).partition("\n")[0]
-        raise ConfigurationError(f"oci: there is nothing to sign with: {said}") from error
-
-
-def _credentials(oci: Any, options: OCIOptions) -> tuple[dict[str, Any], Any]:
-    """Return the configuration of a client, and its signer if it is not that of the profile."""
-    region = {} if options.region is None else {"region": options.region}
-    if options.authentication == "instance_principal":
-        return region, oci.auth.signers.InstancePrincipalsSecurityTokenSigner()
-    if options.authentication == "resource_principal":
-        return region, oci.auth.signers.get_resource_principals_signer()
-    file = options.config_file or oci.config.DEFAULT_LOCATION
-    profile = options.profile or oci.config.DEFAULT_PROFILE
-    config: dict[str, Any] = {**oci.config.from_file(file, profile), **region}
-    if options.authentication == "api_key":
-        return config, None
-    token_file = config.get("security_token_file")
-    if not token_file:
-        raise ConfigurationError(
-            f"oci: the profile {profile!r} has no security_token_file; "
-            "run 'oci session authenticate'"
-        )
-    token = Path(token_file).expanduser().read_text("utf-8").strip()
-    key = oci.signer.load_private_key_from_file(config["key_file"], config.get("pass_phrase"))
-    return config, oci.auth.signers.SecurityTokenSigner(token, key)
 
 
 def close_client(client: Client) -> None:

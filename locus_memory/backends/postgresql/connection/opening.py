@@ -162,8 +162,7 @@ async def _migrate_core(
     try:
         await _migrate(connection, names, "core", where)
     except PostgresError as error:
-        state = getattr(error, "sqlstate", None)
-        if found is None or not found["core"] or state not in _REFUSED:
+        if found is None or not found["core"] or getattr(error, "sqlstate", None) not in _REFUSED:
             raise
         raise BackendWriteError(
             f"{where}: an earlier locus_memory made these tables (core {found['core']}, this one "
