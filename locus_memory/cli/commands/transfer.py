@@ -99,7 +99,9 @@ def import_files(
     An archive of `export --format archive` is imported with everything that it holds.
 
     With the name of another framework as --format, what its database --from has is copied:
-    langgraph the threads of a saver with all their checkpoints, for `LocusSaver`.
+    langgraph: the threads of a saver; langgraph-store: the items of a store; openai-agents and
+    adk: sessions; mem0: memories with their past versions, and with the users in a FILE of
+    `get_all`.
     """
     session = Session.of(context, url, as_json=as_json)
     if kind in FOREIGN:
@@ -121,7 +123,7 @@ def import_files(
         _import_facts(session, files, user, prefix)
         return
     if user is not None:
-        raise UsageError("--user needs --format facts")
+        raise UsageError("--user needs --format facts or mem0")
     read = partial(_read_files, files, thread, kind)
     _import_conversations(context, session, read, embedder)
 

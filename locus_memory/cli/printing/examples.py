@@ -114,6 +114,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory export trip | locus-memory import - --thread copy",
             "locus-memory import facts.jsonl --format facts --user ada",
             "locus-memory import --format langgraph --from sqlite:old.db",
+            "locus-memory import all.json --format mem0 --from history.db",
             "locus-memory import everything.zip",
         ),
         "export": (
