@@ -54,6 +54,14 @@ def test_the_demo_installs_the_command_line_and_the_pages_alone(clone):
     assert EVERYTHING not in planned
 
 
+def test_the_demo_ends_with_the_line_that_opens_the_pages_on_what_it_made(clone):
+    set_up(clone, ".made", ".demo-ready")
+    *_, last = steps(clone, "demo").strip().splitlines()
+    assert last.strip() == (
+        '&& echo "To look at it in a browser: cd $folder && ../../.venv/bin/locus-memory ui"'
+    )
+
+
 def test_after_the_demo_the_rest_is_installed_into_the_same_environment(clone):
     set_up(clone, ".made", ".demo-ready")
     assert "install" not in steps(clone, "demo")

@@ -18,7 +18,7 @@ from scale_data import texts, usual_words
 
 from locus_memory import LLMMemoryManager, open_backend
 from locus_memory.backends.base import Backend
-from locus_memory.memory import Memory
+from locus_memory.memory import Memory, MemoryType
 from locus_memory.web import make_app
 from locus_memory.web.pages import make_pages
 
@@ -41,7 +41,7 @@ PAGES = {
 
 async def _fill(backend: Backend, count: int) -> None:
     memory = LLMMemoryManager(backend.store, max_memories=count).for_user("ada")
-    await memory.save([Memory("user", "fact", "Ada keeps a thing in the drawer by the river.")])
+    await memory.save([Memory(MemoryType.USER, "fact", "Ada lives by the river.")])
     (first,) = await backend.store.scan(CURRENT, 1)
 
     said = texts(count, 7)

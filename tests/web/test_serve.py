@@ -1,4 +1,4 @@
-"""`locus-memory serve` as a process of its own, over real databases."""
+"""`locus-memory serve` and `ui` as processes of their own, over real databases."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ OPENER = build_opener(ProxyHandler({}))
 
 
 @contextmanager
-def process(folder, *arguments, **environment):
+def process(folder, *arguments, command="serve", **environment):
     """Run the command; yields its address, and at the end it must stop by itself, and well."""
-    command = [sys.executable, "-m", "locus_memory.cli", "serve", "--port", "0", *arguments]
+    command = [sys.executable, "-m", "locus_memory.cli", command, "--port", "0", *arguments]
     log = folder / "log"
     with log.open("wb") as output:
         running = subprocess.Popen(
@@ -36,7 +36,7 @@ def process(folder, *arguments, **environment):
         )
     try:
         line = running.stderr.readline()
-        found = re.search(r"at (http://\S+/api/v1)", line)
+        found = re.search(r"at (http://\S+?)/?[,;]", line)
         assert found, line + running.stderr.read()
         yield found[1], line
         running.send_signal(signal.SIGTERM)
@@ -116,8 +116,38 @@ def test_a_password_of_the_url_is_nowhere(tmp_path, postgresql_server):
     assert "hunter2" not in refused_line
 
 
-def refused(folder, *arguments):
-    command = [sys.executable, "-m", "locus_memory.cli", "serve", *arguments]
+def test_a_password_of_the_url_is_on_no_page(tmp_path, postgresql_server):
+    parts = urlsplit(postgresql_server.url)
+    user = parts.username or getpass.getuser()
+    url = parts._replace(netloc=f"{user}:hunter2@{parts.hostname}:{parts.port}").geturl()
+    with process(tmp_path, "--url", url, command="ui") as (address, line):
+        assert "hunter2" not in line
+        for page in ("/", "/threads", "/danger", "/nothing", "/threads/at?thread=hunter3"):
+            told = read(address + page)
+            assert "***@" in told
+            assert "hunter2" not in told
+    _, told = refused(tmp_path, "--url", url.replace(f":{parts.port}", ":1"), command="ui")
+    assert (told.count("\n"), "hunter2" in told) == (1, False)
+
+
+def read(address):
+    """The text of a page, also of one for an error."""
+    try:
+        with OPENER.open(address, timeout=60) as answer:
+            return answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.read().decode()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_pages_that_others_reach_need_a_token(tmp_path, host):
+    code, line = refused(tmp_path, "--host", host, command="ui")
+    assert (code, line.count("\n"), "LOCUS_MEMORY_TOKEN" in line) == (2, 1, True)
+
+
+def refused(folder, *arguments, command="serve"):
+    command = [sys.executable, "-m", "locus_memory.cli", command, *arguments]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=120
     )
