@@ -189,12 +189,12 @@ class _Copying:
         """Append items; return how many, fewer if another process has written meanwhile."""
         # Without batches, a kill could leave a gap in a page.
         size = _PAGE if self.store.capabilities.batch_operations else 1
-        present: Head | None = head
         for start in range(0, len(items), size):
             page = items[start : start + size]
-            present = None if present is None else await log.restore(present, page)
-            if present is None:
+            after = await log.restore(head, page)
+            if after is None:
                 return start
+            head = after
             self.on_item(session_id, known + start + len(page))
         return len(items)
 
