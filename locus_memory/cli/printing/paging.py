@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.cli.printing.output import note, visible_name
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     import typer
 
 __all__ = ["COUNTED", "how_many", "same_command", "tell_more"]
+
+_PASSWORDS: Final = (re.compile(r"(://[^/@:]*:)[^/@]*(?=@)"), re.compile("([?&]password=)[^&]*"))
+"""The password of a URL, each after the text that stays."""
 
 COUNTED = 10_000
 """Largest number of further rows to count; a full count would read the whole list."""
@@ -42,7 +46,7 @@ def tell_more(context: typer.Context, count: int, what: str = "more", **options:
 def same_command(context: typer.Context, **changed: Any) -> str:
     """Return the command that was called, with changed options, quoted for a shell.
 
-    A password in the URL is masked.
+    Passwords in URLs are masked.
     """
     words: list[str] = []
     arguments: list[str] = []
@@ -56,6 +60,8 @@ def same_command(context: typer.Context, **changed: Any) -> str:
                 continue
             value = changed[name] if is_own else each.params[name]
             given = list(_values(name, value))
+            if getattr(parameter, "metavar", None) == "URL":
+                given = list(map(_masked, given))
             if parameter.param_type_name == "argument":
                 arguments += given
             elif value is True:
@@ -83,6 +89,12 @@ def _values(name: str, value: Any) -> Iterator[str]:
             continue
         text = str(each.value if isinstance(each, Enum) else each)
         yield _without_password(text) if name == "url" else text
+
+
+def _masked(url: str) -> str:
+    for password in _PASSWORDS:
+        url = password.sub(r"\1***", url)
+    return url
 
 
 def _without_password(url: str) -> str:

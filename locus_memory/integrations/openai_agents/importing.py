@@ -191,10 +191,10 @@ class _Copying:
         size = _PAGE if self.store.capabilities.batch_operations else 1
         for start in range(0, len(items), size):
             page = items[start : start + size]
-            written = await log.restore(head, page)
-            if written is None:
+            after = await log.restore(head, page)
+            if after is None:
                 return start
-            head = written
+            head = after
             self.on_item(session_id, known + start + len(page))
         return len(items)
 

@@ -220,3 +220,23 @@ def test_an_interrupted_import_tells_how_to_go_on(run, monkeypatch, empty_direct
     assert result.code == 130
     assert "interrupted; what is copied stays. To continue, run: " in result.err
     assert "import --format mem0 --from old.db" in result.err
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ada:s3cret@db:5432/old", "postgresql://ada:***@db:5432/old"),
+        ("postgresql://db:5432/old?user=a&password=s3cret", "postgresql://db:5432/old?user=a&"),
+        ("postgresql://db:5432/old", "postgresql://db:5432/old"),
+    ],
+)
+def test_an_interrupted_import_tells_no_password(run, monkeypatch, url, shown):
+    sources = pytest.importorskip("locus_memory.integrations.langgraph.importing.stores")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sources, "postgresql_source", interrupted)
+    told = run("import", "--format", "langgraph-store", "--from", url).err
+    assert shown in told
+    assert "s3cret" not in told

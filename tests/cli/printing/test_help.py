@@ -75,6 +75,7 @@ def test_examples_work_on_the_database_of_the_demo(copied, run):
             "serve",
             "ui",
             "langgraph",
+            "mem0",
             "memory://notes/boat",
             "memory://notes",
             "rotate",
