@@ -15,7 +15,7 @@ from integration.browser.serving import browsing, demo_folder, play_demo, servin
 
 FOLDER = Path(__file__).parents[2] / "docs" / "assets" / "pages"
 PICTURES = {
-    "overview": "sizes",
+    "overview": "overview",
     "timeline": "timeline",
     "difference": "diff",
     "memory": "memory",
