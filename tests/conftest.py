@@ -18,6 +18,7 @@ from pathlib import Path
 import asyncpg
 import certifi
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("locus_memory.testing")
 
@@ -27,6 +28,11 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     RedisServer,
     ValkeyServer,
 )
+
+if "CI" not in os.environ:
+    # A machine that does other work is no defect. Where `CI` is set, Hypothesis does the same.
+    settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy")
 
 CLEANING = """
     SELECT format('TRUNCATE %s RESTART IDENTITY CASCADE', oid::regclass) FROM pg_class
