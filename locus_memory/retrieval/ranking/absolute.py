@@ -36,6 +36,9 @@ _BETTER: Final = 0.7
 _MEAN: Final = 0.3
 """The weights of the better of both parts, and of their mean."""
 
+_UNSEEN: Final = 0.5
+"""How many documents have a word that none has."""
+
 _FEW: Final = 20
 """Among fewer items, how often a word occurs says little."""
 
@@ -88,8 +91,9 @@ def contrast(cosines: Sequence[float], scale: Scale) -> float | None:
 def rarities(matches: Sequence[Sequence[bool]]) -> list[float]:
     """Return the weight of each word: `ln(1 + N / df)`, at least 1 among fewer than 20 documents.
 
-    N is the number of documents, and df the number of those with the word, at least 1. So a word
-    that no document has weighs as much as the rarest one.
+    N is the number of documents, and df the number of those with the word. A word that no document
+    has counts as half of one, as is usual for what was never seen, so it weighs more than the
+    rarest one: an item with one of two words has less than half of them if the other is in none.
 
     The documents are the candidates of a search, since no store tells how many items have a word.
     In a search of text and vectors these are all items of a namespace that has no more than the
@@ -101,7 +105,7 @@ def rarities(matches: Sequence[Sequence[bool]]) -> list[float]:
         matches: For each word, whether each document has it.
     """
     return [
-        max(1.0 if len(found) < _FEW else 0.0, math.log1p(len(found) / max(sum(found), 1)))
+        max(1.0 if len(found) < _FEW else 0.0, math.log1p(len(found) / (sum(found) or _UNSEEN)))
         for found in matches
     ]
 

@@ -48,8 +48,8 @@ def test_the_formulas():
     assert relevance(None, 0.4) == 0.4
     assert relevance(None, None) == 0
     few, many = ["a", "ab", ""], ["a"] * 30 + ["b"] * 10
-    assert rarities(matches("abc", few)) == pytest.approx([1, math.log(4), math.log(4)])
-    expected = [math.log(1 + 4 / 3), math.log(5), math.log(41)]
+    assert rarities(matches("abc", few)) == pytest.approx([1, math.log(4), math.log(7)])
+    expected = [math.log(1 + 4 / 3), math.log(5), math.log(81)]
     assert rarities(matches("abc", many)) == pytest.approx(expected)
     assert shares_of("ab", few)[0] == pytest.approx(1 / (1 + math.log(4)))
 
@@ -101,6 +101,12 @@ def test_a_rare_word_counts_more_than_a_common_one():
     common, *_, rare = shares_of(["ada", "blood"], found)
     assert common < 0.2
     assert rare > 0.8
+
+
+@given(st.integers(1, 300))
+def test_a_word_that_no_document_has_weighs_more_than_the_rarest_one(many):
+    one, *_ = shares_of(["ocean", "smallest"], [{"ocean"}] + [{"ship"}] * (many - 1))
+    assert 0.3 < one < 0.5
 
 
 def test_the_words_of_speaker_and_title_count():
