@@ -264,8 +264,10 @@ async def documents(folder: Path, *, late: bool = False) -> list[Row]:
     return rows
 
 
-async def kinds_over(store: BaseStore, chunking: ChunkConfig = CHUNKING) -> dict[str, Retriever]:
-    """Return an index of each kind, over the same chunks."""
+async def kinds_over(
+    store: BaseStore, chunking: ChunkConfig = CHUNKING, *, late: bool = False
+) -> dict[str, Retriever]:
+    """Return an index of each kind, over the same chunks; `late` only if asked for."""
     made: dict[str, Retriever] = {"text": DocumentIndex(store, kind="text", chunking=chunking)}
     try:
         embedder = get_embedder("local")
