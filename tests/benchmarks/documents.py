@@ -226,12 +226,12 @@ async def quick(folder: Path) -> list[Row]:
     return [Row(name, median(taken[10:]), 15, "p50 of processor time")]
 
 
-async def documents(folder: Path) -> list[Row]:
+async def documents(folder: Path, *, late: bool = False) -> list[Row]:
     """Recall and silence of each kind, on real folders."""
     rows = [*await ingest(folder), *await quick(folder)]
     folders = make_folders(folder)
     async with InMemoryStore() as store:
-        kinds = await kinds_over(store)
+        kinds = await kinds_over(store, late=late)
         filled = kinds.get("hybrid") or kinds["text"]
         chunks = await fill(filled, folders)
         print(
@@ -264,19 +264,22 @@ async def documents(folder: Path) -> list[Row]:
     return rows
 
 
-async def kinds_over(store: BaseStore, chunking: ChunkConfig = CHUNKING) -> dict[str, Retriever]:
-    """Return an index of each kind, over the same chunks."""
+async def kinds_over(
+    store: BaseStore, chunking: ChunkConfig = CHUNKING, *, late: bool = False
+) -> dict[str, Retriever]:
+    """Return an index of each kind, over the same chunks; `late` only if asked for."""
     made: dict[str, Retriever] = {"text": DocumentIndex(store, kind="text", chunking=chunking)}
     try:
         embedder = get_embedder("local")
-        reranker = get_reranker("late-interaction")
+        reranker = get_reranker("late-interaction") if late else None
     except (ConfigurationError, MissingDriverError):
         return made
     options = {"embedder": embedder, "chunking": chunking}
-    return {
-        **made,
+    made |= {
         "dense": DocumentIndex(store, kind="dense", **options),
         "hybrid": DocumentIndex(store, **options),
         "hybrid, classic": DocumentIndex(store, hybrid=HybridOptions.classic(), **options),
-        "late": DocumentIndex(store, kind="late", reranker=reranker, **options),
     }
+    if reranker is not None:
+        made["late"] = DocumentIndex(store, kind="late", reranker=reranker, **options)
+    return made

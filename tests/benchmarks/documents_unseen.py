@@ -19,26 +19,31 @@ SOURCE = HERE / "documents_source.tsv"
 MODULES = ("jinja2.environment", "pypdf._writer", "rich.progress")
 
 
-async def unseen_documents(folder: Path) -> list[Row]:
+async def unseen_documents(folder: Path, *, late: bool = False) -> list[Row]:
     """Recall and silence of each kind, for questions that nothing was tuned to."""
     packages = folder / "packages"
     packages.mkdir()
     render(MODULES, packages)
-    return await _asked({"docs/": ROOT / "docs", "packages/": packages}, UNSEEN, 0.8)
+    return await _asked({"docs/": ROOT / "docs", "packages/": packages}, UNSEEN, 0.8, late)
 
 
-async def source_documents(folder: Path) -> list[Row]:
+async def source_documents(folder: Path, *, late: bool = False) -> list[Row]:
     """The same for the source of the package, whose vectors take minutes."""
     del folder
-    return await _asked({"": ROOT / "locus_memory"}, SOURCE, 0.5)
+    return await _asked({"": ROOT / "locus_memory"}, SOURCE, 0.5, late)
 
 
-async def _asked(folders: dict[str, Path], path: Path, bar: float) -> list[Row]:
+async def _asked(
+    folders: dict[str, Path],
+    path: Path,
+    bar: float,
+    late: bool,  # noqa: FBT001 - as asked for
+) -> list[Row]:
     answered = [each for each in questions(path) if each.source]
     others = [each.text for each in questions(path) if not each.source]
     far = [each for some in unrelated().values() for each in some]
     async with InMemoryStore() as store:
-        kinds = await kinds_over(store)
+        kinds = await kinds_over(store, late=late)
         filled = kinds.get("hybrid") or kinds["text"]
         assert isinstance(filled, DocumentIndex)
         done = [await filled.add_path(each, prefix=name) for name, each in folders.items()]

@@ -67,6 +67,9 @@ OPTIONS = {
         "layouts": given.layouts,
     },
     fan_out: lambda given: {"minutes": given.minutes},
+    **dict.fromkeys(
+        (documents, unseen_documents, source_documents), lambda given: {"late": given.late}
+    ),
 }
 
 
@@ -86,6 +89,9 @@ def asked():
         "--layouts", nargs="+", default=list(LAYOUTS), help="the namespaces of `scale`"
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="of `fan_out`, on each server")
+    parser.add_argument(
+        "--late", action="store_true", help="of documents: late interaction too, which takes hours"
+    )
     given = parser.parse_args()
     chosen = given.measures or [measure.__name__ for measure in MEASURES]
     if unknown := set(chosen) - set(known):
