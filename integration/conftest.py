@@ -184,6 +184,15 @@ def opensearch_url(request):
 
 
 @pytest.fixture(scope="session")
+def one_opensearch():
+    """The newest OpenSearch alone."""
+    image = next(iter(OPENSEARCH))
+    variable = "LOCUS_TEST_OPENSEARCH_URL"
+    with serving(image, opensearch_of_docker, variable, OPENSEARCH[image]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def oracle_tables():
     with serving_oracle() as url:
         tables = Tables(url)

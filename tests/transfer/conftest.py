@@ -59,8 +59,9 @@ async def fill_items(store):
     )
     await store.restore([past, replace(past, key="a", updated_at=LONG_AGO + timedelta(days=9))])
     await store.put_batch([(("many",), f"{n:03}", n) for n in range(450)])
-    await store.put_with_embedding(("vectors",), "v", "near", [0.6, 0.8, 0.0])
-    await store.put_with_embedding(("vectors",), "w", "far", [0.0, 0.0, 1.0], {"m": 1})
+    if store.capabilities.semantic_search:
+        await store.put_with_embedding(("vectors",), "v", "near", [0.6, 0.8, 0.0])
+        await store.put_with_embedding(("vectors",), "w", "far", [0.0, 0.0, 1.0], {"m": 1})
     async with LLMMemoryManager(store) as memory:
         await memory.for_user("ada").remember("I live in Bergen.")
         await memory.for_user("ada").remember("I live in Oslo.")
