@@ -48,7 +48,7 @@ PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo quick test frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
+.PHONY: help setup demo quick test slow frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -81,8 +81,11 @@ quick: $(READY) ## run the tests that are fast and start no server
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(QUICK) \
 		-m "not server and not slow" $(ARGS)
 
-test: $(READY) ## run all tests, with the servers that pip installed
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(ARGS)
+test: $(READY) ## run the tests that take less than a second, with the servers that pip installed
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal -m "not slow" $(ARGS)
+
+slow: $(READY) ## run the other tests of `tests/`: long properties, processes, kills, the docs
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal -m slow $(ARGS)
 
 frameworks: $(FRAMEWORKS:%=framework-%) ## run the tests of adapters that need an environment of their own
 
@@ -136,7 +139,7 @@ types: $(READY) ## check the types, of the public API's use too
 docs: $(READY) ## build the documentation into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
 
-all: lint types docs test frameworks live bench ## everything but the demo
+all: lint types docs test slow frameworks live bench ## everything but the demo
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .venv-* .cache .demo build dist .coverage .hypothesis .mypy_cache \

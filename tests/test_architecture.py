@@ -147,6 +147,7 @@ def drawn():
     return text[start : text.index("\n```", start) + 4]
 
 
+@pytest.mark.slow
 def test_no_import_leads_round_in_a_circle():
     graph = import_graph()
     assert "locus_memory.checkpoint.chain" in graph["locus_memory.backends.sqlite.checkpoints"]

@@ -56,6 +56,7 @@ async def erased(backend):
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encryption", [None, KEYS])
 async def test_sqlite(tmp_path, encryption):
     path = tmp_path / "agent.db"
@@ -124,6 +125,7 @@ async def test_files(tmp_path):
     assert [place.name for place in report.places] == ["items", "checkpoints", str(tmp_path)]
 
 
+@pytest.mark.slow
 async def test_postgresql(postgresql_server, schema_of, tmp_path):
     schema = schema_of(tmp_path)
     async with PostgreSQLBackend(postgresql_server.url, schema=schema) as backend:
@@ -137,6 +139,7 @@ async def test_postgresql(postgresql_server, schema_of, tmp_path):
     ]
 
 
+@pytest.mark.slow
 async def test_a_vacuum_of_postgresql_is_not_enough(postgresql_server, schema_of, tmp_path):
     schema = schema_of(tmp_path)
     async with PostgreSQLBackend(postgresql_server.url, schema=schema) as backend:
@@ -147,6 +150,7 @@ async def test_a_vacuum_of_postgresql_is_not_enough(postgresql_server, schema_of
         assert any("locus_items" in name for name in found)
 
 
+@pytest.mark.slow
 async def test_redis_with_its_files():
     with RedisServer(save="3600 1") as server:
         async with RedisBackend(server.url) as backend:
@@ -158,6 +162,7 @@ async def test_redis_with_its_files():
     assert all(place.bytes for place in report.places if place.name.endswith(".rdb"))
 
 
+@pytest.mark.slow
 async def test_the_append_only_file_of_redis_keeps_what_is_deleted():
     with RedisServer() as server:
         async with RedisBackend(server.url) as backend:

@@ -212,6 +212,7 @@ def emissions():
                 yield node.args[0].value, {keyword.arg for keyword in node.keywords}
 
 
+@pytest.mark.slow
 def test_every_event_is_documented():
     emitted = {}
     for name, keywords in emissions():

@@ -349,6 +349,7 @@ def in_order(pages):
     return order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "beside-other-data"])
 def test_all_of_them_in_one_folder(others, empty_folder, monkeypatch, request):
     use_postgresql(request.getfixturevalue("postgresql_server"), monkeypatch)
@@ -393,6 +394,7 @@ def run_tests(block, folder, *selected):
     assert re.search(r"[1-9]\d* passed", done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", TESTS, ids=str)
 def test_python_tests(block, empty_folder):
     if block.page == WRAPPERS_PAGE and "StoreConformance" in block.code:
@@ -403,6 +405,7 @@ def test_python_tests(block, empty_folder):
         run_tests(block, empty_folder)
 
 
+@pytest.mark.slow
 async def test_the_recipe_that_copies_takes_everything(redis_server, tmp_path):
     """1,500 namespaces, one of more than a page of items, vectors and what is left of a `ttl`."""
     [recipe] = [each.code for each in SCRIPTS if "async def copy(old, new)" in each.code]
@@ -471,6 +474,7 @@ def commands_of(block):
     return commands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.name)
 def test_console(page, empty_folder, request):
     addresses = {MODEL: request.getfixturevalue("model_endpoint")} if page == MODEL_PAGE else {}

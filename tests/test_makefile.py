@@ -47,6 +47,7 @@ def set_up(clone, *stamps):
         (clone / ".venv" / stamp).touch()
 
 
+@pytest.mark.slow
 def test_the_demo_installs_the_command_line_and_the_pages_alone(clone):
     planned = steps(clone, "demo")
     assert "-m venv .venv" in planned
@@ -84,6 +85,7 @@ def test_other_dependencies_are_installed(clone, stamps):
     assert (EVERYTHING if ".ready" in stamps else DEMO) in steps(clone, "demo")
 
 
+@pytest.mark.slow
 def test_what_the_quick_tests_leave_out_is_there(clone):
     left_out = re.findall(r"--ignore=(\S+)", steps(clone, "quick"))
     assert left_out

@@ -27,6 +27,7 @@ messages = st.builds(
 quick = settings(deadline=None, max_examples=100)
 
 
+@pytest.mark.slow
 @quick
 @given(messages)
 def test_a_message_round_trips(message):

@@ -259,6 +259,7 @@ print(len(names))
 """
 
 
+@pytest.mark.slow
 def test_every_module_can_be_the_first_one_imported():
     [count] = run(EACH_ALONE)
     expected = len(list((ROOT / "locus_memory").rglob("*.py"))) - 1

@@ -35,6 +35,7 @@ def fresh(state):
     return AgentState.model_validate(state.model_dump()).to_checkpoint()
 
 
+@pytest.mark.slow
 @quick
 @given(states)
 def test_a_state_round_trips(state):
@@ -44,6 +45,7 @@ def test_a_state_round_trips(state):
     assert AgentState.from_checkpoint(document).to_checkpoint() == document
 
 
+@pytest.mark.slow
 @quick
 @given(states, st.lists(messages, max_size=3), json_objects)
 def test_no_change_leaves_a_stale_document(state, added, metadata):
@@ -91,6 +93,7 @@ def test_what_is_returned_is_the_callers_own():
     assert message.metadata == {"tags": ["a"]}
 
 
+@pytest.mark.slow
 @quick
 @given(states, st.lists(messages, max_size=3), st.data())
 def test_a_mapping_changed_in_place_is_written_as_it_is(state, added, data):

@@ -105,6 +105,7 @@ def database(request):
     return server.url.rsplit("/", 1)[0] + "/web"
 
 
+@pytest.mark.slow
 def test_several_processes_serve_one_database(folder, database):
     homes = {"ada": "Vienna", "bob": "Oslo", "cem": "Izmir"}
     with two_processes(database) as (one, other):

@@ -46,6 +46,7 @@ def test_what_is_large_or_odd_is_cut(value):
     assert "secret" not in quoted
 
 
+@pytest.mark.slow
 @given(json_values | st.binary() | st.sets(st.text()) | st.tuples(json_values, st.integers()))
 def test_no_quote_is_longer_than_the_longest(value):
     assert len(quote(value)) <= LONGEST

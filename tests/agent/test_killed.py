@@ -66,6 +66,7 @@ async def read(where):
         return await checkpointer.load("t"), await checkpointer.get_metadata("t")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize("where", ["file:threads", "sqlite:agent.db"])
 def test_finished_tools_are_never_run_again(where, tmp_path, monkeypatch):

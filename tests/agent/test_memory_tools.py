@@ -56,6 +56,7 @@ async def test_a_model_searches_remembers_and_forgets() -> None:
     assert await answer(tool, action="forget", memory_id="0000") == "there is no memory '0000'"
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     arguments=st.fixed_dictionaries(

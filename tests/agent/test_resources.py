@@ -185,6 +185,7 @@ HOSTILE = st.sampled_from(
 ) | st.text(max_size=20).map("memory://{}".format)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(HOSTILE, HOSTILE, st.sampled_from(["abstract", "overview", "detail"]))
 def test_no_hostile_uri_leads_out_of_the_root(uri, other, level):

@@ -138,6 +138,7 @@ class TestSaves:
                 ("assistant", "Overtaken."),
             ]
 
+    @pytest.mark.slow
     async def test_a_long_thread_stays_cheap(self):
         checkpointer = DeltaCheckpointer()
         costs = []

@@ -68,6 +68,7 @@ async def test_memory_needs_none():
 
 
 class TestFiles:
+    @pytest.mark.slow
     async def test_sqlite(self, tmp_path):
         path = tmp_path / "locus.db"
         async with open_backend(f"sqlite:{path}") as backend:
@@ -110,6 +111,7 @@ class TestPostgreSQL:
         async with open_backend(postgresql_server.url, **options) as backend:
             assert "postgresql.connections" in await names(backend)
 
+    @pytest.mark.slow
     async def test_dead_rows_and_a_broken_index(
         self, backend, postgresql_server, schema_of, tmp_path
     ):

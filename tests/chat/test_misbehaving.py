@@ -156,6 +156,7 @@ async def test_choices_of_a_piece_that_are_none_are_an_error(value):
         await streamed(events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", WHOLE)
 @given(st.data())
 @settings(deadline=None, max_examples=150)
@@ -173,6 +174,7 @@ async def test_an_answer_that_is_odd_anywhere_is_whole_or_an_error(body, data):
         assert found.content in ("Hello.", value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", WHOLE)
 @given(st.data())
 @settings(deadline=None, max_examples=80)
@@ -183,6 +185,7 @@ async def test_an_answer_that_lacks_anything_is_an_answer_or_an_error(body, data
         assert is_storable(await answer(replaced(body, path, value)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("events", STREAMS)
 @given(st.data())
 @settings(deadline=None, max_examples=200)
@@ -193,6 +196,7 @@ async def test_a_stream_that_is_odd_anywhere_is_an_answer_or_an_error(events, da
         assert is_storable(await streamed(replaced(events, path, value)))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 async def test_no_tool_runs_on_what_is_odd(data):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace as Part
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def fragment(index, text, **first):
     return Part(index=index, id=first.get("id"), function=Part(name=name, arguments=text))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(text=st.text(), calls=st.lists(ARGUMENTS, max_size=3), data=st.data())
 def test_a_stream_is_put_together_to_what_was_cut(text, calls, data):

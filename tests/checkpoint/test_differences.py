@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON, JSON)
 @settings(deadline=None, max_examples=200)
 def test_changes_are_none_exactly_when_documents_are_the_same(old, new):
@@ -30,6 +32,7 @@ def test_true_is_not_one():
     assert [c.path for c in find_changes({"a": 1}, {"a": True})] == ["a"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
 @settings(deadline=None, max_examples=200)
 def test_edits_turn_one_conversation_into_the_other(old, new):

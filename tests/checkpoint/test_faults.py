@@ -96,12 +96,14 @@ async def kill_writers(kind: str, place: Path, rounds: range) -> None:
         assert await checkpointer.save({}, "next")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_acknowledged_save_survives_sigkill(kind, tmp_path):
     # All twenty rounds are in `integration/`.
     await kill_writers(kind, tmp_path / "place", range(0, 20, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_four_processes_lose_nothing(kind, tmp_path):
     processes = [storm(kind, tmp_path / "place", f"p{n}-", 25) for n in range(4)]
@@ -132,6 +134,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_four_processes_on_one_thread_lose_nothing(kind, tmp_path):
     place = str(tmp_path / "place")
@@ -169,6 +172,7 @@ async def survey(checkpointer: DeltaCheckpointer, count: int) -> set[int]:
     return refused
 
 
+@pytest.mark.slow
 async def test_a_flipped_byte_in_a_file_is_never_wrong_data(tmp_path):
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
         await fill(checkpointer, 12)
@@ -185,6 +189,7 @@ async def test_a_flipped_byte_in_a_file_is_never_wrong_data(tmp_path):
         assert await survey_missing(checkpointer) == {6, 7, 8, 9, 10, 11}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thread", ["t", "A" * 300])
 async def test_a_flipped_bit_in_the_head_of_a_file_is_never_told_as_true(tmp_path, thread):
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
@@ -249,6 +254,7 @@ async def test_a_flipped_byte_in_a_row_is_never_wrong_data(tmp_path):
     connection.close()
 
 
+@pytest.mark.slow
 async def test_flipped_bytes_in_a_database_file_are_never_wrong_data(tmp_path):
     path = tmp_path / "memory.db"
     async with SQLiteCheckpointer(path, state_type=None) as checkpointer:
@@ -292,6 +298,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_full_disk_is_a_clear_error_and_loses_nothing(kind, tmp_path):
     place = str(tmp_path / "place")
@@ -330,6 +337,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_is_read_only_is_read_and_refuses_to_be_written(kind, tmp_path):
     place = tmp_path / "place"

@@ -42,6 +42,7 @@ class TestLarge(SavingTests, StateTests, EditTests):
         return MemoryCheckpointer(clock=clock, **options)
 
 
+@pytest.mark.slow
 @quick
 @given(json_objects, st.sampled_from([1, 3, 10, 1000]))
 def test_a_copy_in_pieces_is_the_same_and_its_own(document, piece):
@@ -58,6 +59,7 @@ def test_a_copy_in_pieces_is_the_same_and_its_own(document, piece):
         assert same(again, {**before, "messages": [1]})
 
 
+@pytest.mark.slow
 @quick
 @given(json_objects | st.lists(json_objects))
 def test_json_is_read_as_it_is_otherwise(document):

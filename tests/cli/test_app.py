@@ -286,6 +286,7 @@ def test_an_error_drives_no_terminal(capsys):
     assert capsys.readouterr().err == "error: a\\x1b[31mred second line\n"
 
 
+@pytest.mark.slow
 def test_the_installed_command_works(empty_directory):
     script = os.path.join(os.path.dirname(sys.executable), "locus-memory")  # noqa: PTH118, PTH120 - the link itself, not its target
     environment = {**os.environ, "LOCUS_MEMORY_URL": "sqlite:./env.db"}
@@ -296,6 +297,7 @@ def test_the_installed_command_works(empty_directory):
     assert (empty_directory / "env.db").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_traceback(ok):
     ok("put", "n", "k", "--string", "x" * 2_000_000)
     process = subprocess.Popen(
@@ -324,6 +326,7 @@ def test_a_closed_stdout(ok, closed, says):
     assert (done.returncode, done.stderr) == (1, says)
 
 
+@pytest.mark.slow
 def test_output_that_the_terminal_cannot_show(ok):
     ok("put", "n", "k", "snow ☃")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -339,6 +342,7 @@ runpy.run_module("locus_memory.cli", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGINT"), reason="needs signals")
 def test_an_interrupted_process_says_nothing(empty_directory):
     process = subprocess.Popen(
@@ -354,6 +358,7 @@ def test_an_interrupted_process_says_nothing(empty_directory):
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("threads",), ("chat", "t", "--scripted")])
 def test_a_database_that_cannot_be_opened_is_closed(run, write, arguments):
     write("locus.db", "this is a text file, and far too long to be an empty database" * 20)

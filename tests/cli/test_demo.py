@@ -81,6 +81,7 @@ def test_the_faded_fact_can_be_brought_back(copied, ok):
     assert [each["text"] for each in fixed] == [tending_steps.RULE]
 
 
+@pytest.mark.slow
 def test_json(ok, empty_directory):
     document = ok("demo", "new/folder", "--json").json
     assert document["ok"] is True
@@ -100,6 +101,7 @@ def test_json(ok, empty_directory):
     assert tending["override"]["newer_facts"] == 60
 
 
+@pytest.mark.slow
 def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
     ok("put", "mine", "k", "1")
     assert "run the demo in an empty directory" in fails(1, "demo")
@@ -114,12 +116,14 @@ def test_fresh_replaces_an_earlier_demo(copied, ok, monkeypatch):
     assert found == [False]
 
 
+@pytest.mark.slow
 def test_fresh_leaves_what_was_added(copied, ok, fails):
     ok("remember", "I like tea.")
     assert "holds other data than a demo's" in fails(1, "demo", "--fresh")
     assert ok("memories", "--json").json["total"] == 1
 
 
+@pytest.mark.slow
 def test_a_loss_is_noticed(run, monkeypatch):
     resume = steps.import_the_rest
 
@@ -170,6 +174,7 @@ def failed(stage):
     return [place for place, check in enumerate(stage.checks, 1) if not check["ok"]]
 
 
+@pytest.mark.slow
 def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
     run_to_end = agent_steps.run_to_end
 
@@ -194,6 +199,7 @@ def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
     assert failed(stage) == [5, 8, 9, 11, 12, 13]
 
 
+@pytest.mark.slow
 def test_an_agent_that_nobody_kills_is_noticed(stage, monkeypatch):
     def learn_and_finish(url):
         return {"pid": agent_steps.run_to_end(url, "learn"), "exit_code": 0}
@@ -203,6 +209,7 @@ def test_an_agent_that_nobody_kills_is_noticed(stage, monkeypatch):
     assert {1, 2, 3} <= set(failed(stage))
 
 
+@pytest.mark.slow
 def test_an_agent_that_fails_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(CommandError, match="the agent's process failed with exit code 1"):
@@ -213,6 +220,7 @@ def test_an_agent_that_fails_is_an_error(monkeypatch):
         agent_steps.list_memories("sqlite:./locus.db")
 
 
+@pytest.mark.slow
 def test_an_agent_whose_database_is_gone_says_so(empty_directory, capfd):
     (empty_directory / "file").touch()
     with pytest.raises(CommandError, match="failed with exit code 1"):
@@ -220,6 +228,7 @@ def test_an_agent_whose_database_is_gone_says_so(empty_directory, capfd):
     assert capfd.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_no_process_is_left_behind(stage):
     with started("locus_memory.cli.demo.agent", stage.session.url, "learn", name="it") as child:
         process = child._process
@@ -228,6 +237,7 @@ def test_no_process_is_left_behind(stage):
     assert process.returncode == -9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other", "expected"),
     [

@@ -74,6 +74,7 @@ def test_what_counts_as_the_same_output(shown, printed, expected):
     assert same(shown, printed) is expected
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_commands_print(empty_directory, run):
     blocks = BLOCK.findall(PAGE.read_text())
     assert len(blocks) > 20
@@ -121,6 +122,7 @@ async def contents():
         return found
 
 
+@pytest.mark.slow
 def test_the_commands_leave_what_else_there_is_alone(copied, empty_directory, run):
     (demo, _), *others = BLOCK.findall(PAGE.read_text())
     assert demo == "locus-memory demo"

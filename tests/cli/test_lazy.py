@@ -28,6 +28,7 @@ def loaded(*arguments):
     return code, {name.rpartition(".")[2] for name in names}
 
 
+@pytest.mark.slow
 def test_a_command_imports_itself_alone(empty_directory):
     assert loaded("--version") == (0, set())
     assert loaded("put", "a", "k", "1") == (0, {"items"})

@@ -54,6 +54,7 @@ def is_subsequence(part, whole):
     return all(any(each == other for other in rest) for each in part)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(CONVERSATIONS)
 def test_repair_leaves_no_fault_and_is_done_once(messages):
@@ -64,6 +65,7 @@ def test_repair_leaves_no_fault_and_is_done_once(messages):
     assert all(one is other for one, other in zip(again, repaired, strict=True))
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(CONVERSATIONS)
 def test_repair_touches_tool_structure_only(messages):
@@ -100,12 +102,14 @@ def test_groups_hold_every_message_once(messages):
     assert (split_sound(messages) is None) == bool(validate(messages))
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(CONVERSATIONS)
 def test_null_manager(messages):
     assert NullManager().apply(messages) == repair(messages)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(
     CONVERSATIONS,
@@ -149,6 +153,7 @@ def starts_on_user(shown, whole):
     return roles[:1] == ["user"] or not any(message.role == "user" for message in whole)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(
     CONVERSATIONS,
@@ -172,6 +177,7 @@ def test_a_window_that_starts_on_a_user_message(messages, window_size, preserve_
     assert dropped == sum(m.role != "system" for m in without[:first])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(CONVERSATIONS, SIZES, st.booleans(), st.none() | st.integers(30, 400))
 def test_a_summary_that_starts_on_a_user_message(messages, sizes, preserve_system, max_tokens):

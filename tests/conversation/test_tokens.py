@@ -42,6 +42,7 @@ def test_the_estimate_of_english_is_not_wasteful(kind):
     assert estimate_tokens(SAMPLES[kind]) <= 1.3 * min(real_counts(SAMPLES[kind]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.sampled_from(LINES), min_size=4, max_size=30))
 def test_any_mixture_of_kinds(lines):

@@ -237,6 +237,7 @@ def test_code_is_cut_between_definitions():
     assert all(chunk.content.startswith("def function_") for chunk in chunks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

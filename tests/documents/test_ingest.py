@@ -62,6 +62,7 @@ def test_a_damaged_pdf_says_so(content, says):
         read_text("a.pdf", content)
 
 
+@pytest.mark.slow
 def test_a_damaged_pdf_says_so_once(tmp_path):
     """In a process whose logging nobody configured."""
     (tmp_path / "a.pdf").write_bytes(b"no PDF")
@@ -177,6 +178,7 @@ def write(folder, files):
         path.write_text(text)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,
@@ -234,6 +236,7 @@ class Halting(HaltingStore):
         return await super().clear_namespace(namespace)
 
 
+@pytest.mark.slow
 async def test_the_chunks_of_small_files_are_embedded_together(tmp_path):
     for number in range(150):
         (tmp_path / f"{number:03}.txt").write_text(f"Plum {number} grows.")

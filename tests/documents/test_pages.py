@@ -87,6 +87,7 @@ def test_pages_that_are_not_well_formed(page, text):
     assert markdown_of(page) == text
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=9)))
 def test_no_word_of_a_page_is_lost(words):

@@ -24,6 +24,7 @@ def figures(report):
     return replace(report, median_ms=0.0).to_dict()
 
 
+@pytest.mark.slow
 async def test_the_numbers_do_not_get_worse(store):
     overall = (await evaluate(load_sample(), store)).overall
     assert overall.recall[10] >= 0.66
@@ -32,18 +33,21 @@ async def test_the_numbers_do_not_get_worse(store):
     assert overall.evidence_recall[500] >= 0.76
 
 
+@pytest.mark.slow
 async def test_each_part_that_is_on_is_worth_it(store):
     whole = await evaluate(load_sample(), store)
     bare = SearchOptions(word_weight=0, neighbour_weight=0, speaker_boost=1, date_boost=1)
     assert whole.overall.ndcg > (await evaluate(load_sample(), store, options=bare)).overall.ndcg
 
 
+@pytest.mark.slow
 async def test_backends_agree(store):
     by_file = (await evaluate(load_sample(), store)).overall
     in_memory = (await evaluate(load_sample(), InMemoryStore())).overall
     assert in_memory.recall[10] == pytest.approx(by_file.recall[10], abs=0.02)
 
 
+@pytest.mark.slow
 async def test_the_same_again_is_the_same(store):
     embedder = FakeEmbedder()
     first = await evaluate(load_sample(), store, embedder)
@@ -67,6 +71,7 @@ async def test_progress_goes_to_the_end(store):
     assert steps == [(done, total) for done in range(1, total + 1)]
 
 
+@pytest.mark.slow
 async def test_a_report_is_json(store):
     report = await evaluate(load_sample(), store)
     document = json.loads(json.dumps(report.to_dict()))
@@ -81,6 +86,7 @@ async def test_without_questions_there_is_nothing_to_measure(store):
         await evaluate(silent, store)
 
 
+@pytest.mark.slow
 async def test_both_sides_are_beside_their_fusion(store):
     report = await evaluate(load_sample(), store, FakeEmbedder())
     assert set(report.sides) == {"text", "vector"}

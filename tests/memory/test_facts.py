@@ -41,6 +41,7 @@ facts = st.fixed_dictionaries(
 unknown = st.dictionaries(names, values, max_size=4)
 
 
+@pytest.mark.slow
 @given(memory=st.builds(Memory, st.just("user"), words, words, unknown))
 def test_a_memory_of_any_metadata_survives_as_a_fact(memory):
     """Only what a change of a memory writes is left to the ledger."""
@@ -67,6 +68,7 @@ def test_a_fact_survives_as_a_memory(told, rest):
     assert read.said_at == told.get("created_at")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(facts, max_size=6, unique_by=lambda each: each["id"]))
 async def test_an_export_is_imported_into_another_scope_unchanged(told):

@@ -170,6 +170,7 @@ def test_a_counter_that_needs_more_for_the_whole_than_for_its_lines():
     assert message_tokens(Message.system(block), count) <= 1500
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(TEXT, st.sampled_from(list(MemoryType)), TEXT), max_size=6),
     st.integers(0, 300),
@@ -199,6 +200,7 @@ def test_nothing_stored_leaves_its_line_or_the_budget(contents, budget, counter)
     block.encode()
 
 
+@pytest.mark.slow
 @given(st.lists(TEXT.filter(str.strip), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=100)
 def test_with_room_enough_every_memory_has_its_line(contents):
@@ -211,6 +213,7 @@ def test_with_room_enough_every_memory_has_its_line(contents):
         assert block.splitlines()[2:-1] == [f"- user: {line}" for line in visible]
 
 
+@pytest.mark.slow
 @given(TEXT)
 @example("a\u200d\u1680")
 @example("\u0915\u200d\u1fef")
@@ -253,6 +256,7 @@ def test_what_a_text_becomes(text, line):
     assert neutralise(text) == line
 
 
+@pytest.mark.slow
 def test_no_character_of_unicode_slips_through():
     left = set(neutralise("".join(EVERY_CHARACTER)))
     assert len(left) > 250_000
@@ -394,6 +398,7 @@ MESSAGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(MESSAGES, st.one_of(st.none(), st.just("old"), st.just("new")))
 @settings(deadline=None, max_examples=200)
 def test_injecting_twice_is_injecting_once(messages, block):

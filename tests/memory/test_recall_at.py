@@ -43,6 +43,7 @@ def contents(memories):
     return [each.content for each in memories]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(steps=steps, query=st.sampled_from([None, *WORDS]), kind=st.sampled_from([None, "user"]))
 async def test_what_was_current_at_any_moment_is_what_retrieve_saw_then(steps, query, kind):

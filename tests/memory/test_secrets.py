@@ -221,6 +221,7 @@ CARDS = st.from_regex(
 )
 
 
+@pytest.mark.slow
 @given(
     CARDS.map(luhn_number), st.sampled_from(["", " ", "-", "\u2011", "\u200b", "\n", "\u00a0", "."])
 )

@@ -49,6 +49,7 @@ async def test_a_memory_is_found_changed_and_retired_by_its_id() -> None:
     assert restored.content == HOME.content
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=40))
 async def test_an_unknown_id_is_no_memory(text: str) -> None:
     """No text is an id by accident, and none raises anything."""

@@ -126,6 +126,7 @@ async def test_a_vector_is_of_what_is_true_now(make, searching, clock):
 NUMBERS = st.lists(st.none() | st.integers(-1, 9), min_size=6, max_size=6)
 
 
+@pytest.mark.slow
 @given(contents=st.lists(st.text(min_size=1).filter(str.strip), max_size=6), links=NUMBERS)
 def test_what_is_searched_of_the_past_is_bounded_whatever_links_say(contents, links):
     past = {

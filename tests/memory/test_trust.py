@@ -130,6 +130,7 @@ async def test_a_count_that_fails_is_an_event(failing_store, clock, events):
     assert isinstance(event.error, BackendUnavailableError)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.booleans(), max_size=8))
 async def test_feedback_is_in_the_vital_signs(votes):

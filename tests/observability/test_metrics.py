@@ -170,6 +170,7 @@ def test_it_is_done_once(instrumented):
         instrument()
 
 
+@pytest.mark.slow
 def test_without_an_sdk_nothing_is_recorded():
     code = """
 import asyncio, sys

@@ -101,5 +101,6 @@ def storm(path, kills):
     assert max(found) > 3
 
 
+@pytest.mark.slow
 def test_each_entry_is_old_or_new(tmp_path):
     storm(tmp_path / "tree.db", 2)

@@ -31,6 +31,7 @@ def answer(abstract="short", overview="longer"):
     return json.dumps({"abstract": abstract, "overview": overview})
 
 
+@pytest.mark.slow
 @given(lines | st.text())
 def test_levels_are_within_their_sizes(text):
     levels = levels_of(text, "d")

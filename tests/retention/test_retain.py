@@ -142,6 +142,7 @@ def kept_threads(rules, threads, now):
     return left
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(
     of_items=st.lists(item_rules, max_size=3),

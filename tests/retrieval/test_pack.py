@@ -14,6 +14,7 @@ def test_a_shorter_one_still_gets_in():
     assert (packed.tokens, packed.left_out) == (5, 1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.text(max_size=12)), st.integers(0, 60))
 def test_the_budget_is_kept_and_the_order_too(texts, budget):

@@ -164,6 +164,7 @@ async def test_an_item_without_a_vector_is_compared_by_its_words(store):
     assert relevances(result)["plain"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(sentences, min_size=1, max_size=25), sentences, st.booleans())
 def test_memory_and_sqlite_agree(texts, query, has_vectors):

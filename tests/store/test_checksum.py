@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import orjson
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_a_value_is_known_without_the_metadata(fields, other):
         assert vector_checksum(name, b"1234") != vector_checksum(name_checksum(*other[:2]), b"1234")
 
 
+@pytest.mark.slow
 @given(
     st.lists(NAMES.filter(bool), min_size=1, max_size=4),
     st.lists(NAMES.filter(bool), min_size=1, max_size=4),
@@ -92,6 +94,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_the_canonical_form_is_json_of_an_equal_value(value):
     assert orjson.loads(canonical(value)) == value

@@ -76,6 +76,7 @@ def test_a_document_without_operators_is_a_value():
     assert not holds({"a": {}}, {"a": {"b": 1}})
 
 
+@pytest.mark.slow
 @quick
 @given(items=filtered_items, document=filters)
 def test_every_filter_has_an_opposite(items, document):
@@ -83,6 +84,7 @@ def test_every_filter_has_an_opposite(items, document):
         assert holds(document, value, metadata) is not holds({"$not": document}, value, metadata)
 
 
+@pytest.mark.slow
 @quick
 @given(items=filtered_items, one=filters, other=filters)
 def test_and_or_are_those_of_python(items, one, other):
@@ -92,6 +94,7 @@ def test_and_or_are_those_of_python(items, one, other):
         assert holds({"$or": [one, other]}, value, metadata) is (left or right)
 
 
+@pytest.mark.slow
 @quick
 @given(json_values, json_values)
 def test_equality_is_an_equivalence(one, other):
@@ -100,6 +103,7 @@ def test_equality_is_an_equivalence(one, other):
     assert holds({"a": {"$eq": other}}, {"a": one}) is equal(one, other)
 
 
+@pytest.mark.slow
 @quick
 @given(json_values)
 def test_whatever_exists_equals_itself(value):

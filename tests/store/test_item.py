@@ -61,6 +61,7 @@ labels = texts.filter(bool)
 namespaces = st.lists(labels, max_size=3).map(tuple)
 
 
+@pytest.mark.slow
 @quick
 @given(texts)
 def test_text_encoding_round_trips_without_nul(text):
@@ -70,6 +71,7 @@ def test_text_encoding_round_trips_without_nul(text):
     assert "\x01" not in encoded
 
 
+@pytest.mark.slow
 @quick
 @given(namespaces)
 def test_namespace_encoding_round_trips(namespace):
@@ -85,6 +87,7 @@ def test_text_encoding_keeps_order_and_prefixes(one, other):
     assert right.startswith(left) is other.startswith(one)
 
 
+@pytest.mark.slow
 @quick
 @given(namespaces, namespaces)
 def test_namespace_encoding_keeps_order_and_descent(one, other):
@@ -94,6 +97,7 @@ def test_namespace_encoding_keeps_order_and_descent(one, other):
     assert right.startswith(left) is (other[: len(one)] == one)
 
 
+@pytest.mark.slow
 @quick
 @given(namespaces, namespaces)
 def test_the_bounds_of_a_namespace_hold_its_descendants_only(one, other):
@@ -103,6 +107,7 @@ def test_the_bounds_of_a_namespace_hold_its_descendants_only(one, other):
     assert inside is (other[: len(one)] == one)
 
 
+@pytest.mark.slow
 @quick
 @given(texts, texts)
 def test_the_bounds_of_a_prefix_hold_what_starts_with_it(prefix, text):
@@ -189,6 +194,7 @@ def test_what_is_too_deep_is_refused():
         encode_json(deep)
 
 
+@pytest.mark.slow
 @quick
 @given(json_values)
 def test_json_round_trips(value):
@@ -287,6 +293,7 @@ def test_a_quick_put_is_a_put():
     )
 
 
+@pytest.mark.slow
 @quick
 @given(st.lists(json_values))
 def test_values_are_encoded_alike_together_and_one_by_one(values):

@@ -133,6 +133,7 @@ async def test_what_is_long_is_refused_as_what_is_short(store):
     assert await store.scan(NS) == []
 
 
+@pytest.mark.slow
 @given(json_values)
 def test_short_values_are_not_long(value):
     assert not are_long([value] * 3, ["text", None])

@@ -70,6 +70,7 @@ def test_short_and_long_words_are_left_alone(word):
     assert stem(word) == word
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(
     head=st.text("aeiouyslndtgbwxzcmrphv", min_size=1, max_size=6),
@@ -80,6 +81,7 @@ def test_stems_are_those_of_sqlite(fts, head, tail):
     assert terms(fts, head + tail) == [stem(head + tail)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.text("aeiouystnlrdgAEÀéüñçÖİ\u0301 -'_.,9+\n日カ", max_size=24))
 def test_text_is_split_and_folded_as_by_sqlite(fts, text):
@@ -95,6 +97,7 @@ ANY = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(ANY)
 def test_any_text_is_split_and_folded_as_by_sqlite(fts, text):
@@ -243,6 +246,7 @@ ITEMS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(ITEMS, st.none() | ANY), max_size=5))
 @example([("Running é", None), ("\u0301 fox", None), ({"a": ["Two"]}, ""), (1, None)])

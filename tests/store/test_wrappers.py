@@ -253,6 +253,7 @@ async def test_rotation_under_a_storm_of_writes(vault, both):
     assert [item.value for item in await both.scan(NS)] == [5] * 20
 
 
+@pytest.mark.slow
 async def test_filters_read_as_far_as_they_must(vault):
     await vault.put(NS, "wanted", {"n": -1})
     await vault.put_batch([(NS, f"{n:04}", {"n": n}, {"even": n % 2 == 0}) for n in range(900)])

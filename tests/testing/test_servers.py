@@ -51,6 +51,7 @@ def test_redis_asks_for_a_password():
         assert ask(server, "GET", "key").startswith("-NOAUTH")
 
 
+@pytest.mark.slow
 def test_postgresql_keeps_what_it_acknowledged():
     with PostgreSQLServer() as server:
         folder, port = server.folder, server.port

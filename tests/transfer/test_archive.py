@@ -18,6 +18,7 @@ from locus_memory.transfer.archive.format import MANIFEST, SEAL, seal_of
 from tests.transfer.conftest import HOSTILE, ITEMS, contents, fill_items, fill_threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ITEMS)
 async def test_everything_comes_back(opened, tmp_path, kind):
     path = tmp_path / "all.zip"
@@ -39,6 +40,7 @@ async def test_everything_comes_back(opened, tmp_path, kind):
         assert again.known_items == report.items
 
 
+@pytest.mark.slow
 async def test_a_file_has_threads_alone(opened, tmp_path):
     path = tmp_path / "threads.zip"
     async with opened("file", "a") as one, opened("file", "b") as other:
@@ -115,6 +117,7 @@ async def test_an_altered_entry_is_named(archive, tmp_path):
     await assert_refused(archive, tmp_path, r"items/\d+-users\.jsonl: its SHA-256")
 
 
+@pytest.mark.slow
 async def test_a_missing_and_a_further_entry_are_named(archive, tmp_path):
     rewritten(archive, lambda files: files.pop(min(files)))
     await assert_refused(archive, tmp_path, r"items/000001\S*: it is missing")

@@ -20,6 +20,7 @@ from locus_memory.transfer.verifying import compare
 from tests.transfer.conftest import ITEMS, THREADS, contents, fill_items, fill_threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ITEMS)
 @pytest.mark.parametrize("source", ITEMS)
 async def test_items_come_whole(opened, source, target):
@@ -37,6 +38,7 @@ async def test_items_come_whole(opened, source, target):
         assert await other.store.put(("past",), "k", "new", if_version=41) == 42
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", THREADS)
 @pytest.mark.parametrize("source", THREADS)
 async def test_threads_come_whole(opened, source, target):
@@ -56,6 +58,7 @@ async def two(opened):
         yield one, other
 
 
+@pytest.mark.slow
 async def test_again_writes_nothing(two):
     one, other = two
     await fill_items(one.store)
@@ -66,6 +69,7 @@ async def test_again_writes_nothing(two):
     assert (again.written, again.passes) == (0, 2)
 
 
+@pytest.mark.slow
 async def test_changes_follow(two):
     one, other = two
     await fill_items(one.store)
@@ -83,6 +87,7 @@ async def test_changes_follow(two):
     assert await contents(other) == await contents(one)
 
 
+@pytest.mark.slow
 async def test_writes_meanwhile_are_found_by_the_second_pass(two):
     one, other = two
     await fill_items(one.store)
@@ -153,6 +158,7 @@ async def test_merge_keeps_what_is_there(two):
     assert await other.checkpointer.list_threads() == ["differs", "only here"]
 
 
+@pytest.mark.slow
 async def test_verify_finds_any_difference(two):
     one, other = two
     await fill_items(one.store)
@@ -172,6 +178,7 @@ async def test_verify_finds_any_difference(two):
     assert (found["long",].count, found["long",].target_count) == (90 - 1, 88)
 
 
+@pytest.mark.slow
 async def test_a_lost_vector_is_a_difference(two):
     one, other = two
     await fill_items(one.store)
@@ -184,6 +191,7 @@ async def test_a_lost_vector_is_a_difference(two):
     assert not found["vectors",].equal
 
 
+@pytest.mark.slow
 async def test_vectors_are_recomputed_or_left_out(two, opened):
     one, other = two
     await fill_items(one.store)
@@ -223,6 +231,7 @@ async def test_a_file_has_no_place_for_items(opened):
         assert (await migrate(one, other, MigrateOptions(merge=True, only="threads"))).written == 0
 
 
+@pytest.mark.slow
 async def test_the_rate_is_kept(two):
     one, other = two
     await one.store.put_batch([(("n",), f"{n:04}", n) for n in range(1200)])
@@ -231,6 +240,7 @@ async def test_the_rate_is_kept(two):
     assert time.monotonic() - started > 0.45
 
 
+@pytest.mark.slow
 async def test_a_run_that_broke_off_goes_on(two):
     one, other = two
     await fill_items(one.store)
@@ -269,6 +279,7 @@ json_values = st.recursive(
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -45,6 +45,7 @@ async def test_any_name_and_any_value_come_back(client):
         assert item["version"] == 1
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(names, min_size=1, max_size=3), names, values)
 async def test_what_is_put_is_what_is_read(serving, namespace, key, value):

@@ -56,6 +56,7 @@ def ask(address, path, body=None, method=None, **headers):
         return json.load(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql", "redis"])
 def test_it_serves_a_database_and_stops_well(database, request, tmp_path):
     url = f"sqlite:{tmp_path / 'a.db'}"
@@ -79,6 +80,7 @@ def test_it_serves_a_database_and_stops_well(database, request, tmp_path):
             ask(address, "/store/clear", {"namespace": [namespace], "dry_run": False})
 
 
+@pytest.mark.slow
 def test_a_token_of_the_environment_is_asked_for_and_not_shown(tmp_path):
     with process(tmp_path, LOCUS_MEMORY_TOKEN=TOKEN) as (address, line):
         assert TOKEN not in line
@@ -89,6 +91,7 @@ def test_a_token_of_the_environment_is_asked_for_and_not_shown(tmp_path):
         assert ask(address, "/health", authorization=f"Bearer {TOKEN}")["ok"]
 
 
+@pytest.mark.slow
 def test_events_are_streamed_and_an_open_stream_does_not_keep_it_from_stopping(tmp_path):
     with process(tmp_path) as (address, _):
         stream = OPENER.open(Request(address + "/events/stream"), timeout=60)
@@ -102,6 +105,7 @@ def test_events_are_streamed_and_an_open_stream_does_not_keep_it_from_stopping(t
     stream.close()
 
 
+@pytest.mark.slow
 def test_a_password_of_the_url_is_nowhere(tmp_path, postgresql_server):
     parts = urlsplit(postgresql_server.url)
     user = parts.username or getpass.getuser()
@@ -116,6 +120,7 @@ def test_a_password_of_the_url_is_nowhere(tmp_path, postgresql_server):
     assert "hunter2" not in refused_line
 
 
+@pytest.mark.slow
 def test_a_password_of_the_url_is_on_no_page(tmp_path, postgresql_server):
     parts = urlsplit(postgresql_server.url)
     user = parts.username or getpass.getuser()
@@ -140,6 +145,7 @@ def read(address):
             return error.read().decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_pages_that_others_reach_need_a_token(tmp_path, host):
     code, line = refused(tmp_path, "--host", host, command="ui")
@@ -155,6 +161,7 @@ def refused(folder, *arguments, command="serve"):
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 def test_what_cannot_be_served_is_one_line(tmp_path):
     code, line = refused(tmp_path, "--host", "0.0.0.0")
     assert (code, line.count("\n")) == (2, 1)

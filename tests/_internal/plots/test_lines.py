@@ -35,6 +35,7 @@ def places(drawing):
     return found
 
 
+@pytest.mark.slow
 @given(st.lists(LINES, min_size=1, max_size=9), NAMES, NAMES)
 def test_any_chart_is_valid_and_shows_all_its_values(lines, title, label):
     drawing = draw_lines(chart(lines, title, y=Axis(label=label)))

@@ -115,6 +115,7 @@ async def test_closing_waits_for_what_has_begun(tmp_path, disk):
         assert await other.load("t") == {"n": 1}
 
 
+@pytest.mark.slow
 async def test_five_hundred_cancels(tmp_path):
     random = Random(7)
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:

@@ -55,6 +55,7 @@ print(json.dumps(codes))
 """
 
 
+@pytest.mark.slow
 async def test_a_copy_is_there_whole_or_not_at_all_after_sigkill(tmp_path):
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
         await fill(checkpointer, "source", 6)
@@ -137,6 +138,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 async def test_listing_while_threads_come_and_go(tmp_path):
     churns = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", CHURN, str(tmp_path), str(n))

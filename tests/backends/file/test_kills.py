@@ -115,14 +115,17 @@ async def remove_after_kills(base, verb):
         assert [path.name for path in files if path.suffix != ".lock"] == []
 
 
+@pytest.mark.slow
 async def test_a_removal_is_all_or_nothing(tmp_path):
     await kill_removals(tmp_path, "delete", LEFT["delete"])
 
 
+@pytest.mark.slow
 async def test_what_a_dead_writer_left_goes_with_the_next_deletion(tmp_path):
     await remove_after_kills(tmp_path, "delete")
 
 
+@pytest.mark.slow
 async def test_a_forgotten_thread_leaves_no_word_though_its_deletion_was_killed(tmp_path):
     async with FileCheckpointer(tmp_path, state_type=None, compression_level=0) as checkpointer:
         for step in range(60):

@@ -39,6 +39,7 @@ def bm25(texts, query):
     return scores
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(documents)
 def test_scores_are_those_of_the_formula(texts):
@@ -46,6 +47,7 @@ def test_scores_are_those_of_the_formula(texts):
     assert scores == pytest.approx(bm25(texts, ["fox", "owl"]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(documents, documents)
 def test_several_indexes_score_as_one(texts, others):

@@ -23,6 +23,7 @@ def stored(before=None, now=100.0, content=CONTENT, order=1, mark=None):
     return Stored.of(NAME, content, before, now=now, order=order, mark=mark)
 
 
+@pytest.mark.slow
 @given(json_values, json_objects, st.none() | st.floats(1, 1e6))
 def test_what_is_written_comes_back(value, metadata, ttl):
     item = stored(content=Content(encode_json(value), encode_json(metadata), ttl))

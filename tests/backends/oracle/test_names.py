@@ -81,6 +81,7 @@ def holds(sql, tokens, binds):
     return eval(expression)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(DOCUMENTS, st.dictionaries(st.sampled_from(["a", "b"]), SCALARS, max_size=2), FILTERS)
 def test_every_match_has_the_tokens_of_the_filter(value, metadata, given_filter):

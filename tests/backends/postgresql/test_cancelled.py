@@ -53,6 +53,7 @@ async def storm(backend, chance):
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 16])
 async def test_the_event_loop_hears_nothing_of_cancelled_calls(url, schema, heard, size):
     chance = random.Random(size)

@@ -24,6 +24,7 @@ def server():
 
 
 class TestServers:
+    @pytest.mark.slow
     async def test_every_acknowledged_save_outlives_the_server(self, server, until):
         saved, failures = {}, []
         storm = asyncio.Event()
@@ -58,6 +59,7 @@ class TestServers:
             await checkpointer.save({"n": 0}, "after")
             assert "hunter2" not in repr(failures)
 
+    @pytest.mark.slow
     async def test_the_call_after_a_restart_works(self, server):
         async with PostgreSQLCheckpointer(server.url, pool_size=4, state_type=None) as checkpointer:
             saves = (checkpointer.save({"n": number}, f"t{number}") for number in range(8))
@@ -73,6 +75,7 @@ class TestServers:
             await checkpointer.save({"n": 10}, "t1", "c9")
             assert await checkpointer.load("t1") == {"n": 10}
 
+    @pytest.mark.slow
     async def test_too_many_clients_are_refused_and_let_in_later(self, server, until):
         pools = [PostgreSQLPool(server.url, pool_size=5) for _ in range(4)]
         await pools[0].open()
@@ -93,6 +96,7 @@ class TestServers:
         await until(let_in)
         await pools[0].close()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("right", "wrong", "message"),
         [
@@ -109,6 +113,7 @@ class TestServers:
             assert "hunter" not in f"{caught.value!r} {caught.value.__cause__!r} {pool!r}"
         await pool.close()
 
+    @pytest.mark.slow
     async def test_an_administrator_may_end_connections(self, server, until):
         async with PostgreSQLPool(server.url, pool_size=3) as pool:
             await asyncio.gather(*(pool.fetchval("SELECT pg_sleep(0.01)") for _ in range(3)))
@@ -149,6 +154,7 @@ class TestNetwork:
             assert [type(error) for error in done] == [BackendUnavailableError] * 4
             assert await pool.fetchval("SELECT 1") == 1
 
+    @pytest.mark.slow
     async def test_a_connection_that_is_cut_again_and_again(self, proxy, schema):
         chance = random.Random(7)
         saved = {}

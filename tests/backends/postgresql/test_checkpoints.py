@@ -318,6 +318,7 @@ class TestGroups:
         found = [await names(storage, thread) for thread in begun]
         assert found == [["c2", "c1"], ["c1"], ["c2", "c1"], ["c1"], ["c2", "c1"]]
 
+    @pytest.mark.slow
     async def test_a_crowd_takes_few_statements(self, checkpointer, storage, pool, monkeypatch):
         sent = []
         call = pool._call
@@ -354,6 +355,7 @@ class TestGroups:
         refused = [each for each in done if not isinstance(each, str)]
         assert {type(each) for each in refused} <= {BackendClosedError}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "end", ["asyncio.run(pending())", "loop.run_until_complete(cancelled()); loop.close()"]
     )
@@ -455,6 +457,7 @@ class TestRaces:
         await saving
         assert await names(storage) == ["same", "c1"]
 
+    @pytest.mark.slow
     async def test_processes_that_save_one_thread_lose_nothing(self, url, schema, checkpointer):
         script = """
 import asyncio, sys
@@ -590,6 +593,7 @@ class TestReclaiming:
             async with PostgreSQLPool(server.url) as pool:
                 yield pool
 
+    @pytest.mark.slow
     async def test_vacuum_makes_room(self, own_pool):
         checkpointer, pool = PostgreSQLCheckpointer(pool=own_pool, state_type=None), own_pool
         for number in range(30):
@@ -604,6 +608,7 @@ class TestReclaiming:
         assert await pool.fetchval(size, pool.sql("{checkpoints}")) < before * 1.1
         assert await checkpointer.load("t") == noise(49)
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("own_tables")
     async def test_a_role_that_may_not_vacuum_is_told_nothing(
         self, postgresql_server, pool, make_pool, schema

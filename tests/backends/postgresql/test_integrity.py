@@ -135,6 +135,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(value=JSON, metadata=st.dictionaries(st.text(max_size=3), JSON, max_size=3))
 async def test_whatever_jsonb_makes_of_a_document_its_checksum_holds(store, value, metadata):

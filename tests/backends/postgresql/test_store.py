@@ -152,6 +152,7 @@ async def plain(url, schema, clock, own_tables):
 
 
 class TestWithoutVectors:
+    @pytest.mark.slow
     async def test_it_says_so(self, plain):
         claimed = plain.capabilities
         assert not claimed.semantic_search
@@ -169,6 +170,7 @@ class TestWithoutVectors:
                 await call
         assert await plain.list_keys(NS) == []
 
+    @pytest.mark.slow
     async def test_everything_else_works(self, plain, clock):
         assert await plain.put(NS, "a", "red fox", {"n": 1}) == 1
         assert await plain.put_batch([(NS, "a", "a fox"), (NS, "b", "dog")]) == [2, 1]
@@ -201,6 +203,7 @@ class TestWithoutVectors:
 
 
 class TestConcurrency:
+    @pytest.mark.slow
     async def test_versions_are_exact_across_processes(self, url, schema, store, run_python):
         script = """
 import asyncio, sys
@@ -225,6 +228,7 @@ asyncio.run(main())
         assert (await store.get_item(NS, "k")).version == 3 * 15 * 3
         assert (await store.get_item(NS, "l")).version == 3 * 15
 
+    @pytest.mark.slow
     async def test_batches_in_any_order_do_not_wait_for_each_other(self, store, other):
         names = [f"{n}" for n in range(30)]
         put = [Put(namespace=NS, key=key, value=1, embedding=[1.0, 0.0]) for key in names]
@@ -278,6 +282,7 @@ class TestTidiness:
         await store.clear_namespace(NS, recursive=True)
         assert [await count(store, table) for table in ("items", "vectors")] == [0, 0]
 
+    @pytest.mark.slow
     async def test_compacting_takes_deleted_rows_out_of_the_files(self):
         size = "SELECT pg_relation_size('{items}'::regclass)"
         # On a server of its own: rows stay for as long as anybody there may see them.

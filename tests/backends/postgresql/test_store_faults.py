@@ -23,6 +23,7 @@ async def store(url, schema):
         yield store
 
 
+@pytest.mark.slow
 async def test_every_acknowledged_write_outlives_a_crash():
     with PostgreSQLServer() as server:
         async with PostgreSQLStore(server.url, pool_size=4) as store:

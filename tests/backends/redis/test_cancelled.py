@@ -75,6 +75,7 @@ async def cancel_late(relay, call):
         await task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("through", [through_the_pool, through_a_client])
 @pytest.mark.parametrize("call", [put, put_batch, put_much, put_among_others])
 async def test_a_later_put_stays(relay, prefix, through, call):
@@ -151,6 +152,7 @@ async def test_a_read_that_is_cancelled_ends_at_once(relay, prefix):
         assert await store.get(NS, "early") == 1
 
 
+@pytest.mark.slow
 async def test_a_cancelled_write_waits_no_longer_than_the_server_may_take(relay, prefix):
     async with RedisStore(relay.url, key_prefix=prefix, command_timeout=1.0) as store:
         await store.put(NS, "k", 1)
@@ -184,6 +186,7 @@ async def test_closing_waits_for_what_was_cancelled_twice(relay, prefix, redis_s
         assert await other.get(NS, "k") == "early"
 
 
+@pytest.mark.slow
 async def test_five_hundred_cancels_leave_the_pool_whole(redis_server, prefix):
     random, size = Random(7), 4
     async with RedisBackend(redis_server.url, key_prefix=prefix, pool_size=size) as backend:

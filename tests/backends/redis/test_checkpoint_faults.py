@@ -101,6 +101,7 @@ class TestTheServerDies:
             await checkpointer.save({}, "t")
             await checkpointer.close()
 
+    @pytest.mark.slow
     async def test_one_of_three_masters(self, own_cluster):
         servers = own_cluster
         async with RedisCheckpointer(servers[0].url, state_type=None) as checkpointer:
@@ -274,6 +275,7 @@ class TestLimits:
         assert await small.execute("PING") == b"PONG"
         await small.close()
 
+    @pytest.mark.slow
     async def test_no_answer_in_time(self, connection, redis_server):
         hasty = RedisConnection(redis_server.url, pool_size=1, command_timeout=0.5)
         key = connection.key("queue")
@@ -341,6 +343,7 @@ class TestLimits:
                 raw(own_server).script_flush()
             await check(checkpointer, "t", 5)
 
+    @pytest.mark.slow
     async def test_somebody_elses_key(self, redis_server, connection, prefix):
         checkpointer = RedisCheckpointer(client=connection, state_type=None)
         await checkpointer.save({}, "t", "c0")
@@ -396,6 +399,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["run", "close"])
 @pytest.mark.parametrize("kind", ["server", "cluster"])
 async def test_an_event_loop_that_ends_with_work_pending(kind, ending, own_server, three_masters):

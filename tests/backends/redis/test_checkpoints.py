@@ -72,6 +72,7 @@ class TestDamage:
                 with pytest.raises(CheckpointCorruptError, match="'t'"):
                     await call
 
+    @pytest.mark.slow
     async def test_a_flipped_bit_of_a_head(self, checkpointer, connection, keys):
         await self.fill(checkpointer)
         heads = keys("t")[0]
@@ -298,6 +299,7 @@ class TestScripts:
             assert len(await checkpointer.list_checkpoints("t", 100)) == 89
             assert observer.info("commandstats")["cmdstat_evalsha"]["calls"] == 2
 
+    @pytest.mark.slow
     async def test_memory(self, checkpointer, connection, keys):
         full = 0
         for turn in range(1, 201):
@@ -355,6 +357,7 @@ class TestScripts:
         assert await storage.delete("t", {2}, rebased=[record("c", 3, 1)]) == 1
         assert [each.checkpoint_id for each in await storage.retrieve_chain("t")] == ["a", "c"]
 
+    @pytest.mark.slow
     async def test_a_thread_of_very_many_records(self, checkpointer):
         storage = checkpointer.storage
         many = 9000

@@ -84,6 +84,7 @@ def test_a_wrong_type_is_refused_by_the_name_of_what_is_made():
         assert str(caught.value) == f"{make.__name__}: pool_size is an integer, not the str '5'"
 
 
+@pytest.mark.slow
 async def test_the_value_reaches_the_server(redis_server, prefix, raw):
     options = RedisOptions(key_prefix=prefix)
     async with open_backend(f"redis:{redis_server.url}", options=options) as backend:

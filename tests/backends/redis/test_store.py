@@ -205,6 +205,7 @@ def words(client, prefix):
         yield from client.hvals(name)
 
 
+@pytest.mark.slow
 async def test_updates_and_deletes_keep_the_ranking_exact(store):
     """An index after many changes ranks as one that never saw them."""
     for n in range(1300):
@@ -220,6 +221,7 @@ async def test_updates_and_deletes_keep_the_ranking_exact(store):
         assert [i.score for i in found] == sorted((i.score for i in found), reverse=True)
 
 
+@pytest.mark.slow
 async def test_large_values_come_in_pages(store):
     text = "x" * 3_000_000
     await store.put_batch([Put(namespace=NS, key=f"{n}", value=text, text="fox") for n in range(5)])
@@ -249,6 +251,7 @@ async def test_a_batch_over_namespaces_is_ordered_as_given(store):
     assert [item.key for item in found] == [key for _, key in reversed(names)]
 
 
+@pytest.mark.slow
 async def test_ten_thousand_at_once(store):
     puts = [Put(namespace=NS, key=f"{n:05}", value=f"fox {n}") for n in range(10_000)]
     assert set(await store.write_batch(puts)) == {1}
@@ -365,6 +368,7 @@ def before_each_question(monkeypatch):
     return interfere
 
 
+@pytest.mark.slow
 async def test_a_text_that_changes_during_the_search_is_found(store, before_each_question):
     times = itertools.count()
     keys = [f"{n:04}" for n in range(1500)]

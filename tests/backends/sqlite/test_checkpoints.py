@@ -16,6 +16,7 @@ def noise(seed: int) -> dict[str, str]:
     return {"text": random.Random(seed).randbytes(100_000).hex()}
 
 
+@pytest.mark.slow
 async def test_vacuum_gives_the_space_back(tmp_path):
     path = tmp_path / "memory.db"
     async with SQLiteCheckpointer(path, state_type=None) as checkpointer:
@@ -142,6 +143,7 @@ async def test_an_index_that_leads_elsewhere_is_noticed(tmp_path):
     assert refused >= 2
 
 
+@pytest.mark.slow
 async def test_damage_anywhere_is_an_error_of_ours_or_harmless(tmp_path):
     path = tmp_path / "memory.db"
     async with SQLiteCheckpointer(path, state_type=None) as checkpointer:

@@ -288,6 +288,7 @@ class TestVectors:
                 assert search(new) == ["0", "new", "1", "3", "4", "5"]
                 assert search(old) == ["0", "1", "2", "3", "4", "5"]
 
+    @pytest.mark.slow
     @settings(
         max_examples=25,
         deadline=None,
@@ -373,6 +374,7 @@ class TestCommonWords:
         assert len(await searched.search(NS, "ada said", 1000)) == 300
         assert len(await searched.search(NS, "ada", 10, offset=295)) == 5
 
+    @pytest.mark.slow
     async def test_a_word_is_common_no_more_once_most_items_lack_it(self, searched):
         await searched.put_batch([(NS, f"other {n}", n) for n in range(700)])
         await searched.put(NS, "new", 1, text="parrot parrot parrot")
@@ -436,6 +438,7 @@ class TestPlans:
             assert not any(step.startswith("SCAN") for step in plan), plan
 
 
+@pytest.mark.slow
 @settings(
     max_examples=30,
     deadline=None,

@@ -117,6 +117,7 @@ def messages(ok, thread):
     return [(each["role"], each.get("content")) for each in state["messages"]]
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_answers_and_nothing_else(start):
     chat = start("t", "--user", "ada", "--scripted")
     out, err = chat.communicate("I live in Lyon.\r\n\n  \nWhere do I live?\nhello")
@@ -355,6 +356,7 @@ def test_memory_that_fails_is_a_line_and_the_answer_stands(run, endpoint):
     assert "no luck today" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_an_interrupt_between_messages_leaves_with_everything_saved(ok, start):
     chat = start("t", "--user", "ada", "--scripted")
@@ -369,6 +371,7 @@ def test_an_interrupt_between_messages_leaves_with_everything_saved(ok, start):
     assert memory["content"] == "The user lives in Lyon."
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endpoint, start):
     endpoint.answers += [None, *[400] * 5]
@@ -447,6 +450,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX terminal")
 @pytest.mark.parametrize(("last", "code"), [("/quit\n", 0), ("\x04", 0), ("\x03", 130)])
 def test_on_a_terminal(empty_directory, last, code):

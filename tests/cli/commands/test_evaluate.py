@@ -29,12 +29,14 @@ CONVERSATION = {
 }
 
 
+@pytest.mark.slow
 def test_the_set_that_ships(ok):
     document = ok("eval", "--json").json
     assert document["overall"]["questions"] == 43
     assert "R@10" in ok("eval").out
 
 
+@pytest.mark.slow
 def test_it_draws_a_line_for_each_mode(ok, empty_directory):
     document = ok("eval", "--plot", "recall.svg", "--json").json
     root = ET.fromstring((empty_directory / "recall.svg").read_text())
@@ -44,6 +46,7 @@ def test_it_draws_a_line_for_each_mode(ok, empty_directory):
     assert "plot: recall.svg" in ok("eval", "--plot", "recall.svg").out
 
 
+@pytest.mark.slow
 def test_a_hybrid_search_is_drawn_beside_its_two_sides():
     report = asyncio.run(evaluate(load_sample(), "memory", FakeEmbedder()))
     chart = recall_chart(report)
@@ -78,6 +81,7 @@ def test_an_embedder_that_is_none(run):
     assert "local" in result.err
 
 
+@pytest.mark.slow
 def test_a_reranker_takes_part(run, ok):
     class Backwards:
         name = "backwards"

@@ -54,6 +54,7 @@ def what(ok, user):
     )
 
 
+@pytest.mark.slow
 def test_everything_of_a_user(ok, fails):
     for user in ("ada", *NEIGHBOURS):
         tell(ok, user)
@@ -204,6 +205,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX terminal")
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
 def test_on_a_terminal_it_shows_what_would_go_and_asks(ok, told, answer, code):

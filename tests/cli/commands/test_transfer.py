@@ -236,6 +236,7 @@ async def held(backend):
     return [info.checkpoint_id for info in infos][::-1], [(i.key, i.version) for i in items]
 
 
+@pytest.mark.slow
 @given(
     count=st.integers(1, 12),
     stops=st.lists(st.integers(1, 12), max_size=3),
@@ -289,6 +290,7 @@ async def test_two_imports_at_once_lose_nothing():
         assert ids == checkpoint_ids(whole.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [1, 9, 40])
 def test_killed_by_sigkill_it_goes_on_where_it_stopped(ok, turns):
     child = subprocess.Popen(

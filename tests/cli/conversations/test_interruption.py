@@ -58,6 +58,7 @@ def interrupted(write):
     return interrupt
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_import_says_what_is_in(interrupted, ok, number, code):
@@ -75,6 +76,7 @@ def test_an_interrupted_import_says_what_is_in(interrupted, ok, number, code):
     assert len(ok("checkpoints", "two", "--json").json["checkpoints"]) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_an_interrupted_import_is_a_document_too(interrupted):
     status, out, _ = interrupted(signal.SIGTERM, "--json")

@@ -238,6 +238,7 @@ def test_a_name_that_only_looks_like_one(ok, name):
     ok("threads", "rm", name, "--yes")
 
 
+@pytest.mark.slow
 def test_no_class_is_imported_for_what_is_stored(empty_directory, talk):
     """The bytes name a class of this module; whoever shows them does not import it."""
     code = """
@@ -252,6 +253,7 @@ assert not [name for name in sys.modules if "test_langgraph_threads" in name]
     assert json.loads(done.stdout)["state"]["trip"] == {"city": "Brest", "nights": 2}
 
 
+@pytest.mark.slow
 def test_without_langgraph_it_says_what_is_missing(empty_directory, talk):
     code = """
 import sys

@@ -55,6 +55,7 @@ MESSAGE = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(WIRE)
 @settings(deadline=None, max_examples=300)
 def test_what_is_read_is_written_again(wire):
@@ -63,6 +64,7 @@ def test_what_is_read_is_written_again(wire):
     assert Message.from_checkpoint(message).to_checkpoint() == message, "an AgentState holds it"
 
 
+@pytest.mark.slow
 @given(MESSAGE)
 @settings(deadline=None, max_examples=300)
 def test_what_is_written_is_read_again(message):

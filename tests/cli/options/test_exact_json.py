@@ -66,6 +66,7 @@ def fits(value):
     return not isinstance(value, int) or SMALLEST <= value <= LARGEST
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(values)
 def test_any_value_comes_back_or_is_refused(value):

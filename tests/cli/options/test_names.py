@@ -16,6 +16,7 @@ from locus_memory.registry import get_checkpointer
 LABELS = st.lists(st.text(min_size=1), min_size=1).map(tuple)
 
 
+@pytest.mark.slow
 @given(LABELS)
 @settings(deadline=None, max_examples=200)
 def test_every_namespace_can_be_written(labels):

@@ -54,6 +54,7 @@ def test_an_example_is_understood(example):
     assert not words
 
 
+@pytest.mark.slow
 def test_examples_work_on_the_database_of_the_demo(copied, run):
     """They name what `locus-memory demo` leaves, so they can be pasted."""
     for example in (each for group in EXAMPLES.values() for each in group):
@@ -120,6 +121,7 @@ def complete(words):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_and_options():
     assert complete(["thr"]) == ["threads"]
     assert complete(["threads", "r"]) == ["rm"]

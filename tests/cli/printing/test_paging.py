@@ -50,6 +50,7 @@ LISTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LISTS)
 def test_a_list_that_is_cut_leads_to_its_end(run, filled, case):
     """The command that each note names shows the next page, until all rows were seen once."""
@@ -71,6 +72,7 @@ def test_a_list_that_is_cut_leads_to_its_end(run, filled, case):
     assert len(seen) == len(set(seen)) == total
 
 
+@pytest.mark.slow
 def test_namespaces_are_told_of_too(run, ok, filled):
     page = ok("ls", "--json").json
     assert (len(page["namespaces"]), page["more_namespaces"]) == (100, 121 - 100)
@@ -84,6 +86,7 @@ def test_namespaces_are_told_of_too(run, ok, filled):
     assert (len(rest["namespaces"]), rest["next"]) == (21, None)
 
 
+@pytest.mark.slow
 def test_a_cut_list_says_so_on_stderr_only(run, filled, on_a_pipe):
     """What reads a pipe gets rows, and nothing else."""
     for arguments in (*(each[0] for each in LISTS), ("ls",), ("ls", "n", "--limit", "20")):
@@ -92,6 +95,7 @@ def test_a_cut_list_says_so_on_stderr_only(run, filled, on_a_pipe):
         assert "more" not in done.out
 
 
+@pytest.mark.slow
 def test_what_is_counted_has_an_end(run, filled, monkeypatch):
     monkeypatch.setattr("locus_memory.cli.printing.paging.COUNTED", 50)
     monkeypatch.setattr("locus_memory.cli.commands.threads.threads.COUNTED", 50)

@@ -563,6 +563,7 @@ def test_the_repr_shows_the_settings():
     )
 
 
+@pytest.mark.slow
 def test_the_caches_are_bounded_and_keep_what_is_used():
     summarize = Summarizer()
     manager = SummarizingManager(1, 1, summarize)

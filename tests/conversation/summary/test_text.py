@@ -65,6 +65,7 @@ def test_a_hostile_summary_is_data(where):
     assert "\u200b" not in shown[0].content
 
 
+@pytest.mark.slow
 @given(TEXT)
 @settings(deadline=None, max_examples=300)
 def test_any_summary_is_data_and_is_read_back(text):

@@ -168,6 +168,7 @@ class TestCopies:
             assert found[PLACES[2]].state["own"] == "theirs"
             assert found[PLACES[0]].state["app:n"] == 99
 
+    @pytest.mark.slow
     async def test_the_rest_follows_an_import_that_stopped_midway(self, where):
         theirs = SqliteSessionService(where)
         session = await theirs.create_session(**place(PLACES[0]), state={"own": 1})

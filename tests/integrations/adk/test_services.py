@@ -170,6 +170,7 @@ class Caller:
         return await self.service.get_user_state(**place)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(calls=st.lists(CALLS, max_size=25), has_transactions=st.booleans())
 def test_sessions_answer_as_those_of_adk(calls, has_transactions):
@@ -266,6 +267,7 @@ class TestProcesses:
         )
         assert_whole(texts(await services().get_session(**HOME)), turns=8, writers="012")
 
+    @pytest.mark.slow
     def test_two_processes_lose_nothing(self, tmp_path):
         where = f"sqlite:{tmp_path / 'test.db'}"
         together(where, rounds=20)
@@ -545,6 +547,7 @@ async def told(service, name, user, given):
     return sorted(each.model_dump_json() for each in found.memories)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(calls=st.lists(MEMORY_CALLS, max_size=12))
 def test_memories_answer_as_those_of_adk(calls):
@@ -652,6 +655,7 @@ root_agent = Echo(name="echo")
 SERVICES = "from locus_memory.integrations.adk import register\n\nregister()\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["locus://sqlite:{}", "locus+sqlite:{}"])
 def test_the_command_line_of_adk_takes_the_scheme(tmp_path, form):
     folder = tmp_path / "echo"

@@ -73,6 +73,7 @@ def without_sizes(answer):
     return [first, root.split("\t")[1], *(re.sub(r"^.*\t(.*/)$", r"\1", each) for each in entries)]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(CALLS, max_size=12))
 def test_it_answers_as_the_tool_of_the_sdk(calls):
@@ -139,6 +140,7 @@ class TestFiles:
         assert {*text.splitlines()} == {f"line {n}" for n in range(12)}
         assert [each.number for each in await tools().versions("/memories/a")] == [*range(1, 14)]
 
+    @pytest.mark.slow
     def test_two_processes_lose_nothing(self, tmp_path):
         where = f"sqlite:{tmp_path / 'test.db'}"
         with LocusMemoryTool(where) as tool:

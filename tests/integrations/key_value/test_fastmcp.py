@@ -113,6 +113,7 @@ def proxy(store):
 
 
 class TestOAuth:
+    @pytest.mark.slow
     async def test_a_registered_client_is_known_to_another_process(self, stores):
         client = OAuthClientInformationFull(
             client_id="ada",

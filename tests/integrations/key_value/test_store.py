@@ -176,6 +176,7 @@ CALLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(calls=st.lists(st.tuples(CALLS, st.sampled_from([None, "one", "*"])), max_size=14))
 def test_it_answers_as_their_store_in_memory(calls):
@@ -407,6 +408,7 @@ async def assert_appended(store, collection="ada"):
         assert [each["turn"] for each in entries if each["name"] == name] == list(range(20))
 
 
+@pytest.mark.slow
 def test_two_processes_lose_nothing(tmp_path):
     where = f"sqlite:{tmp_path / 'test.db'}"
     append_together(where)

@@ -145,6 +145,7 @@ def by_id(listing):
 
 
 class TestCopies:
+    @pytest.mark.slow
     async def test_every_checkpoint_is_as_it_was(self, original, provider):
         saver, where, threads = original
         url, options = provider
@@ -182,6 +183,7 @@ class TestCopies:
             each.content for each in theirs["messages"]
         ]
 
+    @pytest.mark.slow
     async def test_what_was_added_meanwhile_is_copied_later(self, tmp_path):
         where = str(tmp_path / "old.db")
         with sqlite_saver(where) as saver:
@@ -233,6 +235,7 @@ class TestCopies:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_a_count_that_matches(self, tmp_path):
         with sqlite_saver(str(tmp_path / "old.db")) as saver:
             played(saver)
@@ -251,6 +254,7 @@ class TestCommand:
         )
         assert 'langgraph:["x",""]' in shown.stdout
 
+    @pytest.mark.slow
     def test_a_kill_loses_nothing(self, tmp_path):
         with sqlite_saver(str(tmp_path / "old.db")) as saver:
             played(saver, [f"thread {number}" for number in range(12)])
@@ -278,6 +282,7 @@ class TestCommand:
         mine, theirs = asyncio.run(both())
         assert mine == theirs
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("given", "told"),
         [

@@ -171,6 +171,7 @@ asyncio.run(agent.arun("pay, then die", thread_id="t"))
 """
 
 
+@pytest.mark.slow
 async def test_a_turn_whose_process_was_killed(tmp_path, make_agent):
     where = f"sqlite:{tmp_path}/agent.db"
     command = [sys.executable, "-c", KILLED, where]
@@ -272,6 +273,7 @@ async def take_turns(make_agent, count):
     assert stats["compressed_size"] < len(json.dumps(state.to_checkpoint()))
 
 
+@pytest.mark.slow
 async def test_turns_cost_less_than_their_last_state(make_agent):
     """The SDK's own checkpointers write it once a turn. Two hundred turns are in `integration/`."""
     await take_turns(make_agent, 40)

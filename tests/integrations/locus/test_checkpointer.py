@@ -100,6 +100,7 @@ states = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(history=st.lists(states, min_size=1, max_size=3))
 async def test_every_state_comes_back(history):

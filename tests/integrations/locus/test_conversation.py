@@ -134,6 +134,7 @@ async def test_one_manager_for_many_threads(make_agent):
         assert all(other not in said for other in OWNERS if other != owner)
 
 
+@pytest.mark.slow
 async def test_a_block_of_memories_is_never_trimmed(make_agent):
     async with LLMMemoryManager("memory") as memories:
         _, requests = await chat(

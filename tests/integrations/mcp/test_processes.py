@@ -83,12 +83,14 @@ async def assert_whole(url, expected):
         assert sorted(shared.observations) == sorted(expected)
 
 
+@pytest.mark.slow
 async def test_two_hosts_on_one_file_lose_nothing(tmp_path):
     url = f"sqlite:{tmp_path / 'test.db'}"
     await asyncio.gather(write(0, url, 3), write(1, url, 3))
     await assert_whole(url, {f"w{number}t{turn}" for number in range(2) for turn in range(3)})
 
 
+@pytest.mark.slow
 async def test_the_command_serves_http(tmp_path):
     arguments = ["--url", f"sqlite:{tmp_path / 'test.db'}", "--http", "--port", "0"]
     async with started(*arguments, "--user", "ada") as process:
@@ -106,6 +108,7 @@ async def test_the_command_serves_http(tmp_path):
     assert memory.content == "I live in Berlin."
 
 
+@pytest.mark.slow
 async def test_the_command_ends_when_the_host_closes_its_input(tmp_path):
     async with started("--url", f"sqlite:{tmp_path / 'test.db'}") as process:
         process.stdin.close()
@@ -113,6 +116,7 @@ async def test_the_command_ends_when_the_host_closes_its_input(tmp_path):
         assert (await process.wait(), out, error) == (0, b"", b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -121,6 +121,7 @@ class TestMemories:
 
 
 class TestFences:
+    @pytest.mark.slow
     @settings(deadline=None)
     @given(st.text(min_size=1, max_size=200).filter(str.strip))
     async def test_no_memory_leaves_its_line(self, content):

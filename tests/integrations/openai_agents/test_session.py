@@ -96,6 +96,7 @@ CALLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(calls=st.lists(CALLS, max_size=14), two=st.booleans())
 def test_it_answers_as_the_session_of_the_sdk(calls, two):
@@ -135,6 +136,7 @@ class TestAppends:
         await sessions().add_items([said("6")])
         assert [each["content"] for each in await one.get_items()] == ["4", "5", "6"]
 
+    @pytest.mark.slow
     def test_two_processes_lose_nothing(self, tmp_path):
         where = f"sqlite:{tmp_path / 'test.db'}"
         together(where, rounds=20)

@@ -173,6 +173,7 @@ class Driven:
         return told, [record.conversation_id for record in scoped]
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(calls=st.lists(CALLS, max_size=14), plain=st.booleans())
 def test_it_answers_as_the_store_of_the_framework(calls, plain):
@@ -249,6 +250,7 @@ class TestConflicts:
         await stores().delete("fork")
         assert await stores().store.list_namespaces(("pydantic_ai", "entries")) == []
 
+    @pytest.mark.slow
     def test_two_processes_lose_nothing(self, tmp_path):
         where = f"sqlite:{tmp_path / 'test.db'}"
         writers = [

@@ -130,6 +130,7 @@ def wrapped(wrap, document, indent):
     return wrap.replace("{}", json.dumps(document, indent=indent))
 
 
+@pytest.mark.slow
 @given(
     st.lists(TEXT, min_size=3, max_size=3),
     DOCUMENTS,
@@ -150,6 +151,7 @@ def test_whatever_is_quoted_never_wins(around, quoted, meant, wraps, is_last):
             parse_answer(text)
 
 
+@pytest.mark.slow
 @given(TEXT, DOCUMENTS, DOCUMENTS, st.sampled_from(THOUGHTS), WRAPS)
 @settings(deadline=None, max_examples=300)
 def test_a_draft_never_wins(text, drafted, meant, thought, wrap):
@@ -159,6 +161,7 @@ def test_a_draft_never_wins(text, drafted, meant, thought, wrap):
         assert found == parse_answer(json.dumps(meant))
 
 
+@pytest.mark.slow
 @given(DOCUMENTS, st.text("abc .,:!?\n-'", max_size=200), st.text("abc .,:!?\n-'", max_size=200))
 @settings(deadline=None, max_examples=100)
 def test_prose_around_an_answer_does_no_harm(meant, before, after):
@@ -282,6 +285,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(["op", "type", "key", "content", "importance", "messages", "x"]), ANYTHING)
 @settings(deadline=None, max_examples=300)
 def test_whatever_one_field_holds_the_other_changes_are_taken(field, value):

@@ -104,6 +104,7 @@ def roots(user):
     return ("locus_memory", "users", user), ("users", user)
 
 
+@pytest.mark.slow
 async def test_everything_of_a_user_goes_and_nothing_of_a_neighbour(backend):
     users = ["ada", *NEIGHBOURS]
     for user in users:
@@ -309,6 +310,7 @@ async def test_a_thread_is_a_users_by_its_checkpoints_or_its_state(backend, wher
     assert await backend.checkpointer.list_threads() == ["c"]
 
 
+@pytest.mark.slow
 async def test_more_of_everything_than_a_page_holds(database):
     puts = [(("users", "ada", f"n{n}"), f"k{n}", n) for n in range(1_100)]
     await database.store.put_batch(puts)

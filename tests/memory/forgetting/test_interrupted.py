@@ -125,6 +125,7 @@ async def traces(store):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [{}, {"key": "home", "threads": True}])
 async def test_whatever_the_moment_it_is_interrupted_the_next_time_finishes(asked):
     wanted = {"user_id": "ada", **asked, "thread_namespaces": [("turns",)]}

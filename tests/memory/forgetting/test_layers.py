@@ -154,6 +154,7 @@ async def check_user(store: BaseStore, told: dict[str, Any]) -> None:
     assert (await forget(store, user_id="ada")).is_empty
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(told=told)
 def test_a_marked_word_is_gone_from_all_layers_in_memory(told: dict[str, Any]) -> None:
@@ -167,6 +168,7 @@ def test_a_marked_word_is_gone_from_all_layers_in_memory(told: dict[str, Any]) -
     asyncio.run(check())
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(told=told)
 def test_a_marked_word_is_gone_from_all_layers_on_sqlite(told: dict[str, Any]) -> None:

@@ -132,6 +132,7 @@ plans = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(plan=plans)
 def test_a_fact_is_told_nowhere_after_it_is_erased(plan: dict[str, Any]) -> None:

@@ -192,6 +192,7 @@ def check(found):
         assert len({text.casefold() for text in each}) == len(each)
 
 
+@pytest.mark.slow
 def test_a_long_session_keeps_the_bounds():
     texts = [
         f"{('I need to', 'We decided to')[n % 2]} sail boat number {n} to harbour Name{n}, then on"
@@ -203,6 +204,7 @@ def test_a_long_session_keeps_the_bounds():
     assert (len(found.decisions), len(found.action_items), len(found.entities)) == (10, 10, 12)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(

@@ -335,6 +335,7 @@ SENTENCES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(SENTENCES, max_size=8).map(" ".join),
     st.lists(st.sampled_from(list(FACTS)), max_size=4),

@@ -185,6 +185,7 @@ async def test_what_stands_alone_is_kept(text, content):
     assert await extract(text) == [content]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans(), st.text(max_size=200)), max_size=5))
 @settings(deadline=None, max_examples=150)
 async def test_no_text_raises(turns):

@@ -29,6 +29,7 @@ EPISODE = Episode(
 texts = st.lists(st.text(max_size=400), max_size=20)
 
 
+@pytest.mark.slow
 @given(summary=st.text(max_size=900), entries=texts, salience=st.floats(-2, 3))
 def test_an_episode_is_bounded_and_survives_its_json(
     summary: str, entries: list[str], salience: float

@@ -18,6 +18,7 @@ NOW = "2026-03-01T10:00:00.000000+00:00"
 SCOPE = Scope(("app", "users", "ada"))
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=320), max_size=8))
 def test_an_identity_survives_its_json(texts: list[str]) -> None:
     """Whatever a person writes is refused, or is read back as it was written."""

@@ -104,6 +104,7 @@ WORDS = st.lists(st.sampled_from(["boat", "tea", "Bo", "harbour", "<memory>", ".
 TEXTS = st.lists(st.tuples(st.sampled_from(["user", "feedback", "project"]), WORDS), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     TEXTS,

@@ -224,6 +224,7 @@ def test_the_rules_never_raise(text: str, *, first: bool, entities: list[str]) -
     assert evidence_of(text, [text, *whole], 3) != ""
 
 
+@pytest.mark.slow
 @given(
     text=st.lists(st.sampled_from(["did i", "what do we do", "it", "Name7", "a" * 300]), min_size=9)
     .map(" ".join)
@@ -257,6 +258,7 @@ def test_a_near_vector_is_evidence(text: str, nearness: tuple[float | None, ...]
 WORDS = ["his", "hi", "being", "be", "hazelnuts", "hazelnut", "Graz", "walks", "in", "caf\u00e9"]
 
 
+@pytest.mark.slow
 @given(
     message=st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join),
     texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=1).map(" ".join), max_size=12),

@@ -542,6 +542,7 @@ class TestFactsAndEpisodes:
         assert "session of 2026-03-02" in block
 
 
+@pytest.mark.slow
 @given(
     messages=st.lists(
         st.text(st.characters() | st.sampled_from("\ud800\udfffAa "), max_size=60),

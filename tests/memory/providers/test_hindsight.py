@@ -66,6 +66,7 @@ def test_without_its_client(monkeypatch):
 
 @needs_client
 class TestWithItsClient:
+    @pytest.mark.slow
     async def test_search(self, service, provider):
         service.answers[RECALL] = {"results": [FACT, {"id": "f2", "text": "Bare."}]}
         assert await provider.search("tea?") == [

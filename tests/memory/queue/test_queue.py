@@ -496,6 +496,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
 def test_what_a_killed_process_left_is_done_at_the_next_start(tmp_path, scripted):
     where = f"sqlite:{tmp_path / 'memory.db'}"

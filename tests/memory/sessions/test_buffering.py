@@ -58,6 +58,7 @@ async def turn(manager, state):
         IS_ON_CHAT_PATH.reset(token)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["inmemory", "sqlite"])
 async def test_a_thousand_turns(tend, clock, tmp_path, kind):
     """Calls: the sessions over 80 characters; writes on the chat path: one a turn."""

@@ -137,6 +137,7 @@ calls = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(calls)
 async def test_any_order_of_calls_ingests_each_turn_once(calls):

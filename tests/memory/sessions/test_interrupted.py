@@ -152,6 +152,7 @@ async def check(store, said, *, is_whole):
         assert each.source_count == len(each.sources)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_plain", [False, True])
 @settings(max_examples=60, deadline=None)
 @given(
@@ -163,6 +164,7 @@ def test_every_turn_is_in_exactly_one_episode(is_plain, deaths, plan):
     asyncio.run(storm(is_plain, deaths, plan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_plain", [False, True])
 @settings(max_examples=40, deadline=None)
 @given(

@@ -331,6 +331,7 @@ async def talk(store, model, steps):
 OK = Message.assistant("Ok.")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
 def test_each_turn_tells_its_fact_once_by_the_rules_or_by_the_model(steps):

@@ -124,6 +124,7 @@ async def test_every_step_of_a_pass(store: BaseStore, clock: FakeClock) -> None:
     await check_pass(store, clock)
 
 
+@pytest.mark.slow
 async def test_every_step_of_a_pass_on_each_backend(searching: BaseStore, clock: FakeClock) -> None:
     """The same on the backends with a server."""
     await check_pass(searching, clock)
@@ -316,6 +317,7 @@ class PlainMortalStore(MortalStore):
         return sum([await self.delete(*name) for name in keys])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [MortalStore, PlainMortalStore])
 async def test_a_pass_killed_after_any_write_is_finished_by_the_next(make: Any) -> None:
     """For every number of writes: killed, run again, and equal to one whole pass."""
@@ -410,6 +412,7 @@ words = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12)
 summaries = st.lists(st.tuples(words, st.sampled_from(["x", None])), max_size=10)
 
 
+@pytest.mark.slow
 @given(said=summaries)
 def test_a_merge_is_idempotent_and_loses_no_decision(said: list[tuple[list[str], Any]]) -> None:
     """Merging the merged changes nothing, and every decision is still there."""

@@ -233,6 +233,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(stated=operations | st.lists(json_values, max_size=4))
 def test_no_answer_loses_the_words_of_a_fact(stated: list[Any]) -> None:
     """A fact goes only for a newer one, with its words, or with few others of no importance."""

@@ -63,6 +63,7 @@ async def look(path: Path) -> tuple[Any, list[str]]:
         return report, left
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("writes", [0, 1, 4])
 def test_a_killed_process_holds_nobody_up(tmp_path: Path, writes: int) -> None:

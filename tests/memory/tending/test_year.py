@@ -38,6 +38,7 @@ def episode(clock: FakeClock, number: int) -> Episode:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("retention", "days"), [(30.0, 365), (0.0, 70)])
 async def test_a_simulated_year(retention: float, days: int) -> None:
     """Used facts and allergies stay, unused ones are gone by day 50, episodes are bounded."""
@@ -89,6 +90,7 @@ async def test_a_simulated_year(retention: float, days: int) -> None:
         await manager.close()
 
 
+@pytest.mark.slow
 async def test_the_block_has_the_same_size_all_year() -> None:
     """A fact is learnt and an episode is written each day; what a run is shown does not grow."""
     clock = FakeClock()

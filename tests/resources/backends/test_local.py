@@ -171,6 +171,7 @@ assert not os.path.exists(".locus")
 """
 
 
+@pytest.mark.slow
 def test_importing_touches_no_configuration_and_no_database(tmp_path):
     (tmp_path / "pyproject.toml").write_text("broken [", "utf-8")
     done = subprocess.run(

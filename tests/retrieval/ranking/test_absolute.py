@@ -71,6 +71,7 @@ def test_a_better_part_never_lowers_the_relevance(one, other, part, of_text):
     assert relevance(*worse) <= relevance(*better)
 
 
+@pytest.mark.slow
 @given(queries, sets, st.data())
 def test_one_more_word_of_the_query_never_lowers_a_share(query, found, data):
     place = data.draw(st.integers(0, len(found) - 1))
@@ -89,6 +90,7 @@ def test_all_words_are_the_whole_and_none_is_nothing(query, found):
     assert all(0 <= each <= 1 for each in both)
 
 
+@pytest.mark.slow
 @given(queries, sets, st.randoms())
 def test_the_order_of_documents_does_not_matter(query, found, random):
     order = random.sample(range(len(found)), len(found))

@@ -143,6 +143,7 @@ def test_a_long_text_counts_by_its_best_passage():
     assert passages[0] > passages[1]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(st.sampled_from(["tea", "boat", "rain", "sun"])), max_size=6),
     st.integers(0, 5),

@@ -30,6 +30,7 @@ def test_only_scores_count_at_balance_one(scored, limit):
     assert found == [name for name, _ in sorted(scored, key=lambda entry: -entry[1])][:limit]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(SCORED, st.floats(0, 1))
 def test_nothing_is_lost_or_repeated(scored, balance):

@@ -178,6 +178,7 @@ def reach(start, links):
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(RANKINGS, LINKS, st.booleans())
 def test_nothing_is_lost_and_successors_stand_above(keys, links, forward):

@@ -294,6 +294,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(STEPS)
 def test_every_read_was_true_within_the_bound(steps):

@@ -250,6 +250,7 @@ def test_a_comparison_has_both_texts(old, new):
     assert all(text for _, text in pieces)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 50), TEXT, TEXT)
 def test_a_comparison_of_long_texts_has_both_too(place, old, new):
     long = "a b " * 3_000

@@ -91,6 +91,7 @@ _condition = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(_condition, max_size=4), st.booleans())
 def test_any_lines_of_the_form_make_a_filter_that_can_be_written_as_json(lines, is_any):
     made = make_filter(lines, is_any=is_any)

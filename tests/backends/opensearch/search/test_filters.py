@@ -97,6 +97,7 @@ filters = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000, deadline=None)
 @given(value=values, metadata=objects, given_filter=filters)
 @example(value={"a": [7]}, metadata={"a": {"0": 5}}, given_filter={"a.00": 7})
@@ -115,6 +116,7 @@ def test_a_match_is_found(value, metadata, given_filter):
 scalars = st.none() | st.booleans() | numbers | st.text("ab\x00\x01\x02é", max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000, deadline=None)
 @given(
     value=st.dictionaries(st.sampled_from("abc"), scalars | st.lists(scalars, max_size=3)),

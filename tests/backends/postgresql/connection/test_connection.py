@@ -151,6 +151,7 @@ class TestOpening:
         pools = [make_pool(pool_size=2) for _ in range(12)]
         assert await asyncio.gather(*(pool.fetchval(THREADS) for pool in pools)) == [0] * 12
 
+    @pytest.mark.slow
     async def test_four_processes_open_a_new_schema_at_once(self, url, schema, pool):
         processes = [
             await asyncio.create_subprocess_exec(
@@ -240,6 +241,7 @@ class TestOpening:
             await blind.fetchval(THREADS)
         assert not isinstance(caught.value, BackendWriteError)
 
+    @pytest.mark.slow
     async def test_the_extension_may_come_later(self, postgresql_server, schema):
         postgresql_server.run(f"CREATE ROLE {schema} LOGIN")
         postgresql_server.run(f"CREATE DATABASE {schema}")
@@ -297,6 +299,7 @@ class TestStatements:
             await add_two(lambda c: c.execute(pool.sql(ADD), b"1"))
         assert await pool.fetchval(THREADS) == 1
 
+    @pytest.mark.slow
     async def test_what_the_server_gave_up_is_done_again(self, make_pool):
         pool = make_pool(pool_size=2)
         for digest in (b"a", b"b"):
@@ -429,6 +432,7 @@ class TestWaiting:
             await pool.fetchval("SELECT pg_sleep(30)")
         assert await pool.fetchval("SELECT 1") == 1
 
+    @pytest.mark.slow
     async def test_cancelled_calls_leave_the_pool_whole(self, make_pool, url, schema, until):
         pool = make_pool(marked(url, schema), pool_size=3)
         await pool.open()
@@ -611,6 +615,7 @@ class TestLoops:
             await running
             resting.close()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "end",
         [

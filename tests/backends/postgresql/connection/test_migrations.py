@@ -105,6 +105,7 @@ async def heads(storage, thread_id):
     return [(head.revision, head.base, head.level, head.info()) for head in found]
 
 
+@pytest.mark.slow
 async def test_checkpoints_of_before_are_all_there_and_go_on(connection, place, url):
     before = DeltaCheckpointer(state_type=None)
     threads = {"uuids": [str(uuid4()) for _ in range(150)], "odd": ODD, "one": [str(uuid4())]}

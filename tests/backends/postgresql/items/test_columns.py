@@ -54,6 +54,7 @@ def store(run, postgresql_server):
     run(store.close())
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(NASTY.map(encode_text)))
 @example([])
@@ -63,6 +64,7 @@ def test_a_column_is_split_as_it_was(ask, column):
     assert [each or "" for each in found] == (column if any(column) or len(column) > 1 else [])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(NAMESPACES.map(encode_namespace), min_size=1))
 def test_paths_are_split_as_they_were(ask, paths):
@@ -70,12 +72,14 @@ def test_paths_are_split_as_they_were(ask, paths):
     assert [f"{each}\x01" for each in found] == paths
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.builds(name_of, NAMESPACES, NAMES | NAMES.map(lambda key: 600 * key))))
 def test_names_are_split_as_they_were(ask, names):
     assert ask(f"SELECT {split_names(1)}", join_names(names)) == names
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.tuples(NAMESPACES, NAMES), VALUES, min_size=1, max_size=5),

@@ -38,12 +38,14 @@ def stored(postgresql_server):
         runner.run(connection.close())
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(json_values | st.lists(control | st.dictionaries(control, control)))
 def test_any_value_comes_back(stored, value):
     assert stored(value) == value
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63), 2**64 - 1))
@@ -83,6 +85,7 @@ def test_what_is_no_json_is_refused(value):
         encode_document(value)
 
 
+@pytest.mark.slow
 @given(st.lists(json_values | control, max_size=4))
 def test_joined_documents_are_those_of_each(values):
     joined = join_documents(values, "\x01")

@@ -32,12 +32,14 @@ def whole(place):
     return whole_name(path_of(namespace), encode_text(key))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(PLACES, PLACES)
 def test_no_two_items_share_a_name(one, other):
     assert (name_of(*one) == name_of(*other)) == (one == other)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(PLACES, PLACES)
 def test_names_keep_the_order_of_namespaces_and_keys(one, other):
@@ -49,6 +51,7 @@ def test_names_keep_the_order_of_namespaces_and_keys(one, other):
         assert (name_of(*one) < name_of(*other)) == before
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(PLACES, PLACES)
 @example((("n",), "k"), (("n",), "k"))

@@ -90,6 +90,7 @@ def ask(postgresql_server):
         runner.run(connection.close())
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(filters, st.lists(st.tuples(values, documents), min_size=1, max_size=4))
 @example({"a": "a"}, [({"a": "a\x00b"}, {})])
@@ -134,6 +135,7 @@ def test_texts_are_ordered_by_code_point_in_any_database(ask):
         assert answers == [True] * index + [False] * (len(ordered) - index)
 
 
+@pytest.mark.slow
 def test_a_filter_of_any_size_is_evaluated(ask):
     many = {"n": {"$in": list(range(5000))}}
     deep = {"n": 7}

@@ -38,6 +38,7 @@ def keys(found):
     return [item.key for item in found]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(["a", "b", "é", "東京", "x" * 700])).map(" ".join))
 @example("a" * 700 + " b" * 300)
@@ -55,6 +56,7 @@ def test_any_text_is_a_tsvector_that_each_of_its_words_finds(ask, text):
         assert count == min(255, sum(each[:500] == word for each in found))
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_left_out(ask):
     text = " ".join(f"word{n:07}" for n in range(200_000))
     literal, length = index_words(text, None)
@@ -71,6 +73,7 @@ def test_a_long_query_is_no_deep_one(ask):
     assert query_stems(" ".join(words)) == words[:200]
 
 
+@pytest.mark.slow
 async def test_whatever_a_text_holds_it_can_be_put(store):
     huge = " ".join(f"{n:x}é" for n in range(150_000))
     await store.put(NS, "huge", {"text": huge, "more": "walrus"}, text=f"walrus {huge}")
@@ -98,6 +101,7 @@ def bm25(documents, query):
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [40, 2500])
 async def test_scores_are_those_of_the_formula(store, size):
     dice = random.Random(3)

@@ -218,6 +218,7 @@ class TestSearch:
         await fill_all(store)
         return store
 
+    @pytest.mark.slow
     async def test_the_index_answers_where_hits_are_frequent(self, filled, rows, compared):
         found = 0
         for query in np.random.default_rng(9).normal(size=(20, 16)):
@@ -227,6 +228,7 @@ class TestSearch:
         assert found / 200 >= 0.95
         assert compared == []
 
+    @pytest.mark.slow
     async def test_the_index_is_used(self, store):
         await fill(store, NS, ROWS)
         sql = "SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelid = $1::text::regclass"
@@ -266,6 +268,7 @@ class TestSearch:
                 assert keys(hits) == wanted[:limit]
         assert compared == [0] * 12
 
+    @pytest.mark.slow
     async def test_expired_and_replaced_vectors_do_not_take_a_place(self, own, rows, clock):
         query = np.random.default_rng(12).normal(size=16)
         best = nearest(rows, query)

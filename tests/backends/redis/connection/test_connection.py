@@ -118,6 +118,7 @@ def frozen(server):
 
 
 class TestAFrozenServer:
+    @pytest.mark.slow
     async def test_nobody_waits_for_its_word_on_the_password(self):
         with RedisServer(password="hunter2") as server:
             options = {"connect_timeout": 0.5, "command_timeout": None}
@@ -133,6 +134,7 @@ class TestAFrozenServer:
                     assert await each.execute("PING") == b"PONG"
                 await connection.close()
 
+    @pytest.mark.slow
     async def test_nobody_waits_for_a_cluster(self):
         with ValkeyServer(password="hunter2", cluster_enabled="yes") as server:
             options = {"connect_timeout": 0.5, "cluster": True}
@@ -145,6 +147,7 @@ class TestAFrozenServer:
                 assert {type(each) for each in failures} == {BackendUnavailableError}
                 await connection.close()
 
+    @pytest.mark.slow
     async def test_nobody_waits_for_the_answer_of_a_callers_client(self):
         with RedisServer(password="hunter2") as server, frozen(server):
             client = driver.Redis.from_url(server.url, socket_timeout=None)
@@ -224,6 +227,7 @@ class TestFeatures:
             assert connection.features.version >= (7,)
             assert not connection.features.vector_sets
 
+    @pytest.mark.slow
     async def test_of_a_cluster(self, three_masters):
         for options in ({}, {"cluster": True}):
             async with RedisConnection(three_masters.url, **options) as connection:
@@ -432,6 +436,7 @@ asyncio.run(parent())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("child", ["uses", "closes"])
 def test_a_child_of_a_fork_leaves_the_connections_of_its_parent_alone(redis_server, child):

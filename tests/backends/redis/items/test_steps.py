@@ -64,6 +64,7 @@ async def merge_nothing(self, spaces):
     """Leave what a batch left to be merged."""
 
 
+@pytest.mark.slow
 async def test_a_large_delete_is_merged_in_steps(store, redis_server, prefix, raw, monkeypatch):
     await store.put_batch(
         [Put(namespace=NS, key=f"{n}", value=n, text=long_text(n)) for n in range(1200)]
@@ -88,6 +89,7 @@ async def test_a_large_delete_is_merged_in_steps(store, redis_server, prefix, ra
     }
 
 
+@pytest.mark.slow
 async def test_a_batch_that_cannot_be_merged_is_written(own_server, raw, monkeypatch):
     """What follows a batch is no part of it: it is survived, told, and done later."""
     purge, events = Spaces._purge, []
@@ -143,6 +145,7 @@ async def test_no_search_looks_at_thousands_of_namespaces_at_once(store, calls):
         assert max(keys) == most
 
 
+@pytest.mark.slow
 async def test_no_script_reads_any_number_of_values(store, calls):
     names = [(("all", f"{n % 7}"), f"{n}") for n in range(12_000)]
     await store.put_batch([(*name, int(name[1])) for name in names])

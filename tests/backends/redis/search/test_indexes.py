@@ -308,6 +308,7 @@ def stems(text):
     return {pair.split(b"=")[0] for pair in terms(text).split(b" ")[1:]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("server", "life"),
     [("redis_server", Life), ("valkey_server", Life), ("redisearch_server", SearchedLife)],

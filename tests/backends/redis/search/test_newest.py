@@ -68,6 +68,7 @@ def names_of(items):
     return [(item.namespace, item.key) for item in items]
 
 
+@pytest.mark.slow
 async def test_no_script_reads_thousands_of_namespaces(store, raw, redis_server, calls):
     names = await fill(store, 2600, 2)
     client = raw(redis_server)
@@ -80,6 +81,7 @@ async def test_no_script_reads_thousands_of_namespaces(store, raw, redis_server,
     assert stats["cmdstat_hmget"]["calls"] <= 10
 
 
+@pytest.mark.slow
 async def test_reading_all_takes_no_more_than_a_look_at_each(store, calls):
     names = await fill(store, 2000, 3)
     assert names_of(await store.search(NS, None, 9999, filter=ANY, recursive=True)) == names
@@ -89,6 +91,7 @@ async def test_reading_all_takes_no_more_than_a_look_at_each(store, calls):
     assert sum(counts) <= 4 * (2000 + len(names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spaces", [1, 3, 40])
 @pytest.mark.parametrize("condition", [None, ANY])
 async def test_pages_are_exact(store, small_steps, spaces, condition):
@@ -147,6 +150,7 @@ async def test_what_expired_is_neither_skipped_nor_found(store, small_steps, clo
         assert names_of(found) == left[offset : offset + 10]
 
 
+@pytest.mark.slow
 async def test_the_newest_of_many_on_a_cluster(three_masters, prefix, small_steps):
     async with RedisStore(three_masters.url, key_prefix=prefix) as store:
         names = [((*NS, f"{n % 17}"), f"{n}") for n in range(100)]

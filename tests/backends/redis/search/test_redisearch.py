@@ -192,6 +192,7 @@ async def test_what_has_expired_takes_nobodys_place(
         assert await keys(store.search_by_embedding(NS, VECTOR, 3)) == ["0"]
 
 
+@pytest.mark.slow
 async def test_more_than_the_server_returns_at_once(store):
     count = 10_050
     for start in range(0, count, 1005):
@@ -210,6 +211,7 @@ async def test_more_than_the_server_returns_at_once(store):
         assert sorted(chain(*pages)) == expected
 
 
+@pytest.mark.slow
 async def test_recall_next_to_a_far_larger_neighbour(store):
     generator = np.random.default_rng(5)
     points = generator.normal(size=(3400, 32))
@@ -236,6 +238,7 @@ async def test_recall_next_to_a_far_larger_neighbour(store):
         assert found / 400 >= 0.95
 
 
+@pytest.mark.slow
 async def test_an_index_that_is_gone_is_made_again(
     redisearch_server, store, client, prefix, events
 ):
@@ -311,6 +314,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_first_use_by_many(redisearch_server, prefix):
     command = [sys.executable, "-c", FIRST_USE, redisearch_server.url, prefix]
     processes = [await asyncio.create_subprocess_exec(*command, f"{n}") for n in range(4)]

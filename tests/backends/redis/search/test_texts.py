@@ -32,6 +32,7 @@ def index_of(documents, words, dead=()):
     return Postings(len(alive), sum(map(len, alive.values())), 0, [], list(dead), records)
 
 
+@pytest.mark.slow
 @given(
     indexes=st.lists(st.dictionaries(st.integers(1, 2**32 - 1), texts, max_size=6), max_size=3),
     words=st.sets(st.sampled_from("abcdz"), min_size=1),

@@ -68,6 +68,7 @@ def exact(points, query, wanted, limit=10):
     return {f"{n}" for n in chosen[np.argsort(-cosines)[:limit]]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", [None, {"odd": True}, {"rare": True}], ids=str)
 async def test_recall_of_the_graph_in_each_namespace(store, graph_only, condition):
     for place, count in enumerate((200, 1500)):

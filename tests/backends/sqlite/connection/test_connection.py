@@ -291,6 +291,7 @@ class TestReading:
         with pytest.raises(sqlite3.ProgrammingError):
             await database.read(lambda c: c.execute("SELECT ?", ()))
 
+    @pytest.mark.slow
     async def test_a_result_is_not_kept_alive(self, database):
         class Large:
             pass

@@ -70,6 +70,7 @@ def together(body, path, count=4):
 
 
 class TestManyProcesses:
+    @pytest.mark.slow
     async def test_four_processes_put_and_lose_nothing(self, tmp_path):
         body = """
 async def main():
@@ -91,6 +92,7 @@ asyncio.run(main())
             assert len(keys) == 4 * 60 + 1
             assert {(await store.get_item(NS, key)).version for key in keys} == {1, 240}
 
+    @pytest.mark.slow
     async def test_conditional_puts_of_four_processes_each_count_once(self, tmp_path):
         body = """
 from locus_memory.errors import VersionConflictError
@@ -114,6 +116,7 @@ asyncio.run(main())
             item = await store.get_item(NS, "count")
             assert (item.value, item.version) == (100, 100)
 
+    @pytest.mark.slow
     async def test_four_processes_open_new_files_at_once(self, tmp_path):
         body = """
 async def main():
@@ -134,6 +137,7 @@ asyncio.run(main())
 
 
 class TestSuddenDeath:
+    @pytest.mark.slow
     async def test_what_was_acknowledged_survives_sigkill(self, tmp_path):
         body = """
 async def main():

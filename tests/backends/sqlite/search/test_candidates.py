@@ -69,6 +69,7 @@ async def check(store, **where):
     assert scored(found.by_vector) == plain(hit.item for hit in by_vector)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(changes, max_size=4), max_size=8))
 def test_what_is_changed_and_searched_at_once_in_memory(rounds):
@@ -91,6 +92,7 @@ def test_what_is_changed_and_searched_at_once_in_memory(rounds):
     asyncio.run(run())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), changes), max_size=30))
 def test_candidates_are_what_the_two_searches_find(steps):
@@ -175,6 +177,7 @@ async def test_a_damaged_file_is_no_empty_answer(store, tmp_path):
         await store.candidates(NS, 10, embedding=[1.0, 0.0])
 
 
+@pytest.mark.slow
 @given(
     written=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), max_size=4),
     beside=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 9), max_size=6),

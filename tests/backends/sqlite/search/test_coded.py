@@ -102,6 +102,7 @@ def sparse(count, dimension, seed):
     return unit(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [clustered, near_twins, sparse])
 def test_recall(made):
     """Of 30,000 vectors, of data that are hard for codes."""
@@ -189,6 +190,7 @@ async def agree(store, judge):
         assert plain(found) == plain(await judge.search_by_embedding(NS, QUERY, 3, **where))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), steps), max_size=30))
 def test_any_sequence_of_changes_leaves_the_hits_of_the_exact_search(sequence):

@@ -80,6 +80,7 @@ def answer(connection, condition, value, metadata):
     return connection.execute(f"SELECT {where} FROM t", bound).fetchone()[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(filters, values, documents)
 @example({"a": "a"}, {"a": "a\x00b"}, {})

@@ -87,6 +87,7 @@ async def test_words_of_many_deleted_items_weigh_as_if_these_had_never_been():
         assert {int(key) % 2 for key, _, _ in found} == {0}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     st.randoms(use_true_random=False),

@@ -92,6 +92,7 @@ async def test_what_has_no_text_is_not_indexed(tmp_path):
 vocabulary = [f"w{number}" for number in range(12)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     st.randoms(use_true_random=False),

@@ -124,6 +124,7 @@ async def test_a_class_of_a_function_comes_back_as_the_one_of_the_graph_that_ask
     assert type((await second.aget_state(ADA)).values["local"]) is other
 
 
+@pytest.mark.slow
 async def test_who_asks_the_saver_itself_gets_what_any_graph_names(saver):
     graph = built(saver)
     await graph.ainvoke(STATE, ADA)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 
@@ -10,6 +11,7 @@ TESTS = 81
 """How many tests langgraph-checkpoint-conformance 0.0.2 has."""
 
 
+@pytest.mark.slow
 async def test_every_capability_and_every_test_passes(provider):
     """LangGraph's own suite: nothing is skipped, nothing fails."""
     where, options = provider

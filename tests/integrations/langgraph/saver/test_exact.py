@@ -85,6 +85,7 @@ def change(container, value, choice):
         container.insert(choice % (len(container) + 1), value)
 
 
+@pytest.mark.slow
 @given(CHANNELS, st.lists(st.tuples(st.integers(0, 99), PLAIN), min_size=1, max_size=4))
 def test_any_change_in_place_is_encoded(channels, changes):
     pool = Pool()

@@ -76,6 +76,7 @@ def bytes_in(path):
     return path.stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("schema", "bound"), [(Plain, 2.0), (Delta, 3.5)])
 async def test_a_conversation_takes_little_more_than_its_text(tmp_path, dialogue, schema, bound):
     path = tmp_path / "agent.db"
@@ -92,6 +93,7 @@ async def test_a_conversation_takes_little_more_than_its_text(tmp_path, dialogue
     assert sum(each["compressed_size"] for each in stats) / json_of(dialogue) < bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("schema", "turns"), [(Plain, TURNS), (Delta, 20)])
 async def test_every_checkpoint_of_a_conversation_is_there(tmp_path, dialogue, schema, turns):
     path = tmp_path / "agent.db"

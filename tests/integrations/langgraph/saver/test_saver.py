@@ -205,6 +205,7 @@ async def test_a_message_changed_in_place_is_stored_as_it_is(saver, conversation
     assert [message.id for message in loaded[1:60]] == [str(number) for number in range(1, 60)]
 
 
+@pytest.mark.slow
 async def test_removed_messages_are_gone_and_their_texts_with_them(saver, conversation):
     graph = conversation(saver)
     for turn in range(40):

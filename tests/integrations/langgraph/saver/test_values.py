@@ -78,6 +78,7 @@ def test_any_bytes_come_back(data):
     assert round_trip(folded)[1] == folded
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_any_value_comes_back_as_the_serializer_brings_it(value):
     pool = Pool()
@@ -104,6 +105,7 @@ def test_what_json_has_no_word_for():
     assert repr(nan) == "[nan, inf]"
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_a_snapshot_of_a_delta_channel_stays_one(value):
     decoded = decode_value(SERDE, encode_value(SERDE, _DeltaSnapshot(value)))
@@ -111,6 +113,7 @@ def test_a_snapshot_of_a_delta_channel_stays_one(value):
     assert decoded.value == through_the_serializer(value)
 
 
+@pytest.mark.slow
 @given(
     st.lists(LEAVES, max_size=30),
     st.lists(LEAVES, max_size=30),

@@ -74,6 +74,7 @@ async def told(tool, arguments, *, known):
     return NEW.sub(lambda match: f"<{known.setdefault(match[0], len(known))}>", answer)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(calls=st.lists(CALLS, max_size=10), ours_is_theirs=st.booleans())
 def test_they_answer_as_those_of_langmem(calls, ours_is_theirs):

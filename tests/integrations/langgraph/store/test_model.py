@@ -88,6 +88,7 @@ def plain(result):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["memory", "sqlite::memory:"])
 @given(batches=st.lists(st.lists(puts | reads, max_size=8), min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
@@ -99,6 +100,7 @@ def test_batches_do_what_they_do_in_langgraph(where, batches):
             assert [plain(result) for result in store.batch(ops)] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["memory", "sqlite::memory:"])
 @given(
     ops=st.lists(puts, max_size=12),
@@ -121,6 +123,7 @@ def test_pages_add_up(where, ops, search, size):
         ]
 
 
+@pytest.mark.slow
 @given(document=values, condition=filters)
 @settings(max_examples=300, deadline=None)
 def test_a_filter_means_what_it_means_in_langgraph(document, condition):
@@ -165,6 +168,7 @@ any_filters = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(document=documents, condition=any_filters)
 @settings(max_examples=600, deadline=None)
 def test_the_database_is_asked_for_no_less_than_what_matches(document, condition):
@@ -196,6 +200,7 @@ indexed = st.builds(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["memory", "sqlite::memory:"])
 @given(
     batches=st.lists(st.lists(indexed | puts, max_size=5), max_size=5),

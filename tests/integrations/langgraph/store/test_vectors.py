@@ -237,6 +237,7 @@ class TestSeveralTexts:
         [hit] = await store.asearch(("u",), query="d")
         assert (hit.value, hit.score) == ({"t": ["a", "b"]}, pytest.approx(0))
 
+    @pytest.mark.slow
     async def test_pages_are_exact(self, ours):
         """Every page is what sorting all items by their best text gives."""
         chance = random.Random(7)
