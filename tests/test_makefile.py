@@ -85,16 +85,27 @@ def test_other_dependencies_are_installed(clone, stamps):
     assert (EVERYTHING if ".ready" in stamps else DEMO) in steps(clone, "demo")
 
 
-@pytest.mark.slow
 def test_what_the_quick_tests_leave_out_is_there(clone):
     left_out = re.findall(r"--ignore=(\S+)", steps(clone, "quick"))
     assert left_out
     assert [path for path in left_out if not (ROOT / path).exists()] == []
+
+
+def test_the_long_properties_are_those_of_a_suite():
     written = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     assigned = [node for node in ast.parse(written).body if isinstance(node, ast.Assign)]
-    [slow] = [node.value for node in assigned if ast.unparse(node.targets[0]) == "SLOW"]
+    sets = {ast.unparse(node.targets[0]): node.value for node in assigned}
+    named = ast.literal_eval(sets["LONG_PROPERTIES"]) | ast.literal_eval(sets["ON_SQLITE"])
     folders = (ROOT / "tests", ROOT / "locus_memory" / "testing")
     files = [path for folder in folders for path in folder.rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     defined = set(re.findall(r"\b(?:def|class) (\w+)|^(\w+) =", code, re.MULTILINE))
-    assert ast.literal_eval(slow) <= {name for pair in defined for name in pair}
+    assert named <= {name for pair in defined for name in pair}
+
+
+def test_what_the_tests_leave_out_is_run_by_another_target(clone):
+    set_up(clone, ".made", ".ready")
+    assert '-m "not slow"' in steps(clone, "test")
+    assert "-m slow" in steps(clone, "slow")
+    everything = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert {"make test", "make slow"} <= set(everything)
