@@ -81,7 +81,7 @@ quick: $(READY) ## run the tests that are fast and start no server
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(QUICK) \
 		-m "not server and not slow" $(ARGS)
 
-test: $(READY) ## run the tests that take less than a second, with the servers that pip installed
+test: $(READY) ## run the tests that take less than half a second, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal -m "not slow" $(ARGS)
 
 slow: $(READY) ## run the other tests of `tests/`: long properties, processes, kills, the docs

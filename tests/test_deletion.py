@@ -76,6 +76,7 @@ async def test_sqlite(tmp_path, encryption):
     assert report.places[2].bytes > 50_000
 
 
+@pytest.mark.slow
 async def test_each_place_of_sqlite_is_searched(tmp_path):
     """Without the compaction, the words are in the log; without secure deletion, in free pages."""
     path = tmp_path / "agent.db"
@@ -118,6 +119,7 @@ async def test_a_checkpoint_in_a_free_page_is_found(tmp_path):
         assert str(path) in (await audited(backend))[0]
 
 
+@pytest.mark.slow
 async def test_files(tmp_path):
     async with open_backend(f"file:{tmp_path}") as backend:
         report = await erased(backend)

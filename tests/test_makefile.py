@@ -85,6 +85,7 @@ def test_other_dependencies_are_installed(clone, stamps):
     assert (EVERYTHING if ".ready" in stamps else DEMO) in steps(clone, "demo")
 
 
+@pytest.mark.slow
 def test_what_the_quick_tests_leave_out_is_there(clone):
     left_out = re.findall(r"--ignore=(\S+)", steps(clone, "quick"))
     assert left_out

@@ -332,6 +332,7 @@ class TestRun:
         result = await made.run(ToolCall(name="echo", arguments={"x": [1], "y z": None}))
         assert result.content == '{"x":[1],"y z":null}'
 
+    @pytest.mark.slow
     @settings(deadline=None, max_examples=50)
     @given(
         value=st.recursive(

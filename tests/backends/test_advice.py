@@ -81,6 +81,7 @@ class TestFiles:
             await backend.compact()
             assert "sqlite.free_pages" not in await names(backend)
 
+    @pytest.mark.slow
     async def test_one_compaction_of_sqlite_frees_all_space(self, tmp_path):
         path = tmp_path / "locus.db"
         async with open_backend(f"sqlite:{path}") as backend:

@@ -92,6 +92,7 @@ kept = asyncio.run(main(sys.argv[2] == "close"))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["close", "leave"])
 def test_an_interpreter_that_ends(where, how):
     done = subprocess.run(

@@ -376,6 +376,7 @@ class TestMaking:
         await model.close()
         await model.close()
 
+    @pytest.mark.slow
     def test_the_driver_is_imported_on_first_use(self):
         code = "import sys, locus_memory.chat.openai.model; sys.exit('openai' in sys.modules)"
         subprocess.run([sys.executable, "-c", code], check=True)

@@ -61,6 +61,7 @@ def test_a_stream_is_put_together_to_what_was_cut(text, calls, data):
     assert INVALID_ARGUMENTS not in expected.metadata
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(raw=st.text() | JSON)
 def test_no_arguments_make_an_invalid_message(raw):

@@ -72,6 +72,7 @@ def test_what_is_plain(document, plain):
     assert stays_plain(["=", document]) is plain
 
 
+@pytest.mark.slow
 @EXACT
 @given(st.lists(DOCUMENTS, max_size=12), st.data())
 def test_an_edited_list(old, data):

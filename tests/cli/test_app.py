@@ -99,6 +99,7 @@ def test_version(ok):
     assert ok("--version").out == f"locus-memory {locus_memory.__version__}\n"
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     code = """
 import sys

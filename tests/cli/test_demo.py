@@ -255,6 +255,7 @@ def test_a_memory_that_does_not_tend_itself_is_noticed(stage, monkeypatch, name,
     assert failed(stage) == expected
 
 
+@pytest.mark.slow
 def test_a_rule_that_is_lost_is_noticed(stage, monkeypatch):
     async def lose(identity, text):
         return Override(id="0" * 32, text=text, created_at=identity._now())

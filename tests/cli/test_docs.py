@@ -87,6 +87,7 @@ def test_the_page_shows_what_the_commands_print(empty_directory, run):
         assert same(shown, printed), f"$ {command}\n{printed}"
 
 
+@pytest.mark.slow
 def test_the_tasks_at_the_top_work_on_the_demo(copied, ok):
     tasks = TASK.findall(PAGE.read_text())
     assert len(tasks) == 5

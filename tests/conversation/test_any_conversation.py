@@ -78,6 +78,7 @@ def test_repair_touches_tool_structure_only(messages):
         assert all(one is other for one, other in zip(repaired, messages, strict=True))
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(CONVERSATIONS)
 def test_a_growing_conversation_is_mended_alike(messages):
@@ -88,6 +89,7 @@ def test_a_growing_conversation_is_mended_alike(messages):
     assert ids[: len(before)] == before
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(CONVERSATIONS)
 def test_groups_hold_every_message_once(messages):
@@ -201,6 +203,7 @@ def in_a_loop(manager, messages):
     return asyncio.run(manager.async_apply(messages))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [SummarizingManager.apply, in_a_loop])
 @settings(deadline=None, max_examples=80)
 @given(CONVERSATIONS, SIZES, st.tuples(st.booleans(), st.booleans()))
@@ -233,6 +236,7 @@ def test_summary(call, messages, sizes, flags):
         assert shown == whole
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(CONVERSATIONS, st.integers(30, 400))
 def test_summary_under_a_token_budget(messages, max_tokens):
@@ -247,6 +251,7 @@ def test_summary_under_a_token_budget(messages, max_tokens):
         assert len(split_groups(others)) <= 2
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(CONVERSATIONS, st.integers(1, 4))
 def test_a_loop_that_feeds_back_what_it_got(messages, step):

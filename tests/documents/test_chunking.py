@@ -50,6 +50,7 @@ def places(chunk: Chunk) -> tuple[int, int]:
     return chunk.metadata["start"], chunk.metadata["end"]
 
 
+@pytest.mark.slow
 @given(TEXTS, CONFIGS, st.sampled_from(KINDS))
 @example("a" + " " * 400 + "b" + "\n" * 400, SMALL, "text")
 @example("# a\n" * 40, SMALL, "markdown")

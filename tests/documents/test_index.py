@@ -88,6 +88,7 @@ def test_options_are_checked():
 RANKINGS = st.lists(st.integers(0, 20), unique=True, max_size=12)
 
 
+@pytest.mark.slow
 @given(RANKINGS, RANKINGS, st.integers(1, 12), st.floats(0, 3), st.floats(0, 3))
 def test_the_classic_fusion_is_its_formula(sparse, dense, top_k, one, two):
     def results(ranking):

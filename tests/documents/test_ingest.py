@@ -351,6 +351,7 @@ async def test_chunking_leaves_the_loop_free(monkeypatch):
     assert threading.main_thread() not in threads
 
 
+@pytest.mark.slow
 async def test_of_this_repository_only_what_changed_is_read_again(tmp_path):
     """Real pages and source: a touched file is the same, and an edited one is not.
 

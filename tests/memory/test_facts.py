@@ -58,6 +58,7 @@ def test_a_memory_of_any_metadata_survives_as_a_fact(memory):
     assert (read.type, read.key, read.content) == (plain.type, plain.key, plain.content)
 
 
+@pytest.mark.slow
 @given(told=facts, rest=unknown)
 def test_a_fact_survives_as_a_memory(told, rest):
     """Fields of other programs come back, whatever they are called."""

@@ -232,6 +232,7 @@ def test_cards_are_found_however_they_are_grouped(number, separator):
     assert looks_secret(separator.join(number))
 
 
+@pytest.mark.slow
 @given(CARDS.map(luhn_number))
 @settings(deadline=None, max_examples=50)
 def test_a_wrong_check_digit_is_no_card(number):
@@ -249,6 +250,7 @@ def test_ids_and_moments_are_no_secrets(identifier, moment):
     assert find_secret(uuid.UUID(int=identifier.int).hex) is None
 
 
+@pytest.mark.slow
 @given(st.binary(min_size=24, max_size=40))
 @settings(deadline=None, max_examples=100)
 def test_the_answer_is_a_kind_or_none_for_any_random_token(content):
@@ -262,6 +264,7 @@ def test_any_text_is_judged(text):
     assert find_secret(text) in {None, *SECRETS}
 
 
+@pytest.mark.slow
 def test_both_ends_of_a_long_text_are_looked_at():
     for text in ("hello " * 3000, "\u00fc " * 100_000, "_" * 300_000):
         assert find_secret(text) is None

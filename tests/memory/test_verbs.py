@@ -65,6 +65,7 @@ async def test_the_defaults_of_a_manager():
 LINES = st.lists(st.text(max_size=30), max_size=8)
 
 
+@pytest.mark.slow
 @given(LINES)
 def test_a_fence_is_put_once_and_holds(lines):
     block = fence("\n".join(lines))
@@ -75,6 +76,7 @@ def test_a_fence_is_put_once_and_holds(lines):
         assert block.count("<") == 2
 
 
+@pytest.mark.slow
 @given(LINES, st.integers(0, 400))
 def test_a_cap_cuts_whole_lines_and_no_fence(lines, most):
     block = fence("\n".join(lines))

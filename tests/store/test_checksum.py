@@ -58,6 +58,7 @@ def test_what_moves_from_one_field_to_the_next_is_noticed(fields, moved):
     assert before != checksums([path, key, value, metadata + moved])
 
 
+@pytest.mark.slow
 @given(FIELDS, FIELDS)
 def test_a_value_is_known_without_the_metadata(fields, other):
     checksum = checksums(fields)

@@ -45,6 +45,7 @@ def test_an_unknown_operator_is_named_beside_the_known_ones():
         parse_filter({"$xor": []})
 
 
+@pytest.mark.slow
 def test_endless_nesting_is_refused():
     document = {"a": 1}
     for _ in range(100_000):

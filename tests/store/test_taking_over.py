@@ -187,6 +187,7 @@ class FailingStore(StoreWrapper):
 KINDS = st.sampled_from(["plain", "old", "new"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     written=st.lists(st.tuples(KINDS, st.sampled_from(PLAIN)), max_size=8),
@@ -244,6 +245,7 @@ async def test_any_backend_is_taken_over(provider):
         assert await strict.rotate() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-a-reader"])
 async def test_no_plain_word_stays_in_a_sqlite_file(tmp_path, clock, beside):
     def files():

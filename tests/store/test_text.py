@@ -147,6 +147,7 @@ def test_words_that_meet(fts, one, other):
     assert terms(fts, searchable(one, None)) == terms(fts, searchable(other, None)) != []
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.text(st.characters(max_codepoint=127)))
 @example("".join(map(chr, range(128))))

@@ -108,6 +108,7 @@ async def test_a_truncated_archive_is_refused(archive, tmp_path):
         await assert_refused(archive, tmp_path, "truncated, or no archive")
 
 
+@pytest.mark.slow
 async def test_an_altered_entry_is_named(archive, tmp_path):
     def alter(files):
         [name] = [each for each in files if b'"big"' in files[each] and each != MANIFEST]

@@ -109,6 +109,7 @@ async def test_writes_meanwhile_are_found_by_the_second_pass(two):
     assert await contents(other) == await contents(one)
 
 
+@pytest.mark.slow
 async def test_a_dry_run_counts_and_writes_nothing(two):
     one, other = two
     await fill_items(one.store)
@@ -221,6 +222,7 @@ async def test_a_target_without_vectors_says_so(tmp_path, valkey_server):
         assert report.equal
 
 
+@pytest.mark.slow
 async def test_a_file_has_no_place_for_items(opened):
     async with opened("sqlite", "a.db") as one, opened("file", "b") as other:
         await fill_threads(one.checkpointer)

@@ -288,6 +288,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_says_what_helps(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], check=False, capture_output=True, text=True

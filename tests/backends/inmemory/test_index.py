@@ -58,6 +58,7 @@ def test_several_indexes_score_as_one(texts, others):
     assert found == pytest.approx(bm25(together, ["fox", "dog"]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(documents, st.sets(st.sampled_from("abcdef")))
 def test_what_is_removed_leaves_no_trace(texts, removed):
@@ -97,6 +98,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(steps)
 def test_vectors_are_those_that_were_added_and_not_removed(sequence):

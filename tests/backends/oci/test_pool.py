@@ -104,6 +104,7 @@ async def test_a_cancelled_call_that_waits_never_begins(clients):
     await pool.close()
 
 
+@pytest.mark.slow
 async def test_a_cancelled_write_that_has_begun_is_waited_for_and_a_read_is_not(clients, pool):
     ended = []
 

@@ -183,6 +183,7 @@ class TestNetwork:
             pool = checkpointer.storage._pool
             assert await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(12))) == [1] * 12
 
+    @pytest.mark.slow
     async def test_a_group_that_loses_its_connection(self, proxy, schema, url, until):
         async with (
             PostgreSQLPool(url, schema=schema) as other,
@@ -224,6 +225,7 @@ class TestNetwork:
                 await lose()
             assert await pool.fetchval("SELECT count(*) FROM {migrations}") > 0
 
+    @pytest.mark.slow
     async def test_idle_connections_that_were_cut_are_replaced_unseen(self, proxy, schema):
         async with PostgreSQLPool(proxy.url, schema=schema, pool_size=3) as pool:
             for _ in range(5):

@@ -83,6 +83,7 @@ def noise(seed):
 
 
 class TestNames:
+    @pytest.mark.slow
     async def test_a_uuid_and_a_name_of_that_digest_are_two(self, checkpointer, storage):
         uuid = str(UUID(bytes=digest_of("name")))
         for name in ("name", uuid, uuid.upper()):
@@ -626,6 +627,7 @@ class TestReclaiming:
         assert await checkpointer.copy_thread("t", "copy") == 1
         assert await checkpointer.vacuum(0) == 0
 
+    @pytest.mark.slow
     async def test_where_it_must_not_wait_for_others_it_is_an_event(self, pool, make_pool, other):
         events = []
         stop = subscribe(lambda event: events.append(event.name))

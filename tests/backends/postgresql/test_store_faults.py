@@ -92,6 +92,7 @@ async def test_an_outage_never_looks_like_nothing_there(proxy, schema):
         assert await store.get(NS, "k") == "fox"
 
 
+@pytest.mark.slow
 async def test_cancelled_calls_leave_the_store_healthy(store):
     dice = random.Random(1)
     rows = [Put(namespace=NS, key=f"{n}", value=n, embedding=[1.0, n]) for n in range(50)]

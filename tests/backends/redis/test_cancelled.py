@@ -91,6 +91,7 @@ async def test_a_later_put_stays(relay, prefix, through, call):
             BESIDE.clear()
 
 
+@pytest.mark.slow
 async def test_a_later_delete_stays(relay, prefix):
     async with RedisStore(relay.url, key_prefix=prefix) as store:
         for _ in range(ROUNDS):
@@ -100,6 +101,7 @@ async def test_a_later_delete_stays(relay, prefix):
             assert not await store.exists(NS, "k")
 
 
+@pytest.mark.slow
 async def test_a_clear_that_was_cancelled_clears_nothing_later(relay, prefix):
     async with RedisStore(relay.url, key_prefix=f"{prefix}early:") as store:
         for n in range(ROUNDS):
@@ -111,6 +113,7 @@ async def test_a_clear_that_was_cancelled_clears_nothing_later(relay, prefix):
             assert await store.get(NS, "k") == n
 
 
+@pytest.mark.slow
 async def test_a_later_save_stays(relay, prefix):
     async with RedisCheckpointer(relay.url, key_prefix=prefix, state_type=None) as checkpointer:
         await checkpointer.save({}, "t")

@@ -42,6 +42,7 @@ def contents(client):
 
 
 class TestTheServerDies:
+    @pytest.mark.slow
     @pytest.mark.parametrize("make", [RedisServer, ValkeyServer])
     async def test_every_acknowledged_save_is_there(self, make):
         acknowledged: dict[str, int] = {}
@@ -176,6 +177,7 @@ class TestACutConnection:
                 failed = {type(answers[n]) for n in set(range(20)) - set(told)}
                 assert failed == {BackendUnavailableError}
 
+    @pytest.mark.slow
     async def test_idle_connections_that_were_cut(self, own_server, proxy_to):
         async with proxy_to(own_server) as proxy, RedisConnection(proxy.url) as connection:
             for round_ in range(5):

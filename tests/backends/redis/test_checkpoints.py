@@ -285,6 +285,7 @@ class TestThreads:
 
 
 class TestScripts:
+    @pytest.mark.slow
     async def test_a_save_and_a_load_are_one_command_each(self, own_server, raw):
         async with RedisCheckpointer(own_server.url, state_type=None) as checkpointer:
             await checkpointer.save(talk(1), "t")
@@ -372,6 +373,7 @@ class TestScripts:
 
 
 class TestSharing:
+    @pytest.mark.slow
     async def test_a_cluster_of_three(self, three_masters, prefix):
         async with RedisCheckpointer(
             three_masters.url, key_prefix=prefix, state_type=None

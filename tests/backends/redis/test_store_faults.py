@@ -69,6 +69,7 @@ async def test_a_full_server_refuses_whole_writes(own_server, raw):
         assert client.keys("*") == []
 
 
+@pytest.mark.slow
 async def test_a_full_server_lets_go(own_server, raw):
     clock = FakeClock()
     async with RedisStore(own_server.url, clock=clock) as store:
@@ -129,6 +130,7 @@ async def test_text_search_on_a_server_that_cannot_be_written(own_server, raw):
             await store.compact()
 
 
+@pytest.mark.slow
 async def test_what_was_acknowledged_outlives_a_crash(own_server):
     versions, enough = {}, asyncio.Event()
     async with RedisStore(own_server.url) as store:

@@ -353,6 +353,7 @@ class TestCommonWords:
             await store.search(NS, "ada said parrot cage", 1)
         return store
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("recursive", [False, True])
     @pytest.mark.parametrize("condition", [None, {"odd": 1}])
     async def test_pages_fit_together_and_lose_nothing(self, searched, recursive, condition):

@@ -85,6 +85,7 @@ def test_what_is_intact(ok, run, database):
     assert "151 items and 12 checkpoints are intact" in run("verify").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -102,6 +103,7 @@ def test_an_altered_item(database, found, damage):
     )
 
 
+@pytest.mark.slow
 def test_an_altered_vector(database, found):
     database("UPDATE vectors SET vector = x'0000803f00000000'")
     document = found()
@@ -109,6 +111,7 @@ def test_an_altered_vector(database, found):
     assert "the vector of the item 'v'" in document["damaged"][0]["reason"]
 
 
+@pytest.mark.slow
 def test_a_lost_vector(database, found):
     database("DELETE FROM vectors")
     document = found()
@@ -128,6 +131,7 @@ def test_a_moved_thread(database, found):
     assert (document["items"], document["checkpoints"]) == (151, 8)
 
 
+@pytest.mark.slow
 def test_a_moved_checkpoint(database, found):
     database(
         "UPDATE checkpoints SET thread = (SELECT id FROM threads WHERE thread_id = 'ann'),"

@@ -129,6 +129,7 @@ def test_bash_completes_commands_and_options():
     assert set(complete([""])) >= {"demo", "vacuum", "import"}
 
 
+@pytest.mark.slow
 def test_the_script_for_the_shell_names_the_command():
     done = subprocess.run(
         [sys.executable, "-m", "locus_memory", "--show-completion", "bash"],
@@ -143,6 +144,7 @@ def test_the_script_for_the_shell_names_the_command():
     assert " locus-memory" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_package_is_the_command():
     for module in ("locus_memory", "locus_memory.cli"):
         done = subprocess.run(

@@ -376,6 +376,7 @@ class TestTokens:
 
 
 class TestStore:
+    @pytest.mark.slow
     async def test_a_restart_asks_for_nothing_again(self, tmp_path):
         where = f"sqlite:{tmp_path / 'agent.db'}"
         summarize = Summarizer()
@@ -412,6 +413,7 @@ class TestStore:
         assert pages == [12, 500, 500, 212]
         assert set(summarize.times.values()) == {1}
 
+    @pytest.mark.slow
     async def test_a_page_that_holds_the_newest_is_the_last_one_read(self):
         summarize = Summarizer()
         store = InMemoryStore()

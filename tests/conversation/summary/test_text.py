@@ -83,6 +83,7 @@ def test_a_summary_and_a_memory_are_neutralised_alike():
     assert cleaned(line) == neutralise(line)
 
 
+@pytest.mark.slow
 @given(TEXT)
 @settings(deadline=None, max_examples=100)
 def test_a_summary_of_a_former_version_is_recognised_and_shown_as_ours(text):

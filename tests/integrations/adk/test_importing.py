@@ -136,6 +136,7 @@ class TestCopies:
             counts = {(each.saved, each.saved_keys, each.conflicts) for each in again}
             assert counts == {(0, 0, 0)}
 
+    @pytest.mark.slow
     async def test_on_any_database(self, where, provider):
         expected = await filled(SqliteSessionService(where))
         url, options = provider

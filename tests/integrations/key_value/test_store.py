@@ -265,6 +265,7 @@ class TestTime:
 
 
 class TestListings:
+    @pytest.mark.slow
     async def test_every_key_and_collection_is_listed(self):
         store = LocusKeyValue("memory", namespace=("*", "kept"))
         await store.store.put(("other", "kept", "c"), "k", 1)

@@ -169,6 +169,7 @@ class TestCopies:
             again = await copied_all(where, backend, threads)
             assert [each.saved for each in again] == [0] * len(again)
 
+    @pytest.mark.slow
     async def test_a_graph_goes_on_where_it_was(self, original):
         saver, where, threads = original
         config = {"configurable": {"thread_id": threads[0]}}

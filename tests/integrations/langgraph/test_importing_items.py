@@ -93,6 +93,7 @@ def of(done, root):
 
 
 class TestCopies:
+    @pytest.mark.slow
     async def test_every_item_is_as_it_was(self, original, provider):
         store, where, root = original
         url, options = provider
@@ -141,6 +142,7 @@ class TestCopies:
             assert (await backend.store.get_item(name, "k4")).version == 2
             assert (await mine.aget(name, "k9999")).value == {"new": True}
 
+    @pytest.mark.slow
     async def test_the_rest_follows_an_import_that_stopped_midway(self, original):
         store, where, root = original
 

@@ -53,6 +53,7 @@ def test_run_sync_again_and_again(make_agent, checkpointers):
     assert answers == ["answer 1", "answer 2", "answer 3"]
 
 
+@pytest.mark.slow
 def test_run_sync_in_several_threads(make_agent, checkpointers):
     """One run's end closes nothing that another one is using."""
     agent = make_agent(checkpointer=checkpointers())

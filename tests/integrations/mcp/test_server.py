@@ -83,6 +83,7 @@ class TestMemories:
             assert "k4" in rest
             assert "more" not in rest.splitlines()[-2]
 
+    @pytest.mark.slow
     async def test_no_caller_sees_the_memories_of_another(self, backend):
         async with connected(backend, caller=Caller("ada")) as client:
             await call(client, "remember", content="I live in Berlin.")

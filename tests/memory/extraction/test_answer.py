@@ -169,6 +169,7 @@ def test_prose_around_an_answer_does_no_harm(meant, before, after):
     assert found == parse_answer(json.dumps(meant))
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=200), st.text('{}[]",:\\ changes<>/think`\n', max_size=200)))
 @settings(deadline=None, max_examples=300)
 def test_any_answer_is_read_or_refused(text):

@@ -125,6 +125,7 @@ near = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(near)
 def test_any_answer_is_read_or_refused(value):
     """What is read is valid, whatever a model wrote."""

@@ -366,6 +366,7 @@ TEXT = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(TEXT, max_size=30),
     st.lists(TEXT.filter(str.strip), max_size=10),

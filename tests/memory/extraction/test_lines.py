@@ -62,6 +62,7 @@ def test_what_is_known_is_no_new_fact():
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=400), max_size=30).map("\n".join))
 def test_any_answer_gives_at_most_ten_bounded_facts(text):
     found = parse_lines(text, ())

@@ -490,6 +490,7 @@ async def test_what_is_no_store():
             await forget(7, **asked)
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -173,6 +173,7 @@ async def test_an_episode_that_took_over_what_told_it_goes_too() -> None:
         assert await told(store) == []
 
 
+@pytest.mark.slow
 async def test_rules_that_hear_a_fact_twice_know_both_messages() -> None:
     """The second time changes nothing of the memory, and costs its session an episode."""
     async with InMemoryStore() as store:

@@ -27,6 +27,7 @@ def at(days: float) -> str:
     return (START + timedelta(days=days)).isoformat(timespec="microseconds")
 
 
+@pytest.mark.slow
 @given(
     salience=st.floats(0, 1),
     least=st.floats(0, 1),
@@ -86,6 +87,7 @@ def test_earned_trust_falls_with_time_and_a_low_one_does_not_rise() -> None:
     assert low.trust == low.decayed(at(400)).trust == 0.3
 
 
+@pytest.mark.slow
 @given(st.lists(st.booleans(), max_size=30))
 def test_feedback_moves_the_trust_and_stays_in_its_range(votes: list[bool]) -> None:
     """A helpful memory gains 0.1, another one loses 0.2; nothing else changes."""

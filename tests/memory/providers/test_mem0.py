@@ -44,6 +44,7 @@ def check_request(request, method, path, body):
     assert request.headers["accept"] == "application/json"
 
 
+@pytest.mark.slow
 async def test_search(service, provider):
     stranger = {**FACT, "id": "f2", "user_id": "bob"}
     service.answers[SEARCH] = {"results": [FACT, stranger, {"memory": 3}, {"memory": "Bare."}]}

@@ -56,6 +56,7 @@ def statement(key, content):
     return Statement(Memory(MemoryType.USER, key, content))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), words.map(" ".join)), max_size=6))
 def test_what_is_written_is_not_known_again(pairs):
     """Sifting the written facts again writes none of them under another key."""

@@ -432,6 +432,7 @@ def test_a_merge_is_idempotent_and_loses_no_decision(said: list[tuple[list[str],
 sets = st.lists(st.frozensets(st.sampled_from("abcdefgh")), max_size=12)
 
 
+@pytest.mark.slow
 @given(sets=sets, least=st.sampled_from([0.5, 0.9, 0.3, 1.0]))
 def test_near_pairs_are_those_of_a_full_comparison(
     sets: list[frozenset[str]], least: float

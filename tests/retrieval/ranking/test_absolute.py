@@ -83,6 +83,7 @@ def test_one_more_word_of_the_query_never_lowers_a_share(query, found, data):
     assert after <= 1
 
 
+@pytest.mark.slow
 @given(queries, sets)
 def test_all_words_are_the_whole_and_none_is_nothing(query, found):
     both = shares_of(query, [*found, set(query), set()])

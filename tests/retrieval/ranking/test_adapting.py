@@ -96,6 +96,7 @@ turns = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(turns, names, names, st.sampled_from(["what tea do I like?", "what did you say on tea?"]))
 def test_the_names_of_speakers_change_no_answer(said, one, other, query):
     """The order does not depend on the name of the user, if the query does not name it."""

@@ -114,6 +114,7 @@ statements = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(statements)
 def test_the_order_is_a_permutation_that_settles(said):
     read = Fields().read

@@ -160,6 +160,7 @@ def test_the_union_is_there_once_best_first(text, vector, fusion, balance):
         assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.lists(st.sampled_from(["tea", "boat", "rain"]))))
 def test_word_scores_lie_between_zero_and_one(documents):

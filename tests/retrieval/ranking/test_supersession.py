@@ -201,6 +201,7 @@ def test_nothing_is_lost_and_successors_stand_above(keys, links, forward):
     assert [key for key in now if key in free] == free
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.text(min_size=1), unique=True))
 def test_without_links_nothing_moves(keys):

@@ -20,6 +20,7 @@ def test_equal_scores_are_all_the_best():
     assert min_max({}) == {}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(SCORES)
 def test_stretched_scores_keep_their_order_between_zero_and_one(scores):
@@ -29,6 +30,7 @@ def test_stretched_scores_keep_their_order_between_zero_and_one(scores):
     assert [stretched[each] for each in order] == sorted(stretched.values())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(SCORES, max_size=4))
 def test_every_item_is_there_once_best_first(scorings):

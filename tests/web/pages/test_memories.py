@@ -242,6 +242,7 @@ TEXT = st.lists(st.sampled_from(["Ada", " ", "\n", "tea", ".", "é", "😀", "x1
 )
 
 
+@pytest.mark.slow
 @given(TEXT | st.text(), TEXT | st.text())
 def test_a_comparison_has_both_texts(old, new):
     pieces = compare_words(old, new)

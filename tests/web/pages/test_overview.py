@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ async def test_memories_are_counted_without_a_user_as_well(plain, browsing):
     assert (counted.memories, counted.documents, counted.complete) == (2, 0, True)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=50))
 def test_a_curve_stays_inside_its_picture(values):
     values.sort()

@@ -44,6 +44,7 @@ async def test_namespaces_are_a_tree_whose_nodes_lead_to_items(browser, backend)
     assert rows(text) == ["k"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.text(min_size=1, max_size=2), min_size=1, max_size=4).map(tuple)))
 def test_each_namespace_has_one_node_of_the_tree(namespaces):
     root = grow(namespaces)

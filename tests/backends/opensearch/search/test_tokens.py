@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,11 +36,13 @@ def test_short_strings_keep_their_order(one, other):
     assert (first == second) == (one == other)
 
 
+@pytest.mark.slow
 @given(text=st.text("ab\x00\x02", min_size=SHORT - 2, max_size=SHORT + 3), short=st.text("ab\x00"))
 def test_a_long_string_is_in_order_with_short_ones(text, short):
     assert (string_text(text) < string_text(short)) == (text < short) or len(short) > SHORT
 
 
+@pytest.mark.slow
 @given(one=json_values, other=json_values)
 def test_only_equal_values_have_one_text(one, other):
     assert (value_text(one) == value_text(other)) == equal(one, other)

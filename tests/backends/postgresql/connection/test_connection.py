@@ -147,6 +147,7 @@ class TestOpening:
 
         await until(gone)
 
+    @pytest.mark.slow
     async def test_twelve_pools_open_a_new_schema_at_once(self, make_pool):
         pools = [make_pool(pool_size=2) for _ in range(12)]
         assert await asyncio.gather(*(pool.fetchval(THREADS) for pool in pools)) == [0] * 12
@@ -200,6 +201,7 @@ class TestOpening:
         await pool.execute(ADD, b"1")
         assert await pool.fetchval(THREADS) == 1
 
+    @pytest.mark.slow
     async def test_a_database_that_is_not_unicode_is_refused(self, postgresql_server, schema):
         template = "TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc"
         postgresql_server.run(f"CREATE DATABASE {schema} {template}")
@@ -209,6 +211,7 @@ class TestOpening:
                 pass
         postgresql_server.run(f"DROP DATABASE {schema}")
 
+    @pytest.mark.slow
     async def test_a_role_that_may_make_nothing_uses_what_is_there(
         self, postgresql_server, pool, make_pool, schema
     ):
@@ -228,6 +231,7 @@ class TestOpening:
             with pytest.raises(BackendError, match="permission denied"):
                 await make_pool(url, **elsewhere).open()
 
+    @pytest.mark.slow
     async def test_a_read_that_is_denied_is_no_failed_write(
         self, postgresql_server, pool, make_pool, schema
     ):
@@ -542,6 +546,7 @@ class TestClosing:
 
 
 class TestLoops:
+    @pytest.mark.slow
     async def test_loops_in_threads_share_it(self, pool):
         async def many():
             return await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(50)))
@@ -551,6 +556,7 @@ class TestLoops:
         )
         assert done == [[1] * 50] * 4
 
+    @pytest.mark.slow
     def test_one_loop_after_another(self, url, schema):
         pool = PostgreSQLPool(url, schema=schema)
         for number in range(3):
@@ -558,6 +564,7 @@ class TestLoops:
         asyncio.run(pool.close())
         gc.collect()
 
+    @pytest.mark.slow
     def test_a_loop_that_was_closed_is_forgotten(self, url, schema):
         pool = PostgreSQLPool(url, schema=schema)
         for _ in range(3):
@@ -658,6 +665,7 @@ gc.collect()
         done = run_python(script, url, schema)
         assert (done.returncode, done.stderr) == (0, "")
 
+    @pytest.mark.slow
     def test_a_child_of_a_fork_has_connections_of_its_own(self, run_python, url, schema):
         script = """
 import asyncio, os, sys, warnings

@@ -115,6 +115,7 @@ async def test_an_old_database_goes_on(old, url, schema):
         await each.close()
 
 
+@pytest.mark.slow
 async def test_the_statements_of_an_earlier_version_write_nothing(old, url, schema):
     names = Names(schema)
     update = names.fill("UPDATE {items} SET version = 1 WHERE id = $1::uuid")

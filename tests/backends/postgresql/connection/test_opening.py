@@ -61,6 +61,7 @@ async def fill(database):
         await use(store, "old")
 
 
+@pytest.mark.slow
 async def test_an_extension_that_was_dropped_and_made_again(database, events):
     await fill(database)
     await run(database, "DROP EXTENSION vector CASCADE", "CREATE EXTENSION vector")
@@ -72,6 +73,7 @@ async def test_an_extension_that_was_dropped_and_made_again(database, events):
     assert events == ["postgresql.vectors_lost"]
 
 
+@pytest.mark.slow
 async def test_it_is_mended_once_by_many(database, events):
     await fill(database)
     await run(database, "DROP EXTENSION vector CASCADE")
@@ -82,6 +84,7 @@ async def test_it_is_mended_once_by_many(database, events):
         await store.close()
 
 
+@pytest.mark.slow
 async def test_a_role_that_may_not_mend_it_does_without_vectors(database, schema, events):
     await fill(database)
     await run(
@@ -100,6 +103,7 @@ async def test_a_role_that_may_not_mend_it_does_without_vectors(database, schema
     assert events == ["postgresql.no_vectors"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statements",
     [
@@ -120,6 +124,7 @@ async def test_the_extension_may_move(database, statements, events):
     assert events == []
 
 
+@pytest.mark.slow
 async def test_the_schema_of_the_tables_may_be_renamed(database, events):
     async with PostgreSQLStore(database, schema="before") as store:
         await use(store, "old")
@@ -134,6 +139,7 @@ async def test_the_schema_of_the_tables_may_be_renamed(database, events):
     assert events == []
 
 
+@pytest.mark.slow
 async def test_a_role_that_may_not_follow_a_renamed_schema_is_told(database, schema):
     async with PostgreSQLStore(database, schema="before") as store:
         await use(store, "old")

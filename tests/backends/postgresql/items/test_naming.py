@@ -83,6 +83,7 @@ def about_the_cut(namespace):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("namespace", [("n",), ("n" * 590,), ("n" * 1000, "m")])
 async def test_keys_whose_names_are_cut_are_in_order(store, namespace):
     keys = [*about_the_cut(namespace), "y", "z"]

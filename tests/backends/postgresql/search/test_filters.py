@@ -145,6 +145,7 @@ def test_a_filter_of_any_size_is_evaluated(ask):
         assert ask(written, [(None, {"n": 7}), (None, {"n": -7})]) == [True, False]
 
 
+@pytest.mark.slow
 def test_no_filter_has_more_parameters_than_the_protocol_counts():
     many = {f"{n}": n for n in range(MOST_TERMS)}
     steps = {".".join(f"0000000000{n}" for n in range(MOST_TERMS)): 1}

@@ -141,6 +141,7 @@ class TestBuild:
             assert await other._vectors._indexes.kind(4) == "halfvec"
         assert await watch.states() == {NAME: True}
 
+    @pytest.mark.slow
     async def test_a_build_that_was_ended_is_done_again(self, store, url, reader, watch):
         events = []
         stop = subscribe(events.append)

@@ -155,6 +155,7 @@ class TestIndexes:
         ]
         assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["b", "a"]
 
+    @pytest.mark.slow
     async def test_the_extension_may_be_in_any_schema(self, url, schema, clock):
         admin = await asyncpg.connect(url)
         await admin.execute(f"CREATE DATABASE {schema}")
@@ -312,6 +313,7 @@ class TestSearch:
         await store.delete(NS, "a")
         assert await store.search_by_embedding(NS, [1.0, 0.0, 0.0]) == []
 
+    @pytest.mark.slow
     async def test_lengths_beyond_those_of_vectors_are_indexed_more_coarsely(self, store, compared):
         rows = np.random.default_rng(15).normal(size=(130, 2100))
         await fill(store, NS, rows)

@@ -77,6 +77,7 @@ async def test_the_clock_of_the_server_may_step_back(redis_server, prefix, raw):
         assert keys == ["third", "second", "first"]
 
 
+@pytest.mark.slow
 async def test_more_words_than_lua_unpacks(redis_server, prefix):
     async with RedisStore(redis_server.url, key_prefix=prefix) as store:
         text = " ".join(f"w{n}" for n in range(9_000))
@@ -134,6 +135,7 @@ async def test_a_batch_does_what_its_operations_do(redis_server, prefix, seed):
             clock.advance(random.choice([0, 20, 100]))
 
 
+@pytest.mark.slow
 async def test_a_batch_of_several_runs_keeps_its_order(redis_server, prefix):
     async with RedisStore(redis_server.url, key_prefix=prefix) as store:
         keys = [f"{n % 4500}" for n in range(5000)]

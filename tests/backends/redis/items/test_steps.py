@@ -39,6 +39,7 @@ def long_text(n):
     return " ".join(f"w{n * 50 + place}" for place in range(200))
 
 
+@pytest.mark.slow
 async def test_a_large_batch_is_merged_in_steps(store, redis_server, prefix, raw, monkeypatch):
     """The script that writes a batch, which is one, leaves most of its words for others."""
     puts = [Put(namespace=NS, key=f"{n}", value=n, text=long_text(n)) for n in range(600)]

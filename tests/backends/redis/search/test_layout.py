@@ -139,6 +139,7 @@ def move(source, target):
         target.restore(name, 0, source.dump(name), replace=True)
 
 
+@pytest.mark.slow
 async def test_redisearch_is_not_there_any_more(redisearch_server, events):
     with ValkeyServer(search=True) as source, ValkeyServer() as target:
         await write(source.url, "p:", search_index="redisearch")

@@ -338,6 +338,7 @@ async def test_a_namespace_that_comes_and_goes_is_never_found_twice(store, tmp_p
             assert search(connection) == keys
 
 
+@pytest.mark.slow
 async def test_many_deletes_are_noticed(store, monkeypatch):
     monkeypatch.setattr("locus_memory.backends.sqlite.queries.LOST_KEPT", 1_024)
     puts = [Put(namespace=NS, key=f"{n:04}", value=n, embedding=[1.0, n]) for n in range(1_300)]

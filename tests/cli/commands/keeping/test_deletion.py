@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.slow
 def test_the_report_names_every_place(ok, run, fails):
     ok("put", "users/ada", "k", '"the xylophonist"')
     ok("put", "users/bob", "k", '"nothing"')

@@ -149,6 +149,7 @@ class Odd(metaclass=Alike):
     pass
 
 
+@pytest.mark.slow
 async def test_a_graph_of_a_subclass_is_found_beside_odd_classes(saver):
     class Local(BaseModel):
         word: str

@@ -83,6 +83,7 @@ async def test_every_state_of_the_history_is_rebuilt(graph):
     assert lengths == set(range(13))
 
 
+@pytest.mark.slow
 async def test_the_history_is_what_the_walk_of_the_base_class_finds(graph, saver):
     await talked(graph, 5)
     async for found in saver.alist(ADA):
@@ -154,6 +155,7 @@ class Thread:
         self.ids = sorted([found.checkpoint["id"] async for found in self.savers[1].alist(ADA)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 async def test_what_is_remembered_is_what_is_stored(seed):
     storage = InMemoryDeltaStorage()
@@ -174,6 +176,7 @@ async def test_what_is_remembered_is_what_is_stored(seed):
             assert await savers[0].aget_delta_channel_history(**wanted) == fresh
 
 
+@pytest.mark.slow
 async def test_a_long_conversation_reads_one_state_a_turn(monkeypatch):
     storage = InMemoryDeltaStorage()
     saver = LocusSaver(DeltaCheckpointer(storage, state_type=None))

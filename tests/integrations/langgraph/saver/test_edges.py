@@ -77,6 +77,7 @@ async def test_no_thread_is_its_neighbour(saver, other):
     assert len([found async for found in saver.alist(None)]) == 2
 
 
+@pytest.mark.slow
 def test_every_name_leads_back_to_its_place():
     places = {Place.at(thread, namespace) for thread in NAMES for namespace in ["", *NAMES]}
     names = {name for place in places for name in (place.name, place.writes)}

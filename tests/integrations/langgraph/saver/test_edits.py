@@ -78,6 +78,7 @@ def content(values: list[Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded", [False, True], ids=["put", "loaded"])
 @pytest.mark.parametrize("name", EDITS)
 async def test_an_old_element_changed_in_place_is_stored_as_it_is(name, loaded):

@@ -49,6 +49,7 @@ def test_a_node_asks_and_goes_on_with_the_answer(blocking_saver):
     assert graph.invoke(Command(resume="yes"), ADA) == {"answer": "yes"}
 
 
+@pytest.mark.slow
 def test_many_threads_at_once(blocking_saver, conversation):
     graph = conversation(blocking_saver)
 
