@@ -33,6 +33,8 @@ def filled(tmp_path_factory):
     (folder / "handbook").mkdir()
     for name in ("pay", "leave", "travel"):
         (folder / "handbook" / f"{name}.md").write_text(f"# {name}\n\nThe rules of {name}.\n")
+    (folder / "manual.md").write_text("# Manual\n\nTurn it on.\n")
+    completed(folder, ["docs", "add", "manual.md"])
     said = [
         {"user": f"I live in town {n}, and I like tea.", "assistant": "Noted."} for n in range(12)
     ]
@@ -76,6 +78,7 @@ COMMANDS = {
     "consolidate": (WRITE, 2, ["consolidate"]),
     "ingest": (WRITE, 2, ["ingest", "past.json"]),
     "docs add": (WRITE, 2, ["docs", "add", "handbook"]),
+    "docs rm": (WRITE, 2, ["docs", "rm", "manual.md"]),
     # One transaction, on the writing thread.
     "mcp import": (TRANSACTION, 1, ["mcp", "import", "graph.jsonl"]),
 }
