@@ -107,6 +107,21 @@ def kill_often(
     assert halfway, "no kill was in the middle"
 
 
+def kill_before_it_is_named(path, *arguments, longest, **options):
+    """Kill a command while it writes a file whose name it has once it is whole."""
+
+    def has_begun():
+        return any(path.parent.glob(f"{path.name}.part-*"))
+
+    kill_often(
+        *arguments,
+        has_begun=has_begun,
+        longest=longest * 0.9,
+        is_unfinished=lambda: has_begun() and not path.exists(),
+        **options,
+    )
+
+
 def watch(folder, pattern):
     """Return whether a file of this name has appeared since the call."""
     known = set(folder.glob(pattern))
@@ -176,19 +191,7 @@ def test_an_archive_has_its_name_once_it_is_whole(source, tmp_path):
                 check_archive(part)
             part.unlink()
 
-    def has_begun():
-        return any(tmp_path.glob("all.zip.part-*"))
-
-    def is_unfinished():
-        return not archive.exists() and has_begun()
-
-    kill_often(
-        *command,
-        has_begun=has_begun,
-        longest=longest * 0.9,
-        check=check,
-        is_unfinished=is_unfinished,
-    )
+    kill_before_it_is_named(archive, *command, longest=longest, check=check)
     report, _ = run(*command)
     assert (report["items"], report["checkpoints"]) == (ITEMS, THREADS * TURNS)
 
@@ -232,19 +235,7 @@ def test_a_backup_has_its_name_once_it_is_whole(source, tmp_path):
         for part in tmp_path.glob("*.part-*"):
             part.unlink()
 
-    def has_begun():
-        return any(tmp_path.glob("saved.db.part-*"))
-
-    def is_unfinished():
-        return not saved.exists() and has_begun()
-
-    kill_often(
-        *command,
-        has_begun=has_begun,
-        longest=longest * 0.9,
-        check=check,
-        is_unfinished=is_unfinished,
-    )
+    kill_before_it_is_named(saved, *command, longest=longest, check=check)
     # All pages are copied, and the copy has no name yet.
     killed_at("locus_memory.backends.sqlite.backups:_report", 1, *command)
     assert not saved.exists()
@@ -305,10 +296,7 @@ def test_a_restoration_to_a_new_file_has_its_name_once_it_is_whole(source, tmp_p
     run("--url", f"sqlite:{source}", "backup", str(saved))
     command = ["--url", f"sqlite:{target}", "restore", str(saved), "--force"]
 
-    def has_begun():
-        return any(tmp_path.glob("target.db.part-*"))
-
-    longest = seconds_since(command, has_begun)
+    longest = seconds_since(command, watch(tmp_path, "target.db.part-*"))
 
     def remove():
         for path in tmp_path.glob("target.db*"):
@@ -317,19 +305,7 @@ def test_a_restoration_to_a_new_file_has_its_name_once_it_is_whole(source, tmp_p
     def check():
         assert not target.exists() or asyncio.run(same(source, target))
 
-    remove()
-
-    def is_unfinished():
-        return not target.exists() and has_begun()
-
-    kill_often(
-        *command,
-        has_begun=has_begun,
-        longest=longest * 0.9,
-        check=check,
-        prepare=remove,
-        is_unfinished=is_unfinished,
-    )
+    kill_before_it_is_named(target, *command, longest=longest, check=check, prepare=remove)
     remove()
     killed_at("locus_memory.backends.sqlite.backups:_report", 1, *command)
     assert not target.exists()
