@@ -1,7 +1,7 @@
-"""Commands that die at any moment leave no half, and the next run completes them.
+"""Copies that die at any moment leave no half, and the next run completes them.
 
-Archives, backups, compacting, the audit of a deletion, new vectors and forgetting; the others are
-in `test_transfer_kills.py`, `test_rotation_kills.py` and `test_retention_kills.py`.
+Archives, backups and new vectors; the table in `tests/cli/test_table.py` names the tests of the
+other commands.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import random
+import signal
+import sqlite3
 import struct
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
+from integration.killing import killed_at
 from locus_memory.errors import ArchiveError
 from locus_memory.integrity import verify
 from locus_memory.registry import open_backend
@@ -64,26 +69,57 @@ def run(*arguments):
     return json.loads(done.stdout), time.monotonic() - started
 
 
-def kill(*arguments, has_begun, seconds):
-    """Kill a command some seconds after it has begun; return whether it was still running."""
-    process = subprocess.Popen(
+def kill(*arguments, has_begun, seconds, is_unfinished):
+    """Kill a command some seconds after it has begun.
+
+    The command is stopped first: what is looked at then is what the kill leaves.
+
+    Returns:
+        Whether it was still running, and its work unfinished.
+    """
+    with subprocess.Popen(
         [*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    while process.poll() is None and not has_begun():
-        time.sleep(0.002)
-    time.sleep(seconds)
-    process.kill()
-    return process.wait() < 0
+    ) as process:
+        while process.poll() is None and not has_begun():
+            time.sleep(0.002)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGSTOP)
+        # The process itself is left for `wait`.
+        flags = os.WSTOPPED | os.WEXITED | os.WNOWAIT
+        told = None if process.poll() is not None else os.waitid(os.P_PID, process.pid, flags)
+        is_halfway = told is not None and told.si_code == os.CLD_STOPPED and is_unfinished()
+        process.kill()
+    return is_halfway
 
 
-def kill_often(*arguments, has_begun, longest, check, prepare=lambda: None):
+def kill_often(
+    *arguments, has_begun, longest, check, prepare=lambda: None, is_unfinished=lambda: True
+):
     """Kill a command at moments from its beginning to its end, and check after each."""
-    killed = 0
+    halfway = 0
     for number in range(KILLS):
         prepare()
-        killed += kill(*arguments, has_begun=has_begun, seconds=longest * number / KILLS)
+        seconds = longest * number / KILLS
+        halfway += kill(
+            *arguments, has_begun=has_begun, seconds=seconds, is_unfinished=is_unfinished
+        )
         check()
-    assert killed > 1, killed
+    assert halfway, "no kill was in the middle"
+
+
+def kill_before_it_is_named(path, *arguments, longest, **options):
+    """Kill a command while it writes a file whose name it has once it is whole."""
+
+    def has_begun():
+        return any(path.parent.glob(f"{path.name}.part-*"))
+
+    kill_often(
+        *arguments,
+        has_begun=has_begun,
+        longest=longest * 0.9,
+        is_unfinished=lambda: has_begun() and not path.exists(),
+        **options,
+    )
 
 
 def watch(folder, pattern):
@@ -113,6 +149,12 @@ async def same(one, two):
         report = await migrate(first, second, MigrateOptions(dry_run=True, merge=True))
         counted = [await count(each) for each in (first, second)]
     return report.written == 0 and counted[0] == counted[1]
+
+
+def rows(path):
+    """Return how many items a file has, as its other readers see it."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return connection.execute("SELECT count(*) FROM items").fetchone()[0]
 
 
 async def count(backend):
@@ -149,10 +191,7 @@ def test_an_archive_has_its_name_once_it_is_whole(source, tmp_path):
                 check_archive(part)
             part.unlink()
 
-    def has_begun():
-        return any(tmp_path.glob("all.zip.part-*"))
-
-    kill_often(*command, has_begun=has_begun, longest=longest * 0.9, check=check)
+    kill_before_it_is_named(archive, *command, longest=longest, check=check)
     report, _ = run(*command)
     assert (report["items"], report["checkpoints"]) == (ITEMS, THREADS * TURNS)
 
@@ -196,10 +235,11 @@ def test_a_backup_has_its_name_once_it_is_whole(source, tmp_path):
         for part in tmp_path.glob("*.part-*"):
             part.unlink()
 
-    def has_begun():
-        return any(tmp_path.glob("saved.db.part-*"))
-
-    kill_often(*command, has_begun=has_begun, longest=longest * 0.9, check=check)
+    kill_before_it_is_named(saved, *command, longest=longest, check=check)
+    # All pages are copied, and the copy has no name yet.
+    killed_at("locus_memory.backends.sqlite.backups:_report", 1, *command)
+    assert not saved.exists()
+    check()
     run(*command)
     assert asyncio.run(same(source, saved))
     assert digest(source) == before
@@ -230,9 +270,23 @@ def test_a_restoration_is_all_or_nothing(source, tmp_path):
         assert asyncio.run(damaged(f"sqlite:{target}")) == []
         found.append(asyncio.run(counted(target)))
 
-    kill_often(*command, has_begun=has_begun, longest=longest * 0.9, check=check, prepare=prepare)
+    def is_unfinished():
+        return has_begun() and rows(target) == 300
+
+    kill_often(
+        *command,
+        has_begun=has_begun,
+        longest=longest * 0.9,
+        check=check,
+        prepare=prepare,
+        is_unfinished=is_unfinished,
+    )
     assert set(found) <= {(300, 0), (ITEMS, THREADS * TURNS)}
     assert (300, 0) in found
+    # The backup is checked, and nothing is written.
+    killed_at("locus_memory.backends.sqlite.backups:_copy", 1, *command)
+    check()
+    assert found[-1] == found[-2]
     run(*command)
     assert asyncio.run(same(source, target))
 
@@ -242,10 +296,7 @@ def test_a_restoration_to_a_new_file_has_its_name_once_it_is_whole(source, tmp_p
     run("--url", f"sqlite:{source}", "backup", str(saved))
     command = ["--url", f"sqlite:{target}", "restore", str(saved), "--force"]
 
-    def has_begun():
-        return any(tmp_path.glob("target.db.part-*"))
-
-    longest = seconds_since(command, has_begun)
+    longest = seconds_since(command, watch(tmp_path, "target.db.part-*"))
 
     def remove():
         for path in tmp_path.glob("target.db*"):
@@ -254,71 +305,12 @@ def test_a_restoration_to_a_new_file_has_its_name_once_it_is_whole(source, tmp_p
     def check():
         assert not target.exists() or asyncio.run(same(source, target))
 
+    kill_before_it_is_named(target, *command, longest=longest, check=check, prepare=remove)
     remove()
-    kill_often(*command, has_begun=has_begun, longest=longest * 0.9, check=check, prepare=remove)
+    killed_at("locus_memory.backends.sqlite.backups:_report", 1, *command)
+    assert not target.exists()
     run(*command)
     assert asyncio.run(same(source, target))
-
-
-@pytest.fixture
-def shortened(source, tmp_path):
-    """A copy of the database in which a word and much else is deleted, but not erased."""
-    path = tmp_path / "agent.db"
-    run("--url", f"sqlite:{source}", "backup", str(path))
-
-    async def delete():
-        async with open_backend(f"sqlite:{path}", state_type=None) as backend:
-            await backend.store.put(("secrets",), "s", {"text": "zanzibarine"})
-            await backend.store.delete(("secrets",), "s")
-            await backend.store.clear_namespace(("n1", "x"))
-            await backend.checkpointer.delete("t1")
-            return await count(backend)
-
-    return path, asyncio.run(delete())
-
-
-def test_compacting_loses_nothing(shortened):
-    path, kept = shortened
-    compact = ["--url", f"sqlite:{path}", "compact"]
-    audit = ["--url", f"sqlite:{path}", "audit-deletion", "zanzibarine"]
-
-    def check():
-        assert asyncio.run(damaged(f"sqlite:{path}")) == []
-        assert asyncio.run(counted(path)) == kept
-
-    kill_often(*compact, has_begun=writes_to(path), longest=0.5, check=check)
-    sizes = run(*compact)[0]["disk_bytes"]
-    assert sizes["after"] <= sizes["before"]
-    check()
-    assert run(*audit)[0]["proven"]
-
-
-def test_an_audit_changes_nothing(shortened):
-    path, kept = shortened
-    before, names = digest(path), sorted(each.name for each in path.parent.iterdir())
-    audit = ["--url", f"sqlite:{path}", "audit-deletion", "zanzibarine"]
-    _, startup = run("--url", f"sqlite:{path}", "ls")
-    assert digest(path) == before
-    started = time.monotonic()
-
-    def has_begun():
-        return time.monotonic() - started > startup * 0.5
-
-    def prepare():
-        nonlocal started
-        started = time.monotonic()
-
-    def check():
-        assert digest(path) == before
-        # SQLite's own files, of a process that could not delete them; they hold nothing.
-        log = path.with_name("agent.db-wal")
-        assert not log.exists() or log.stat().st_size == 0
-        found = {each.name for each in path.parent.iterdir()}
-        assert found <= {*names, "agent.db-wal", "agent.db-shm"}
-
-    kill_often(*audit, has_begun=has_begun, longest=startup, check=check, prepare=prepare)
-    assert asyncio.run(counted(path)) == kept
-    assert sorted(each.name for each in path.parent.iterdir()) == names
 
 
 WORDS = 1_200
@@ -376,47 +368,3 @@ def test_new_vectors_go_on_where_they_stopped(tmp_path):
     report, _ = run(*command)
     assert report["embedded"] + report["current"] == WORDS
     assert asyncio.run(lengths()) == (WORDS, 0)
-
-
-def test_forgetting_a_user_is_completed_by_the_next_run(tmp_path):
-    url = f"sqlite:{tmp_path / 'agent.db'}"
-
-    async def store_users():
-        async with open_backend(url, state_type=None) as backend:
-            for user in ("ada", "bob"):
-                for part in ("memories", "notes", "more"):
-                    rows = [(("users", user, part), f"{n}", f"{user} {n}") for n in range(500)]
-                    await backend.store.put_batch(rows)
-                for n in range(30):
-                    metadata = {"user_id": user}
-                    for turn in range(3):
-                        state = {"messages": [], "turn": turn}
-                        await backend.checkpointer.save(state, f"{user}-{n}", f"c{turn}", metadata)
-
-    async def left():
-        """Return how much there is of each user."""
-        async with open_backend(url, state_type=None) as backend:
-            threads = await backend.checkpointer.list_threads()
-            found = {}
-            for user in ("ada", "bob"):
-                namespaces = await backend.store.list_namespaces(prefix=("users", user))
-                items = [len(await backend.store.list_keys(each, 1000)) for each in namespaces]
-                own = [each for each in threads if each.startswith(user)]
-                found[user] = sum(items) + len(own)
-        return found
-
-    asyncio.run(store_users())
-    command = ["--url", url, "forget", "--user", "ada", "--yes"]
-    counts = []
-
-    def check():
-        assert asyncio.run(damaged(url)) == []
-        found = asyncio.run(left())
-        assert found["bob"] == 1530
-        counts.append(found["ada"])
-
-    has_begun = writes_to(tmp_path / "agent.db")
-    kill_often(*command, has_begun=has_begun, longest=0.1, check=check)
-    assert counts == sorted(counts, reverse=True)
-    subprocess.run([*COMMAND, *command, "--json"], check=bool(counts[-1]), capture_output=True)
-    assert asyncio.run(left()) == {"ada": 0, "bob": 1530}

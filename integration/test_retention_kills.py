@@ -1,20 +1,18 @@
-"""A retention that is killed anywhere leaves a consistent database, and what the rules keep."""
+"""A retention that dies in its middle leaves a consistent database, and what the rules keep."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import signal
+import json
 import subprocess
 import sys
-import time
 
 import pytest
 
+from integration.killing import killed_at
 from locus_memory.integrity import verify
 from locus_memory.registry import open_backend
 
-KILLS = 12
 THREADS, TURNS, ITEMS, KEPT = 30, 40, 1500, 7
 FILE = f"""
 [[tool.locus_memory.retention]]
@@ -23,7 +21,8 @@ keep_last = {KEPT}
 [[tool.locus_memory.retention]]
 keep_last = {KEPT}
 """
-RETAIN = [sys.executable, "-m", "locus_memory.cli", "retain", "--yes", "--url"]
+RETAIN = ["retain", "--yes", "--url"]
+BATCH = 100
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
@@ -56,24 +55,34 @@ async def check(url):
         ids = [
             len(await backend.checkpointer.list_checkpoints(f"t{n}", TURNS)) for n in range(THREADS)
         ]
-        return len(keys) + sum(ids)
+        return len(keys), sum(ids)
+
+
+def after_threads(done):
+    """Return how many checkpoints there are when some threads are pruned."""
+    return done * KEPT + (THREADS - done) * TURNS
+
+
+KILLS = [
+    # A place and a call, and the items and the checkpoints that are left.
+    ("locus_memory.retention.items:_delete", 1, (ITEMS, THREADS * TURNS)),
+    ("locus_memory.retention.items:_delete", 4, (ITEMS - 3 * BATCH, THREADS * TURNS)),
+    # In a transaction of the writing thread.
+    ("locus_memory.backends.sqlite.items:write", 2, (ITEMS - 4 * BATCH, THREADS * TURNS)),
+    ("locus_memory.retention.threads:_Work.retain", 1, (KEPT, THREADS * TURNS)),
+    ("locus_memory.retention.threads:_Work.retain", 11, (KEPT, after_threads(10))),
+    ("locus_memory.checkpoint.chain:DeltaCheckpointer.prune", 30, (KEPT, after_threads(29))),
+]
 
 
 def test_killed_anywhere(tmp_path):
     url = f"sqlite:{tmp_path / 'agent.db'}"
     (tmp_path / "pyproject.toml").write_text(FILE)
     asyncio.run(fill(url))
-    started = time.monotonic()
-    dry_run = [*RETAIN, url, "--dry-run"]
-    subprocess.run(dry_run, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    startup = time.monotonic() - started
-    left = []
-    for _ in range(KILLS):
-        process = subprocess.Popen([*RETAIN, url], cwd=tmp_path, stdout=subprocess.DEVNULL)
-        time.sleep(startup * random.uniform(0.5, 1.2))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        left.append(asyncio.run(check(url)))
-    assert left == sorted(left, reverse=True)
-    subprocess.run([*RETAIN, url], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    assert asyncio.run(check(url)) == KEPT * (THREADS + 1)
+    for place, call, expected in KILLS:
+        killed_at(place, call, *RETAIN, url, cwd=tmp_path)
+        assert asyncio.run(check(url)) == expected
+    command = [sys.executable, "-m", "locus_memory.cli", *RETAIN, url, "--json"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.PIPE)
+    assert json.loads(done.stdout)["checkpoints"] == TURNS - KEPT
+    assert asyncio.run(check(url)) == (KEPT, KEPT * THREADS)

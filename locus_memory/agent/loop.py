@@ -178,11 +178,7 @@ class Agent(Resource):
         self.max_iterations = max_iterations
         self.agent_id = agent_id
         self.inherit_user = inherit_user
-        if on_memory_error not in ("report", "raise"):
-            raise ConfigurationError(
-                f"on_memory_error is 'report' or 'raise', not {quote(on_memory_error)}"
-            )
-        self.on_memory_error = on_memory_error
+        self.on_memory_error = _checked_reaction(on_memory_error)
         self.memory_placement: Literal["system", "user"] = checked_placement(memory_placement)
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
@@ -476,3 +472,9 @@ def _invocation(
 def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:
     """Return the result of a task; a tool that cancelled its own task failed."""
     return failed(call, asyncio.CancelledError()) if task.cancelled() else task.result()
+
+
+def _checked_reaction(given: Literal["report", "raise"]) -> Literal["report", "raise"]:
+    if given not in ("report", "raise"):
+        raise ConfigurationError(f"on_memory_error is 'report' or 'raise', not {quote(given)}")
+    return given

@@ -145,10 +145,8 @@ class LLMMemoryManager(
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
-        self._store, self._owned = as_store(store)
-        plain = self._store
-        if self._tending.enabled:
-            self._store = WatchedStore(plain)
+        plain, self._owned = as_store(store)
+        self._store = WatchedStore(plain) if self._tending.enabled else plain
         limits = Limits(max_memories, history_limit)
         self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
         if self._tending.enabled and isinstance(embedder, Embedder):
@@ -170,13 +168,16 @@ class LLMMemoryManager(
         self._planner = self._planner_of(plain, embedder, clock, extractor)
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
-        # Rules are free: they read a turn at once.
-        self._has_rules = self._tending.enabled and isinstance(extractor, HeuristicExtractor)
-        self._has_rules &= self._tending.extraction_mode == "session_end"
+        self._has_rules = self._reads_at_once(extractor)
         parts = (self._store, self._scope, self._ledger, self._extraction)
         self._sessions = Sessions.of(*parts, options=extraction, tending=self._tending, clock=clock)
         self._queue, self._worker = self._sessions.queue, self._sessions.worker
         self._tender = self._tender_of(clock)
+
+    def _reads_at_once(self, extractor: Extractor) -> bool:
+        """Return whether rules, which are free, read a turn before its session is distilled."""
+        at_end = self._tending.enabled and self._tending.extraction_mode == "session_end"
+        return at_end and isinstance(extractor, HeuristicExtractor)
 
     def _planner_of(
         self,

@@ -78,22 +78,13 @@ def instrument(
         MissingDriverError: `opentelemetry-api` is not installed.
         ConfigurationError: The process is instrumented already.
     """
-    trace = require("opentelemetry.trace", _EXTRA, needed_by="instrument")
+    telemetry = _telemetry(tracer_provider)
     metrics = require("opentelemetry.metrics", _EXTRA, needed_by="instrument")
-    context = require("opentelemetry.context", _EXTRA, needed_by="instrument")
-    patches = Patches()
-    with _lock:
-        if _active:
-            raise ConfigurationError(
-                "instrument: this process is instrumented already; call the function that the "
-                "first call returned to undo it"
-            )
-        _active.append(patches)
-    telemetry = Telemetry(_tracer(trace, tracer_provider), trace, context)
+    patches = _claimed()
     meter = _meter(metrics, meter_provider)
-    client = trace.SpanKind.CLIENT if database_spans else None
+    client = telemetry.kinds.CLIENT if database_spans else None
     calls = Recorder(telemetry, _histogram(meter, DB_DURATION), client)
-    operations = Recorder(telemetry, _histogram(meter, GEN_AI_DURATION), trace.SpanKind.INTERNAL)
+    operations = Recorder(telemetry, _histogram(meter, GEN_AI_DURATION), telemetry.kinds.INTERNAL)
     _record_databases(patches, calls)
     _record_memories(patches, operations, query_text=query_text)
     observe(meter, metrics.Observation, lambda: patches in _active)
@@ -109,10 +100,30 @@ def instrument(
     return uninstrument
 
 
-def _tracer(trace: ModuleType, provider: Any) -> Any:
+def _claimed() -> Patches:
+    """Return the patches of this process, which has none yet.
+
+    Raises:
+        ConfigurationError: It has.
+    """
+    patches = Patches()
+    with _lock:
+        if _active:
+            raise ConfigurationError(
+                "instrument: this process is instrumented already; call the function that the "
+                "first call returned to undo it"
+            )
+        _active.append(patches)
+    return patches
+
+
+def _telemetry(provider: Any) -> Telemetry:
     from locus_memory import __version__  # noqa: PLC0415 - the package is complete by now
 
-    return trace.get_tracer(SCOPE, __version__, tracer_provider=provider)
+    trace = require("opentelemetry.trace", _EXTRA, needed_by="instrument")
+    context = require("opentelemetry.context", _EXTRA, needed_by="instrument")
+    tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=provider)
+    return Telemetry(tracer, trace, context)
 
 
 def _meter(metrics: ModuleType, provider: Any) -> Any:

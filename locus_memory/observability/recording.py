@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import wraps
+from time import perf_counter
 from typing import Any, Protocol
 
 from locus_memory.observability.conventions import ERROR_TYPE
@@ -13,6 +13,7 @@ from locus_memory.observability.conventions import ERROR_TYPE
 __all__ = ["Attributes", "Describe", "Recorder", "Telemetry"]
 
 Attributes = Mapping[str, Any]
+_Method = Callable[..., Any]
 
 _inside: ContextVar[tuple[object, ...]] = ContextVar("locus_memory_recorded", default=())
 """The objects, or the kinds of operations, whose calls are recorded already."""
@@ -55,6 +56,8 @@ class Telemetry:
 class Recorder:
     """Records the calls of methods.
 
+    Each call is one coroutine around that of the method: it is on the path of every verb.
+
     Args:
         telemetry: The parts of OpenTelemetry.
         duration: The histogram of the durations, in seconds.
@@ -65,75 +68,67 @@ class Recorder:
         self._telemetry = telemetry
         self._record = duration.record
         self._kind = kind
-        self._call = self._timed if kind is None else self._traced
 
-    def recorded(self, describe: Describe) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def recorded(self, describe: Describe) -> Callable[[_Method], _Method]:
         """Return a decorator of async methods that records each call."""
+        recording = self._timed if self._kind is None else self._traced
+        return lambda method: wraps(method)(recording(method, describe))
 
-        def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-            @wraps(method)
-            async def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
-                key = describe.key(owner)
-                around = _inside.get()
-                if key in around:
-                    return await method(owner, *args, **kwargs)
-                token = _inside.set((*around, key))
-                try:
-                    return await self._call(method, describe, owner, args, kwargs)
-                finally:
-                    _inside.reset(token)
+    def _timed(self, method: _Method, describe: Describe) -> _Method:
+        record = self._record
 
-            return call
+        async def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            key = describe.key(owner)
+            around = _inside.get()
+            if key in around:
+                return await method(owner, *args, **kwargs)
+            _, shared, _ = describe.begin(owner, args, kwargs)
+            token = _inside.set((*around, key))
+            start = perf_counter()
+            try:
+                return await method(owner, *args, **kwargs)
+            except BaseException as error:
+                shared = {**shared, ERROR_TYPE: type(error).__qualname__}
+                raise
+            finally:
+                seconds = perf_counter() - start
+                _inside.reset(token)
+                record(seconds, shared)
 
-        return decorate
+        return call
 
-    async def _timed(
-        self,
-        method: Callable[..., Any],
-        describe: Describe,
-        owner: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        _, shared, _ = describe.begin(owner, args, kwargs)
-        start = time.perf_counter()
-        try:
-            return await method(owner, *args, **kwargs)
-        except BaseException as error:
-            shared = {**shared, ERROR_TYPE: type(error).__qualname__}
-            raise
-        finally:
-            self._record(time.perf_counter() - start, shared)
+    def _traced(self, method: _Method, describe: Describe) -> _Method:
+        record, kind, telemetry = self._record, self._kind, self._telemetry
 
-    async def _traced(
-        self,
-        method: Callable[..., Any],
-        describe: Describe,
-        owner: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        telemetry = self._telemetry
-        name, shared, own = describe.begin(owner, args, kwargs)
-        attributes = {**shared, **own} if own else shared
-        span = telemetry.start_span(name, kind=self._kind, attributes=attributes)
-        token = telemetry.attach(telemetry.set_span(span))
-        start = time.perf_counter()
-        try:
-            result = await method(owner, *args, **kwargs)
-        except BaseException as error:
-            failure = {ERROR_TYPE: type(error).__qualname__}
-            shared = {**shared, **failure}
-            span.set_attributes(failure)
-            span.set_status(telemetry.failed)
-            raise
-        else:
-            if span.is_recording() and (found := describe.end(result)):
-                span.set_attributes(found)
-            return result
-        finally:
-            seconds = time.perf_counter() - start
-            telemetry.detach(token)
-            span.end()
-            # Outside of the span: an exemplar of each call would cost as much as the span.
-            self._record(seconds, shared)
+        async def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            key = describe.key(owner)
+            around = _inside.get()
+            if key in around:
+                return await method(owner, *args, **kwargs)
+            name, shared, own = describe.begin(owner, args, kwargs)
+            attributes = {**shared, **own} if own else shared
+            span = telemetry.start_span(name, kind=kind, attributes=attributes)
+            inside = _inside.set((*around, key))
+            current = telemetry.attach(telemetry.set_span(span))
+            start = perf_counter()
+            try:
+                result = await method(owner, *args, **kwargs)
+            except BaseException as error:
+                failure = {ERROR_TYPE: type(error).__qualname__}
+                shared = {**shared, **failure}
+                span.set_attributes(failure)
+                span.set_status(telemetry.failed)
+                raise
+            else:
+                if span.is_recording() and (found := describe.end(result)):
+                    span.set_attributes(found)
+                return result
+            finally:
+                seconds = perf_counter() - start
+                telemetry.detach(current)
+                _inside.reset(inside)
+                span.end()
+                # Outside of the span: an exemplar of each call would cost as much as the span.
+                record(seconds, shared)
+
+        return call

@@ -41,12 +41,20 @@ async def retain_items(
     """
     for number, (place, rule) in enumerate(rules):
         earlier = [each for _, each in rules[:number]]
-        after: Namespace | None = None
-        while spaces := await store.list_namespaces(rule.namespace, _PAGE, after=after):
-            for space in spaces:
-                if rule.deletes and not any(each.matches(space) for each in earlier):
-                    yield await _retain(store, space, place, rule, now, dry_run=dry_run)
-            after = spaces[-1]
+        async for space in _spaces(store, rule):
+            if not any(each.matches(space) for each in earlier):
+                yield await _retain(store, space, place, rule, now, dry_run=dry_run)
+
+
+async def _spaces(store: BaseStore, rule: ItemRule) -> AsyncIterator[Namespace]:
+    """Yield the namespaces that a rule is for, if it deletes anything."""
+    after: Namespace | None = None
+    while rule.deletes and (
+        spaces := await store.list_namespaces(rule.namespace, _PAGE, after=after)
+    ):
+        for space in spaces:
+            yield space
+        after = spaces[-1]
 
 
 async def _retain(

@@ -112,9 +112,7 @@ class RetentionTask(Resource):
             ) as steps:
                 async for result in steps:
                     results.append(result)
-                    if self._clock() > lease.until - _LEASE / 2:
-                        lease.until = self._clock() + _LEASE
-                        version = await self._write(ran_at, lease, version)
+                    version = await self._prolonged(lease, ran_at, version)
             finished = True
         finally:
             if not finished:
@@ -124,6 +122,13 @@ class RetentionTask(Resource):
         report = RetentionReport.of(results, dry_run=False)
         announce(report)
         return report
+
+    async def _prolonged(self, lease: Lease, ran_at: Any, version: int) -> int:
+        """Prolong a lease if half of it is over; return the version of the record."""
+        if self._clock() <= lease.until - _LEASE / 2:
+            return version
+        lease.until = self._clock() + _LEASE
+        return await self._write(ran_at, lease, version)
 
     async def _read(self) -> tuple[Mapping[str, Any], int]:
         item = await self._store.get_item(_SPACE, _KEY)

@@ -151,27 +151,31 @@ class Threads:
             CheckpointConflictError: `plan` raised it.
             BackendUnavailableError: Other writers were always first.
         """
-        mark = new_mark()
         async with self._locks.hold(thread_id):
-            known, is_fresh = self._known.get(thread_id), False
-            for attempt in range(_ATTEMPTS):
-                if known is None:
-                    known, is_fresh = await self.read(thread_id), True
-                try:
-                    change = plan(known.state)
-                except (StaleChainError, CheckpointConflictError):
-                    if is_fresh:
-                        raise
-                    known = None
-                    continue
-                if _is_nothing(known, change):
-                    if is_fresh:
-                        return change.result
-                elif await self._write(known, change, mark):
-                    return change.result
-                else:
-                    await pause(attempt)
+            return await self._change(thread_id, plan)
+
+    async def _change(self, thread_id: str, plan: Callable[[State], Change]) -> int:
+        """Change a thread that no other task of this process changes."""
+        mark = new_mark()
+        known, is_fresh = self._known.get(thread_id), False
+        for attempt in range(_ATTEMPTS):
+            if known is None:
+                known, is_fresh = await self.read(thread_id), True
+            try:
+                change = plan(known.state)
+            except (StaleChainError, CheckpointConflictError):
+                if is_fresh:
+                    raise
                 known = None
+                continue
+            if _is_nothing(known, change):
+                if is_fresh:
+                    return change.result
+            elif await self._write(known, change, mark):
+                return change.result
+            else:
+                await pause(attempt)
+            known = None
         raise self._busy(thread_id)
 
     async def _write(self, known: Known, change: Change, mark: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.lazy import subcommands
-from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
+from locus_memory.cli.options.common import AsJson, Limit, MinScore, Url, parse_object
 from locus_memory.cli.options.confirmation import confirm, refuse_unasked
 from locus_memory.cli.options.models import (
     EmbedderOption,
@@ -149,10 +149,7 @@ def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     limit: Limit = 5,
-    min_score: Annotated[
-        float | None,
-        typer.Option("--min-score", metavar="X", help="Lowest score of a hit, from 0 to 1."),
-    ] = None,
+    min_score: MinScore = None,
     condition: Annotated[
         str | None,
         typer.Option("--filter", metavar="JSON", help="Filter on the metadata, a JSON object."),
@@ -165,8 +162,6 @@ def search(
 ) -> None:
     """Find the chunks that answer a question best."""
     session = Session.of(context, url, as_json=as_json)
-    if min_score is not None and not 0 <= min_score <= 1:
-        raise UsageError(f"--min-score is a number from 0 to 1, not {min_score:g}")
     matching = parse_object(condition, "--filter")
 
     async def work(backend: Backend) -> list[RetrievalResult]:

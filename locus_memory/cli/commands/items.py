@@ -11,7 +11,7 @@ import orjson
 import typer
 
 from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
-from locus_memory.cli.options.confirmation import confirm, refuse_unasked
+from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.options.names import (
     Labels,
@@ -249,7 +249,7 @@ def remove(
     recursive: Annotated[
         bool, typer.Option("--recursive", help="Also delete the namespaces below.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:

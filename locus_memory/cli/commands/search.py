@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Limit, Offset, Url, parse_object
+from locus_memory.cli.options.common import AsJson, Limit, MinScore, Offset, Url, parse_object
 from locus_memory.cli.options.models import (
     EMBEDDER_VARIABLE,
     EmbedderOption,
@@ -114,10 +114,7 @@ def search(
         str | None,
         typer.Option("--filter", metavar="JSON", help="Filter on the items, a JSON object."),
     ] = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option("--min-score", metavar="X", help="Lowest relevance of a hit, from 0 to 1."),
-    ] = None,
+    min_score: MinScore = None,
     limit: Limit = 10,
     offset: Offset = 0,
     url: Url = None,
@@ -130,8 +127,6 @@ def search(
     session = Session.of(context, url, as_json=as_json)
     if exact and namespace is None:
         raise UsageError("--exact needs --namespace")
-    if min_score is not None and not 0 <= min_score <= 1:
-        raise UsageError(f"--min-score is a number from 0 to 1, not {min_score:g}")
     request = _Request(
         query=query,
         labels=None if namespace is None else parse_namespace(namespace),

@@ -114,9 +114,7 @@ def import_files(
         raise UsageError("name a FILE to import, or - for stdin")
     if kind is Format.ARCHIVE or (kind is Format.AUTO and is_archive(files[0])):
         _refuse_options("an archive takes", thread=thread, embedder=embedder, user=user)
-        if len(files) != 1:
-            raise UsageError(f"an archive is one FILE, not {len(files)}")
-        import_archive(context, session, files[0])
+        import_archive(context, session, _only(files, "an archive is"))
         return
     if kind is Format.FACTS:
         _refuse_options("facts are memories: they take", thread=thread, embedder=embedder)
@@ -126,6 +124,12 @@ def import_files(
         raise UsageError("--user needs --format facts or mem0")
     read = partial(_read_files, files, thread, kind)
     _import_conversations(context, session, read, embedder)
+
+
+def _only(files: list[str], why: str) -> str:
+    if len(files) != 1:
+        raise UsageError(f"{why} one FILE, not {len(files)}")
+    return files[0]
 
 
 def _refuse_options(why: str, **given: str | None) -> None:
@@ -156,17 +160,15 @@ def _import_conversations(
 
 
 def _import_facts(session: Session, files: list[str], user: str | None, prefix: str) -> None:
-    if len(files) != 1:
-        raise UsageError(f"--format facts takes one FILE, not {len(files)}")
-    facts = read_facts(*_read(files[0]))
+    facts = read_facts(*_read(_only(files, "--format facts takes")))
     work = partial(import_facts, facts=facts, user=user, prefix=prefix)
     document = session.run(work, create=True)
     session.answer(document, partial(render_imported, document=document))
 
 
 def _read_files(files: list[str], thread: str | None, kind: Format) -> list[Conversation]:
-    if thread is not None and len(files) != 1:
-        raise UsageError(f"--thread takes one FILE, not {len(files)}")
+    if thread is not None:
+        _only(files, "--thread takes")
     found: dict[str, Conversation] = {}
     for name in files:
         content, source = _read(name)
@@ -277,7 +279,11 @@ def export(
         raise UsageError("--user needs --facts")
     if thread is None:
         _export_facts(session, user, prefix)
-        return
+    else:
+        _export_thread(session, thread, kind, bare=bare)
+
+
+def _export_thread(session: Session, thread: str, kind: ExportFormat, *, bare: bool) -> None:
     thread_id, state = session.run(partial(_export, reference=thread))
     messages = write_messages(messages_of(state)[0], bare=bare)
     if not messages:

@@ -14,6 +14,7 @@ from locus_memory.cli.printing.outcome import UsageError
 __all__ = [
     "AsJson",
     "Limit",
+    "MinScore",
     "Offset",
     "Url",
     "parse_age",
@@ -44,6 +45,23 @@ Offset = Annotated[
     int,
     typer.Option(
         "--offset", metavar="N", min=0, help="Number of results to skip.", callback=_bounded
+    ),
+]
+
+
+def _relevance(least: float | None) -> float | None:
+    if least is not None and not 0 <= least <= 1:
+        raise UsageError(f"--min-score is a number from 0 to 1, not {least:g}")
+    return least
+
+
+MinScore = Annotated[
+    float | None,
+    typer.Option(
+        "--min-score",
+        metavar="X",
+        help="Lowest relevance of a hit, from 0 to 1.",
+        callback=_relevance,
     ),
 ]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
 from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import visible_name
 
-__all__ = ["confirm", "refuse_unasked"]
+__all__ = ["Yes", "confirm", "refuse_unasked"]
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def refuse_unasked(otherwise: str) -> None:

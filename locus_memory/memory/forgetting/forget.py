@@ -87,10 +87,14 @@ async def forget(
         plan = _plan(stored, checkpoints, target, with_threads=threads or target.is_user)
         await plan.find(spaces, summaries)
         report = await plan.report(dry_run=dry_run, has_store=_has_store(stored))
-        if not dry_run:
-            await plan.carry_out()
-            note_writes([prefix])
-            emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
+        return report if dry_run else await _carried_out(plan, report, prefix)
+
+
+async def _carried_out(plan: ForgetPlan, report: ForgetReport, prefix: Namespace) -> ForgetReport:
+    """Erase the data found, report it as an event, and return the report."""
+    await plan.carry_out()
+    note_writes([prefix])
+    emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
     return report
 
 

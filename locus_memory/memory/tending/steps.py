@@ -41,7 +41,7 @@ from locus_memory.memory.tending.pruning import before, pages, prune_log, prune_
 from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.memory.tending.words import Mentions, content_words
 from locus_memory.store.base import BaseStore, write_together
-from locus_memory.store.item import Delete, StoreItem
+from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = ["Steps"]
 
@@ -136,13 +136,17 @@ class Steps:
                 await rewritten(self._store, item, each.text, each.to_value())
                 for item, each in changed[start : start + _AT_ONCE]
             ]
-            try:
-                await self._store.put_batch(puts)
-            except VersionConflictError:
-                for put in puts:
-                    with suppress(VersionConflictError):
-                        await self._store.put_batch([put])
+            await self._put_unchanged(puts)
             await asyncio.sleep(0)
+
+    async def _put_unchanged(self, puts: Sequence[Put]) -> None:
+        """Write the puts whose items are still at the version that they name."""
+        try:
+            await self._store.put_batch(puts)
+        except VersionConflictError:
+            for put in puts:
+                with suppress(VersionConflictError):
+                    await self._store.put_batch([put])
 
     async def _take_over(self, stored: _Stored, gone: Mapping[str, str]) -> None:
         """Erase merged episodes whose content is in the older one by now."""
@@ -217,10 +221,9 @@ class Steps:
         async for items in pages(self._store, self._scope.vitals):
             names = [(self._scope.current, item.key) for item in items]
             current = await self._store.get_batch(names)
-            for item in items:
-                if (self._scope.current, item.key) not in current:
-                    with suppress(VersionConflictError):
-                        await self._settle(item)
+            for item in (each for each in items if (self._scope.current, each.key) not in current):
+                with suppress(VersionConflictError):
+                    await self._settle(item)
 
     async def _settle(self, item: StoreItem) -> None:
         named = split_key(item.key)

@@ -83,10 +83,7 @@ async def read_archive(
             wanted = _wanted(archive.manifest.entries, backend, asked)
             run = _Import(archive, asked, Pace(asked.rate), on_progress)
             for entry in wanted:
-                if entry.kind == "items":
-                    await run.items(backend.store, entry)
-                else:
-                    await run.thread(backend.checkpointer, entry)
+                await run.entry(backend, entry)
             return run.report
 
 
@@ -112,6 +109,13 @@ class _Import:
     pace: Pace
     on_progress: Callable[[Progress], None] | None
     report: ImportReport = field(default_factory=ImportReport)
+
+    async def entry(self, backend: Backend[Any], entry: Entry) -> None:
+        """Import a namespace or a thread."""
+        if entry.kind == "items":
+            await self.items(backend.store, entry)
+        else:
+            await self.thread(backend.checkpointer, entry)
 
     async def items(self, store: BaseStore, entry: Entry) -> None:
         """Import the items of a namespace."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
-from dataclasses import asdict
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.cli.conversations.sizes import measure_thread
 from locus_memory.cli.options.names import find_thread
 from locus_memory.errors import CheckpointNotFoundError, ConfigurationError
-from locus_memory.integrity import verify
+from locus_memory.integrity import Finding, verify
 from locus_memory.store.base import BaseStore
 from locus_memory.web.models import Answer, Asked
 from locus_memory.web.questions.data import Data
@@ -185,19 +186,30 @@ async def _look(data: Data, seconds: float) -> tuple[int, bool, list[Damage]]:
     """Check stored data for a while; return how much, whether all of it, and the damage."""
     if not seconds:
         return 0, False, []
-    checked, damaged, until = 0, list[Damage](), time.monotonic() + seconds
-    try:
+    look, is_all, until = _Look(), False, time.monotonic() + seconds
+    with suppress(TimeoutError):
         # The check of the database as a whole may take long before the first finding.
         async with asyncio.timeout(seconds), aclosing(verify(data.backend)) as findings:
-            async for each in findings:
-                checked += 1
-                if each.reason is not None:
-                    damaged.append(Damage(kind=each.kind, place=each.place, reason=each.reason))
-                if time.monotonic() > until or len(damaged) == _MOST:
-                    return checked, False, damaged
-    except TimeoutError:
-        return checked, False, damaged
-    return checked, True, damaged
+            is_all = await look.over(findings, until)
+    return look.checked, is_all, look.damaged
+
+
+@dataclass(slots=True)
+class _Look:
+    """What a check has seen so far."""
+
+    checked: int = 0
+    damaged: list[Damage] = field(default_factory=list[Damage])
+
+    async def over(self, findings: AsyncIterator[Finding], until: float) -> bool:
+        """Count findings until a moment, or until much is damaged; return whether all are seen."""
+        async for each in findings:
+            self.checked += 1
+            if each.reason is not None:
+                self.damaged.append(Damage(kind=each.kind, place=each.place, reason=each.reason))
+            if time.monotonic() > until or len(self.damaged) == _MOST:
+                return False
+        return True
 
 
 def _store(data: Data) -> BaseStore | None:

@@ -273,14 +273,9 @@ class OraclePool(Resource):
     ) -> T:
         with translated(self._where):
             loop_pool = await self._ready()
-            for attempt in range(_ATTEMPTS - 1):
-                try:
-                    return await loop_pool.run(lambda c: work(Session(c, self.sql)))
-                except Exception as error:
-                    if not may_repeat(error):
-                        raise
-                await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
-            return await loop_pool.run(lambda c: work(Session(c, self.sql)))
+            return await _repeated(
+                lambda: loop_pool.run(lambda c: work(Session(c, self.sql))), may_repeat
+            )
 
     async def _ready(self) -> LoopPool:
         """Return the pool of this event loop, the database open."""
@@ -369,6 +364,20 @@ def _arguments(address: Address, options: OracleOptions) -> dict[str, Any]:
         "tcp_connect_timeout": options.connect_timeout,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+async def _repeated(
+    work: Callable[[], Awaitable[T]], may_repeat: Callable[[BaseException], bool]
+) -> T:
+    """Return the result of `work`, after pauses again if its error allows that."""
+    for attempt in range(_ATTEMPTS - 1):
+        try:
+            return await work()
+        except Exception as error:
+            if not may_repeat(error):
+                raise
+        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+    return await work()
 
 
 async def _connected(

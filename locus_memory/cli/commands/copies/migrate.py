@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -76,23 +77,10 @@ def migrate(
 
     With --verify, the exit code is 1 if anything differs.
     """
-    from locus_memory.transfer import MigrateOptions  # noqa: PLC0415 - help must be quick
-
     given: Globals = context.obj
     session = Session(target, as_json or given.as_json)
-    if reembed is not None and not vectors:
-        raise UsageError("--reembed needs vectors: leave --no-vectors out")
-    if rate is not None and rate <= 0:
-        raise UsageError(f"--rate is a positive number, not {rate:g}")
-    options = MigrateOptions(
-        dry_run=dry_run,
-        verify=verify,
-        merge=merge,
-        only=None if only is None else only.value,
-        vectors=vectors,
-        reembed=None if reembed is None else open_embedder(reembed),
-        rate=rate,
-    )
+    options = _options(only, reembed, rate, vectors=vectors)
+    options = replace(options, dry_run=dry_run, verify=verify, merge=merge)
     places = Place(source, must_exist=True), Place(target, must_exist=dry_run)
     work = partial(_migrate, options=options, quiet=session.as_json)
     try:
@@ -103,6 +91,28 @@ def migrate(
         raise Interrupted(message, hint=command) from None
     session.answer(report.to_dict(), partial(_render, report=report))
     _check(report)
+
+
+def _options(
+    only: Part | None, reembed: str | None, rate: float | None, *, vectors: bool
+) -> MigrateOptions:
+    """Return what is copied, and how fast.
+
+    Raises:
+        UsageError: A new model for no vectors, or a rate that is not positive.
+    """
+    from locus_memory.transfer import MigrateOptions  # noqa: PLC0415 - help must be quick
+
+    if reembed is not None and not vectors:
+        raise UsageError("--reembed needs vectors: leave --no-vectors out")
+    if rate is not None and rate <= 0:
+        raise UsageError(f"--rate is a positive number, not {rate:g}")
+    return MigrateOptions(
+        only=None if only is None else only.value,
+        vectors=vectors,
+        reembed=None if reembed is None else open_embedder(reembed),
+        rate=rate,
+    )
 
 
 async def _migrate(

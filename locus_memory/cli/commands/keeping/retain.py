@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url, parse_age, parse_object
-from locus_memory.cli.options.confirmation import confirm, refuse_unasked
+from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.names import format_namespace, parse_namespace
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import UsageError
@@ -65,7 +65,7 @@ def retain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -76,6 +76,7 @@ def retain(
     """
     session = Session.of(context, url, as_json=as_json)
     table: dict[str, Any] = {
+        "namespace": None if namespace is None else list(parse_namespace(namespace)),
         "metadata": parse_object(metadata, "--metadata"),
         "prefix": prefix,
         "user_id": user,
@@ -84,13 +85,7 @@ def retain(
         "idle_for": None if idle_for is None else parse_age(idle_for),
         "keep_threads": keep_threads,
     }
-    given = {name: value for name, value in table.items() if value is not None}
-    if namespace is not None:
-        given["namespace"] = list(parse_namespace(namespace))
-    rules = _rules(given, is_rule=threads or namespace is not None)
-    if threads and namespace is not None:
-        raise UsageError("--namespace and --threads are two rules: write them into a file")
-    work = partial(_retain, rules=rules, compact=compact)
+    work = partial(_retain, rules=_rules(table, threads=threads), compact=compact)
     if not dry_run and not yes:
         refuse_unasked("pass --yes to delete, or --dry-run to look")
         plan = session.run(partial(work, dry_run=True))
@@ -99,12 +94,20 @@ def retain(
     session.answer(document, partial(_render, document=document))
 
 
-def _rules(given: dict[str, Any], *, is_rule: bool) -> Sequence[RetentionRule]:
-    """Return the rule of the options, or else those of the configuration file."""
+def _rules(table: dict[str, Any], *, threads: bool) -> Sequence[RetentionRule]:
+    """Return the rule of the options, or else those of the configuration file.
+
+    Raises:
+        UsageError: The options are no rule, or two.
+    """
     from locus_memory.errors import ConfigurationError  # noqa: PLC0415 - help must be quick
     from locus_memory.presets import retention_tables  # noqa: PLC0415 - the same
     from locus_memory.retention.rules import read_rules  # noqa: PLC0415 - the same
 
+    given = {name: value for name, value in table.items() if value is not None}
+    is_rule = threads or "namespace" in given
+    if threads and "namespace" in given:
+        raise UsageError("--namespace and --threads are two rules: write them into a file")
     if given and not is_rule:
         raise UsageError("a limit belongs to a rule: give --namespace or --threads as well")
     if is_rule:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.confirmation import Yes
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
     Kind,
@@ -130,7 +131,7 @@ def forget(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be erased.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     prefix: Prefix = DEFAULT_PREFIX,
     summaries: Annotated[
         list[str] | None,

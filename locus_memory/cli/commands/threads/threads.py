@@ -13,7 +13,7 @@ from locus_memory.cli.conversations.foreign_threads import Foreign
 from locus_memory.cli.conversations.states import read_metadata
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
-from locus_memory.cli.options.confirmation import confirm, refuse_unasked
+from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.names import find_fork_point, find_thread
 from locus_memory.cli.options.session import Globals, Session
 from locus_memory.cli.printing.output import console, number, remark
@@ -178,7 +178,7 @@ def remove_threads(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from locus_memory.cli.conversations.sizes import all_threads, size_on_disk
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.confirmation import confirm, refuse_unasked
+from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.names import all_checkpoints
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import UsageError
@@ -39,7 +39,7 @@ def vacuum(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
