@@ -134,7 +134,8 @@ class Contest:
         return PUTS / (self._seconds() - start)
 
     async def size(self) -> float:
-        return await self._connection.fetchval("SELECT pg_relation_size('by_vector')") / 1e6
+        found: int = await self._connection.fetchval("SELECT pg_relation_size('by_vector')")
+        return found / 1e6
 
 
 async def vector_types(_: Path, most: int = 100_000) -> list[Row]:

@@ -1,4 +1,4 @@
-"""All statements of the store.
+"""The statements of the store, without those of `text_queries.py` and `index_queries.py`.
 
 Variable parts are put together from the constants here, and all values of a caller are bound. Only
 text, numbers, moments and `text[]` are bound: for an array of another type, asyncpg would first
