@@ -28,6 +28,7 @@ from scale import scale
 from scale_spaces import LAYOUTS
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
 from stores import puts_and_gets, vectors
+from vector_types import vector_types
 
 MEASURES = (
     sizes,
@@ -59,13 +60,14 @@ MEASURES = (
 
 
 # They take minutes to an hour, or a quiet machine, so they run only if they are named.
-ON_REQUEST = (pages, scale, fan_out, unseen_documents, source_documents)
+ON_REQUEST = (pages, scale, fan_out, unseen_documents, source_documents, vector_types)
 OPTIONS = {
     scale: lambda given: {
         "most": given.most,
         "backends": given.backends,
         "layouts": given.layouts,
     },
+    vector_types: lambda given: {"most": given.most},
     fan_out: lambda given: {"minutes": given.minutes},
     **dict.fromkeys(
         (documents, unseen_documents, source_documents), lambda given: {"late": given.late}
@@ -78,7 +80,9 @@ def asked():
     known = [measure.__name__ for measure in (*MEASURES, *ON_REQUEST)]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=", ".join(known))
-    parser.add_argument("--most", type=int, default=100_000, help="the items of `scale`, at most")
+    parser.add_argument(
+        "--most", type=int, default=100_000, help="the items of `scale` and `vector_types`, at most"
+    )
     parser.add_argument(
         "--backends",
         nargs="+",

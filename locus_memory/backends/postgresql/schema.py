@@ -176,6 +176,34 @@ _NAMES: Final = (
     "ALTER TABLE {items} RENAME COLUMN id TO name",
 )
 
+# A search of a tree needs the number of its items, and their mean length: with the length in the
+# index of the names, it reads no item for that.
+_LENGTHS: Final = (
+    "LOCK TABLE {items} IN ACCESS EXCLUSIVE MODE",
+    """
+    DO $block$
+    DECLARE
+      has_vectors boolean := EXISTS (
+        SELECT FROM pg_catalog.pg_constraint
+        WHERE conrelid = pg_catalog.to_regclass('{vectors}')
+          AND confrelid = '{items}'::regclass
+          AND conname = btrim('{index:vectors_name_fkey}', '"'));
+    BEGIN
+      IF has_vectors THEN
+        ALTER TABLE {vectors} DROP CONSTRAINT {index:vectors_name_fkey};
+      END IF;
+      ALTER TABLE {items} DROP CONSTRAINT {index:items_pkey};
+      ALTER TABLE {items}
+        ADD CONSTRAINT {index:items_pkey} PRIMARY KEY (name) INCLUDE (length);
+      IF has_vectors THEN
+        ALTER TABLE {vectors}
+          ADD FOREIGN KEY (name) REFERENCES {items} (name) ON DELETE CASCADE;
+      END IF;
+    END
+    $block$
+    """,
+)
+
 # A vector belongs to the item of the same name as long as both have the same revision. A write of
 # the item alone makes the vector stale, and stale vectors are never read.
 _VECTORS: Final = (
@@ -321,7 +349,7 @@ _CHANGE_VECTORS: Final = _CHANGE % {
 }
 
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES, _CHECKSUMS),
+    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES, _CHECKSUMS, _LENGTHS),
     "vector": (_VECTORS, _NAMES_OF_VECTORS, _CHECKSUMS_OF_VECTORS),
 }
 

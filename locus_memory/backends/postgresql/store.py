@@ -28,7 +28,7 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
 )
-from locus_memory.backends.postgresql.search.texts import search_text
+from locus_memory.backends.postgresql.search.texts import TextSearch
 from locus_memory.backends.postgresql.search.vectors import (
     VectorQuery,
     VectorSearch,
@@ -121,6 +121,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         self._pool, self._owned = pool_for(database, pool, options)
         self._clock = clock
         self._dimension = embedding_dimension
+        self._texts = TextSearch(self._pool)
         self._vectors = VectorSearch(
             self._pool, indexed=vector_index is not None, exact_below=exact_below
         )
@@ -269,7 +270,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
         scope = self._scope_of(selection)
-        return await search_text(self._pool, scope, words, selection.condition, page)
+        return await self._texts.find(scope, words, selection.condition, page)
 
     @override
     @_read

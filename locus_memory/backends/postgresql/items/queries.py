@@ -1,4 +1,4 @@
-"""All statements of the store.
+"""The statements of the store, without those of `text_queries.py` and `index_queries.py`.
 
 Variable parts are put together from the constants here, and all values of a caller are bound. Only
 text, numbers, moments and `text[]` are bound: for an array of another type, asyncpg would first
@@ -47,7 +47,6 @@ __all__ = [
     "newest_items",
     "other_dimension",
     "scan_items",
-    "search_items",
     "sort_items",
 ]
 
@@ -306,65 +305,6 @@ SELECT {COLUMNS} FROM (
   SELECT i.name, i.revision FROM {{items}} AS i WHERE {where}
   ORDER BY i.revision DESC {page}) AS hit
 JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.revision DESC
-"""
-
-
-# A namespace that is small, or a small part of the table, is read completely. Else the index of
-# words finds the matches in the whole table, and the other namespaces are left out. The statement
-# itself decides this: a cached plan has no estimate for the next namespace.
-_IS_LARGE: Final = """
-(SELECT items > 2000 AND items * 10 > (
-   SELECT reltuples FROM pg_catalog.pg_class WHERE oid = '{items}'::regclass)
- FROM statistics)
-"""
-
-
-def search_items(
-    scope: str, live: str, condition: str, *, words: str, count: int, query: str, page: str
-) -> str:
-    """Return the query for items with any of the words, the best first, their score at the end.
-
-    It computes Okapi BM25 with the usual k1 and b. It works row by row, with a column for each
-    word: it joins nothing whose size the planner would have to estimate.
-
-    Args:
-        scope: The condition that the item `i` is in the scope.
-        live: The condition that it has not expired.
-        condition: A compiled filter.
-        words: A `text[]` with a `tsquery` for each word.
-        count: The number of words.
-        query: The text of a `tsquery` for any of the words.
-        page: `LIMIT` and `OFFSET`.
-    """
-    numbers = range(1, count + 1)
-    # With all weights 1, cover density counts the positions of a word, which are its frequency.
-    times = ", ".join(
-        f"ts_rank_cd('{{1, 1, 1, 1}}', i.words, (SELECT ({words})[{n}]::tsquery)) AS t{n}"
-        for n in numbers
-    )
-    counts = ", ".join(f"count(nullif(t{n}, 0)) AS n{n}" for n in numbers)
-    weights = ", ".join(f"ln(1 + (items - n{n} + 0.5) / (n{n} + 0.5)) AS w{n}" for n in numbers)
-    score = " + ".join(f"w{n} * t{n} * 2.2 / (t{n} + share)" for n in numbers)
-    columns = f"i.name, i.revision, i.length, {condition} AS fits, {times}"
-    matching = f"i.words @@ (SELECT {query}::tsquery)"
-    return f"""
-WITH statistics AS MATERIALIZED (
-  SELECT count(*)::float8 AS items, avg(i.length)::float8 AS average
-  FROM {{items}} AS i WHERE {scope} AND i.length > 0),
-candidate AS MATERIALIZED (
-  SELECT {columns} FROM {{items}} AS i
-  WHERE NOT {_IS_LARGE} AND {scope} AND ({matching}) IS TRUE AND {live}
-  UNION ALL
-  SELECT {columns} FROM {{items}} AS i
-  WHERE {_IS_LARGE} AND {matching} AND ({scope}) IS TRUE AND {live}),
-rarity AS MATERIALIZED (
-  SELECT average, {weights} FROM (SELECT {counts} FROM candidate) AS counted, statistics)
-SELECT {COLUMNS}, hit.score FROM (
-  SELECT name, revision, {score} AS score FROM (
-    SELECT candidate.*, 1.2 * (0.25 + 0.75 * length / average) AS share, rarity.*
-    FROM candidate, rarity WHERE fits) AS matched
-  ORDER BY score DESC, revision DESC {page}) AS hit
-JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.score DESC, hit.revision DESC
 """
 
 

@@ -49,8 +49,11 @@ _MOST_SCANNED: Final = "2000"
 """The most vectors that the index may return for them, `hnsw.max_scan_tuples`. If fewer than one in
 20 is a hit, it misses some, and takes longer than a comparison of all vectors in the scope."""
 
+_COMPARED: Final = 3
+"""Times `exact_below`: a comparison of fewer vectors takes about as long as the index does."""
+
 _USES: Final = 256
-"""How many searches of a namespace reuse the result of a check of its size."""
+"""How many searches of a namespace reuse the result of a check of its size, or skip the index."""
 
 _REMEMBERED: Final = 1_024
 """The number of cached namespaces."""
@@ -134,7 +137,8 @@ class VectorSearch:
         self._pool = pool
         self._indexes = VectorIndexes(pool, wanted=indexed)
         self._exact_below = exact_below
-        self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
+        self._sizes: RecentlyUsed[tuple[int, int]] = RecentlyUsed(_REMEMBERED)
+        self._skipped: RecentlyUsed[int] = RecentlyUsed(_REMEMBERED)
 
     async def make_indexes(self) -> None:
         """Build the indexes that the search of a single namespace would use, and wait for them."""
@@ -173,10 +177,11 @@ class VectorSearch:
 
     async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
         kind = await self._index(scope, query, page)
-        if kind is None:
+        if kind is None or self._is_skipped(scope, query):
             return await self._compare_all(scope, query, page, ())
         first = await self._ask_index(scope, query, page, kind)
         if len(first) < _FIRST:
+            await self._skip(scope, query)
             return await self._compare_all(scope, query, page, ())
         if page.offset + page.limit <= _FIRST:
             return first[page.offset : page.offset + page.limit]
@@ -186,24 +191,37 @@ class VectorSearch:
         """Return the type of the index to use; `None`: all vectors are compared."""
         if page.limit > _FIRST or not self._indexes.may_exist(query.dimension):
             return None
-        if not await self._is_large(scope, query):
+        if await self._size(scope, query) < self._exact_below:
             return None
         return await self._indexes.kind(query.dimension)
 
-    async def _is_large(self, scope: Scope, query: VectorQuery) -> bool:
-        name = f"{query.dimension} {scope.recursive} {scope.path}"
-        large, uses = self._large.get(name) or (False, 0)
+    async def _size(self, scope: Scope, query: VectorQuery) -> int:
+        """Return the number of vectors in the scope, counted as far as it matters."""
+        name = _name(scope, query)
+        size, uses = self._sizes.get(name) or (0, 0)
         if uses == 0:
             arguments = Arguments()
             statement = queries.count_vectors(
                 scope.condition("v", arguments),
                 query.dimension,
-                arguments.bind(self._exact_below, "bigint"),
+                arguments.bind(_COMPARED * self._exact_below, "bigint"),
             )
-            count = await self._pool.fetchval(statement, *arguments.values)
-            large, uses = count >= self._exact_below, _USES
-        self._large.put(name, (large, uses - 1))
-        return large
+            size, uses = await self._pool.fetchval(statement, *arguments.values), _USES
+        self._sizes.put(name, (size, uses - 1))
+        return size
+
+    def _is_skipped(self, scope: Scope, query: VectorQuery) -> bool:
+        """Return whether the index found too little for this scope and filter before."""
+        name = f"{_name(scope, query)} {query.condition}"
+        uses = self._skipped.get(name)
+        if uses:
+            self._skipped.put(name, uses - 1)
+        return bool(uses)
+
+    async def _skip(self, scope: Scope, query: VectorQuery) -> None:
+        """Compare all vectors of a scope at once in the next searches, unless it is too large."""
+        if await self._size(scope, query) < _COMPARED * self._exact_below:
+            self._skipped.put(f"{_name(scope, query)} {query.condition}", _USES)
 
     async def _compare_all(
         self, scope: Scope, query: VectorQuery, page: Page, first: Sequence[Record]
@@ -244,6 +262,11 @@ class VectorSearch:
             return await connection.fetch(self._pool.sql(template), *statement.arguments.values)
 
         return await self._pool.transact(ask)
+
+
+def _name(scope: Scope, query: VectorQuery) -> str:
+    """Return the key of a cache."""
+    return f"{query.dimension} {scope.recursive} {scope.path}"
 
 
 def _hit(row: Record) -> SemanticSearchResult:

@@ -109,6 +109,17 @@ async def test_an_old_database_goes_on(old, url, schema):
     assert await store.clear_namespace(("notes",), recursive=True) == len(PLACES)
     for table in ("items", "vectors"):
         assert await old.fetchval(f'SELECT count(*) FROM "{schema}".locus_{table}') == 0
+    keys = await old.fetch(
+        "SELECT conrelid::regclass::text AS of, pg_get_constraintdef(oid) AS is FROM pg_constraint "
+        "WHERE connamespace = $1::text::regnamespace AND contype IN ('p', 'f') "
+        "AND conrelid::regclass::text LIKE ANY ('{%items,%vectors}') ORDER BY 1, contype",
+        schema,
+    )
+    assert [row["is"].replace(f"{schema}.", "") for row in keys] == [
+        "PRIMARY KEY (name) INCLUDE (length)",
+        "FOREIGN KEY (name) REFERENCES locus_items(name) ON DELETE CASCADE",
+        "PRIMARY KEY (name)",
+    ]
     assert events == []
     stop()
     for each in stores:

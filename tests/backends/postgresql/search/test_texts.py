@@ -11,10 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from locus_memory.backends.postgresql.items import text_queries
+from locus_memory.backends.postgresql.items.text_queries import rank_groups
+from locus_memory.backends.postgresql.search import texts
 from locus_memory.backends.postgresql.search.words import any_of, index_words, query_stems
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.store.item import Put
 from locus_memory.store.text import tokens
+from locus_memory.testing.fakes import FakeClock
 
 NS = ("texts",)
 WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
@@ -124,13 +129,13 @@ async def test_the_ranking_is_much_like_that_of_sqlite(store):
     names = [
         f"{a}{b}" for a in ("tea", "sun", "rain", "book") for b in ("pot", "day", "coat", "shop")
     ]
-    texts = [
+    written = [
         " ".join(dice.choices([*names, *WORDS, "day", "rain"], k=dice.randint(4, 40)))
         for _ in range(300)
     ]
     async with SQLiteStore(":memory:") as other:
         for each in (store, other):
-            await each.put_batch([(NS, f"{n}", text) for n, text in enumerate(texts)])
+            await each.put_batch([(NS, f"{n}", text) for n, text in enumerate(written)])
         shared = 0
         for _ in range(50):
             query = " ".join(dice.sample(names, 2))
@@ -154,10 +159,88 @@ async def test_both_ways_to_find_candidates_find_the_same(store, monkeypatch, la
         expected = await store.search((name,), query, 50, filter={"even": True})
         below = await store.search((name,), query, 50, filter={"even": True}, recursive=True)
         with monkeypatch.context() as patch:
-            patch.setattr("locus_memory.backends.postgresql.items.queries._IS_LARGE", large)
+            patch.setattr("locus_memory.backends.postgresql.items.text_queries._IS_LARGE", large)
             found = await store.search((name,), query, 50, filter={"even": True})
         assert found
         assert found == expected == below
+
+
+@pytest.fixture(scope="module")
+def corpus(postgresql_server):
+    """A store with texts that repeat words, some of them about to expire, and its event loop."""
+    dice, clock = random.Random(11), FakeClock()
+    common = [f"word{'x' * n}" for n in range(150)]
+    weights = [1 / (n + 3) for n in range(len(common))]
+    lengths = [*range(1, 13), 60, 300]
+    with asyncio.Runner() as runner:
+        store = PostgreSQLStore(postgresql_server.url, schema="t_texts_to_read", clock=clock)
+        puts = [
+            Put(
+                namespace=(*NS, "below") if n % 3 else NS,
+                key=f"{n}",
+                value=" ".join(dice.choices(common, weights, k=dice.choice(lengths))),
+                metadata={"n": n % 10},
+                ttl=5 if n % 7 == 0 else None,
+            )
+            for n in range(1500)
+        ]
+        runner.run(store.put_batch(puts))
+        clock.advance(6)
+        yield runner, store, common
+        runner.run(store.close())
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_page_of_bounded_work_is_that_of_all_matches(corpus, data):
+    runner, store, common = corpus
+    words = data.draw(
+        st.lists(st.sampled_from(common), min_size=1, max_size=5) | st.just(common[:70])
+    )
+    limit, offset = data.draw(st.integers(1, 30)), data.draw(st.integers(0, 200))
+    recursive, tried = data.draw(st.booleans()), data.draw(st.sampled_from([0, 3, 40, 500]))
+    condition = data.draw(st.sampled_from([None, {"n": 3}, {"n": {"$gt": 4}}, {"n": 70}]))
+    pages = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_queries, "_TRIED", tried)
+        for few in (10**9, -1):
+            patch.setattr(texts, "_FEW", few)
+            search = store.search(
+                NS, " ".join(words), limit, filter=condition, offset=offset, recursive=recursive
+            )
+            pages.append(runner.run(search))
+    assert pages[0] == pages[1]
+    assert [item.score for item in pages[0]] == [item.score for item in pages[1]]
+
+
+async def test_texts_of_one_length_that_repeat_other_words_are_all_found(store, monkeypatch):
+    monkeypatch.setattr(texts, "_FEW", -1)
+    written = ["boat keel sail mast", "boat keel sail sail", "boat sail sail sail"]
+    await store.put_batch([(NS, f"{n}", written[n % 3]) for n in range(15)])
+    for limit in (1, 6, 11, 15):
+        found = await store.search(NS, "boat", limit)
+        assert keys(found) == [f"{n}" for n in range(14, 14 - limit, -1)]
+    await store.put(NS, "twice", "boat keel boat sail")
+    assert keys(await store.search(NS, "boat", 2)) == ["twice", "14"]
+
+
+async def test_a_namespace_of_many_matches_is_searched_with_bounds(store, monkeypatch):
+    monkeypatch.setattr(texts, "_FEW", 20)
+    await store.put_batch([(NS, f"{n}", "boat " * (n % 4 + 1) + "keel") for n in range(30)])
+    ranked = []
+    monkeypatch.setattr(texts, "rank_groups", lambda q: ranked.append(q) or rank_groups(q))
+    first = await store.search(NS, "boat", 5)
+    assert ranked == []
+    assert await store.search(NS, "boat", 5) == first
+    assert len(ranked) == 1
+    assert await store.search(NS, "boat", 10**6, offset=30) == []
+    assert len(await store.search(NS, "boat", 2**62, offset=25)) == 5
+    await store.clear_namespace(NS)
+    await store.put(NS, "only", "boat")
+    assert keys(await store.search(NS, "boat", 5)) == ["only"]
+    assert len(ranked) == 4
+    assert keys(await store.search(NS, "boat", 5)) == ["only"]
+    assert len(ranked) == 4
 
 
 async def test_a_small_namespace_beside_a_large_one_is_read_through(store):

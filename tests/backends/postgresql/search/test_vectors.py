@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from locus_memory.backends.postgresql.search import indexes as indexes_module
+from locus_memory.backends.postgresql.search import vectors as vectors_module
 from locus_memory.backends.postgresql.search.vectors import VectorSearch, read_vector, vector_text
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
@@ -269,6 +270,38 @@ class TestSearch:
                 assert keys(hits) == wanted[:limit]
         assert compared == [0] * 12
 
+    async def test_where_hits_are_rare_the_index_is_not_asked_each_time(
+        self, own, rows, compared, monkeypatch
+    ):
+        monkeypatch.setattr(vectors_module, "_USES", 4)
+        asked = []
+        ask = VectorSearch._ask_index
+
+        async def spy(search, *arguments):
+            asked.append(arguments)
+            return await ask(search, *arguments)
+
+        monkeypatch.setattr(VectorSearch, "_ask_index", spy)
+        own._vectors._exact_below = 250
+        query = np.random.default_rng(21).normal(size=16)
+        wanted = [k for k in nearest(rows, query) if int(k) % 10 == 0][:10]
+        for _ in range(6):
+            hits = await own.search_by_embedding(
+                NS, query.tolist(), metadata_filter={"tenth": True}
+            )
+            assert keys(hits) == wanted
+        assert (len(asked), len(compared)) == (2, 6)
+        # Without the filter, the index finds enough.
+        assert len(await own.search_by_embedding(NS, query.tolist())) == 10
+        assert (len(asked), len(compared)) == (3, 6)
+        # A larger namespace is not compared without a look at the index.
+        own._vectors._exact_below = 200
+        own._vectors._sizes.discard("16 False vectors\x01")
+        own._vectors._skipped.discard(f"16 False vectors\x01 {asked[0][1].condition}")
+        for _ in range(2):
+            await own.search_by_embedding(NS, query.tolist(), metadata_filter={"tenth": True})
+        assert (len(asked), len(compared)) == (5, 8)
+
     @pytest.mark.slow
     async def test_expired_and_replaced_vectors_do_not_take_a_place(self, own, rows, clock):
         query = np.random.default_rng(12).normal(size=16)
@@ -297,7 +330,7 @@ class TestSearch:
         query = same[0].tolist()
         for below in (0, 10**9):
             store._vectors._exact_below = below
-            store._vectors._large.discard("8 False vectors\x01")
+            store._vectors._sizes.discard("8 False vectors\x01")
             hits = await store.search_by_embedding(NS, query, 5)
             assert all(hit.score == 1.0 for hit in hits)
         pages = [await store.search_by_embedding(NS, query, 4, offset=n) for n in (0, 4, 8)]
@@ -328,9 +361,9 @@ class TestSearch:
     async def test_what_is_remembered_of_namespaces_is_bounded(self, store):
         await store.put_with_embedding(NS, "k", 1, [1.0])
         for n in range(1100):
-            store._vectors._large.put(f"{n}", (True, 5))
+            store._vectors._sizes.put(f"{n}", (1, 5))
         await store.search_by_embedding(NS, [1.0])
-        assert len(store._vectors._large) == 1024
+        assert len(store._vectors._sizes) == 1024
 
     async def test_a_small_scope_is_always_compared(self, url, schema, compared):
         async with PostgreSQLStore(url, schema=schema, exact_below=5) as store:
@@ -338,4 +371,4 @@ class TestSearch:
                 await store.put_with_embedding(NS, f"{n}", n, [1.0, n])
             assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 4
             assert compared == [0]
-            assert store._vectors._large.get("2 False vectors\x01") == (False, 255)
+            assert store._vectors._sizes.get("2 False vectors\x01") == (4, 255)
