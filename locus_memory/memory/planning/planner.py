@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from locus_memory.chat.base import ChatModel
@@ -70,7 +70,7 @@ class Plan:
     lines: tuple[PlannedLine, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Contents:
     """What was found for a run, before it is rendered."""
 
@@ -79,7 +79,7 @@ class _Contents:
     section: Found
     facts: Facts | None = None
 
-    @property
+    @cached_property
     def parts(self) -> tuple[tuple[PartName, Found], ...]:
         """The parts of the block, each with its lines."""
         overrides = Found.of((line, "") for line in self.standing.overrides)
