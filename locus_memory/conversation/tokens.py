@@ -145,7 +145,7 @@ def is_accented(text: str) -> bool:
 
 
 # A line of memory, a prompt or a tool is counted again and again.
-_short: Final = lru_cache(maxsize=2048)(_estimate)
+_short: Final = lru_cache(maxsize=8192)(_estimate)
 
 
 def _words(text: str) -> float:

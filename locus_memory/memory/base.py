@@ -17,8 +17,8 @@ from locus_memory._internal.resource import Resource
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import conversation, is_worth_reading, latest_user_text
-from locus_memory.memory.inject import inject, render_block, strip
+from locus_memory.memory.extraction.thread import asked, conversation, is_worth_reading
+from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.scope import current_key, thread_of
@@ -91,7 +91,7 @@ class BaseMemoryManager(Resource, ABC):
         no memory is found, or the search fails, the state has no block.
         """
         messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
-        query, thread = latest_user_text(strip(messages)) or "", thread_of(state)
+        query, thread = asked(messages)[0] or "", thread_of(state)
         if type(self).prefetch is BaseMemoryManager.prefetch:
             # Bounded inside, with events that say more.
             block: str | None = await self.prefetch(query, session_id=thread)

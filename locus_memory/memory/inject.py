@@ -230,8 +230,10 @@ def memory_line(memory: Memory, longest: int) -> str:
     """
     content, moment = memory.content, memory.metadata.get("valid_from")
     since = moment if isinstance(moment, str) else None
-    line = _short_line if len(content) <= min(longest, _SHORT) else _line
-    return line(memory.type, content, since, longest, is_of_tool(memory))
+    if len(content) <= min(longest, _SHORT):
+        # It is not cut, so that the line is the same for every limit.
+        return _short_line(memory.type, content, since, _SHORT, is_of_tool(memory))
+    return _line(memory.type, content, since, longest, is_of_tool(memory))
 
 
 def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: bool) -> str:  # noqa: FBT001 - a key
@@ -246,8 +248,8 @@ def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: bo
     return f"- {kind.value}{teller}: {content}" + (f" [since {day}]" if day else "")
 
 
-# The facts of a scope are shown again and again.
-_short_line: Final = lru_cache(maxsize=2048)(_line)
+# The facts of a scope are shown again and again; of a large scope, there are thousands.
+_short_line: Final = lru_cache(maxsize=8192)(_line)
 
 
 def _day(moment: str) -> str | None:

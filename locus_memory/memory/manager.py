@@ -389,8 +389,10 @@ class LLMMemoryManager(
         limit, blend = self.retrieve_limit, self._blend
         try:
             if type(self).retrieve is LLMMemoryManager.retrieve:
-                # The uses are counted here, for the thread.
-                found = await self._recall.find(self._scope, limit, query, strict=True, blend=blend)
+                # The uses are counted here, for the thread; nobody sees the memories themselves.
+                found = await self._recall.find(
+                    self._scope, limit, query, strict=True, blend=blend, borrows=True
+                )
             else:
                 found = await super()._recalled(query, session_id)
         except ConfigurationError:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError
+from locus_memory.memory.inject import render_block
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
@@ -211,3 +212,19 @@ async def test_words_and_meaning_are_searched_at_once(searching, clock):
     asked = len(embedder.calls)
     assert (await keys(manager, query="Is tea good in the morning?", limit=2))[0] == "drink"
     assert embedder.calls[asked:] == [1]
+
+
+async def test_a_run_is_shown_what_retrieve_returns_and_what_others_wrote(make, clock):
+    manager, other = make(), make()
+    await fill(manager, clock)
+    state = AgentState(messages=(Message.user("Which tea should I buy?"),))
+    for content in ("Likes black tea", "Likes white tea"):
+        # A caller may change what it got; that changes nothing that is shown later.
+        for each in await manager.retrieve("Which tea should I buy?"):
+            each.metadata.clear()
+        shown = (await manager.on_session_start(state)).messages[0].content
+        found = await manager.retrieve("Which tea should I buy?", manager.retrieve_limit)
+        assert shown == render_block(found, token_budget=manager.token_budget)
+        clock.advance(60)
+        await other.save([fact("drink", content)])
+        assert content in (await manager.on_session_start(state)).messages[0].content

@@ -30,6 +30,7 @@ __all__ = [
     "FORGET_LOST",
     "GET",
     "GET_VECTOR",
+    "HAS_MATCH",
     "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
@@ -37,6 +38,7 @@ __all__ = [
     "LOST",
     "LOST_KEPT",
     "NAMESPACE",
+    "NEWEST_HERE",
     "NEWEST_WRITES",
     "REMOVE_CODE",
     "REMOVE_EMPTY",
@@ -214,6 +216,10 @@ IS_COMMON: Final = """
         WHEN :namespace IS NULL THEN (SELECT coalesce(max(id), 0) FROM items)
         ELSE (SELECT count(*) FROM items WHERE namespace = :namespace)
       END / 4))"""
+
+
+NEWEST_HERE: Final = "SELECT max(revision) FROM items WHERE namespace = ?"
+HAS_MATCH: Final = "SELECT 1 FROM texts WHERE texts MATCH ? LIMIT 1"
 
 
 def _matches(condition: str, *, recursive: bool) -> str:

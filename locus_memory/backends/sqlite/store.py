@@ -15,6 +15,7 @@ from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.items import Address, Past, Row, Scope
 from locus_memory.backends.sqlite.newest import newest
 from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
@@ -91,7 +92,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         self._cache_bytes = vector_cache_bytes
         self._dimension = embedding_dimension
         self._cache: VectorCache | None = None
-        self._texts = TextSearch()
+        self._texts = TextSearch(shares_writes=self._database.path == MEMORY)
         self._items = ItemCache()
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from locus_memory.conversation.roles import is_documents_block
+from locus_memory.conversation.roles import is_documents_block, role_of
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
 from locus_memory.store.json_values import encode_json
@@ -16,6 +16,7 @@ __all__ = [
     "Cursor",
     "Fork",
     "MarkedTurn",
+    "asked",
     "conversation",
     "document",
     "fork_of",
@@ -62,6 +63,24 @@ def latest_user_text(messages: Sequence[Any]) -> str | None:
         if message.role == "user" and (text := text_of(message).strip()):
             return text
     return None
+
+
+def asked(messages: Sequence[Any]) -> tuple[str | None, bool]:
+    """Return the text of the user's last message, and whether the user has no other message.
+
+    Blocks of memories do not count. Only as many messages are read as it takes: a thread may be
+    long.
+    """
+    text: str | None = None
+    count = 0
+    for message in reversed(messages):
+        for said in strip((message,)) if role_of(message) == "user" else ():
+            count += 1
+            if text is None and said.role == "user":
+                text = text_of(said).strip() or None
+        if text is not None and count > 1:
+            break
+    return text, count <= 1
 
 
 def is_worth_reading(messages: Sequence[Any]) -> bool:

@@ -82,7 +82,7 @@ class Gate:
         if self.mode == "off":
             return ALWAYS
         names = entities if isinstance(entities, Names) else Names.of(entities)
-        return _worded(text) or _naming(text, names) or _pointing(text, first_in_thread) or NOTHING
+        return _worded(text) or _found(text, names, first_in_thread)
 
     async def choose(
         self, text: str, look: Look, *, first_in_thread: bool, ask: Asked | None = None
@@ -104,7 +104,7 @@ class Gate:
         if worded is not None:
             return worded
         sight = await look()
-        decision = self.decide(text, first_in_thread=first_in_thread, entities=sight.names)
+        decision = _found(text, sight.names, first_in_thread)
         if decision is NOTHING and self.evidence and sight.evidence is not None:
             decision = Decision("pinned", sight.evidence)
         if decision is NOTHING and self.mode == "llm" and ask is not None:
@@ -119,6 +119,11 @@ def _worded(text: str) -> Decision | None:
         if rule.pattern.search(message) and not (rule.unless and rule.unless.search(message)):
             return Decision(rule.section, rule.reason)
     return None
+
+
+def _found(text: str, names: Names, first_in_thread: bool) -> Decision:  # noqa: FBT001 - a fact of the message
+    """Return the decision of the rules 5 and 6, or `none`."""
+    return _naming(text, names) or _pointing(text, first_in_thread) or NOTHING
 
 
 def _naming(text: str, names: Names) -> Decision | None:

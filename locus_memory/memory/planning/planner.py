@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from locus_memory.chat.base import ChatModel
-from locus_memory.conversation.roles import role_of
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend
-from locus_memory.memory.extraction.thread import latest_user_text
+from locus_memory.memory.extraction.thread import asked
 from locus_memory.memory.inject import (
     Part,
     Rendered,
     fence_tokens,
     memory_line,
     render_parts,
-    strip,
 )
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.planning.asking import ask_model
@@ -72,7 +70,7 @@ class Plan:
     lines: tuple[PlannedLine, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Contents:
     """What was found for a run, before it is rendered."""
 
@@ -81,7 +79,7 @@ class _Contents:
     section: Found
     facts: Facts | None = None
 
-    @property
+    @cached_property
     def parts(self) -> tuple[tuple[PartName, Found], ...]:
         """The parts of the block, each with its lines."""
         overrides = Found.of((line, "") for line in self.standing.overrides)
@@ -155,10 +153,9 @@ class Planner:
             start: Awaited before the store is read.
             timeout: The most seconds to wait for the store.
         """
-        said = strip(state.messages)
-        query = latest_user_text(said)
+        query, is_first = asked(state.messages)
         warmed = self._names(scope, query, thread_of(state))
-        key = _Key(query, getattr(state, "agent_id", None), _is_first(said), warmed)
+        key = _Key(query, getattr(state, "agent_id", None), is_first, warmed)
         kept = self._plans.get(scope.namespace, key)
         plan = kept
         if plan is None:
@@ -361,11 +358,6 @@ class _Key:
     agent_id: Hashable
     first_in_thread: bool
     warmed: tuple[str, ...] = ()
-
-
-def _is_first(said: Sequence[Any]) -> bool:
-    """Return whether the conversation has one message of the user."""
-    return sum(role_of(message) == "user" for message in said) <= 1
 
 
 def _report(plan: Plan, *, cached: bool) -> None:

@@ -41,7 +41,7 @@ class Afterwards:
         self._vitals = VitalsBook(store)
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[Scope, dict[str, list[_Use]]] = {}
+        self._waiting: dict[Scope, list[tuple[_Use, tuple[str, ...]]]] = {}
         self._timers: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.TimerHandle]
         self._timers = WeakKeyDictionary()
         self._lock = Lock()
@@ -54,14 +54,12 @@ class Afterwards:
             recalled: Their names, see `current_key`.
             thread: The thread that recalled them.
         """
-        names = dict.fromkeys(recalled)
+        names = tuple(dict.fromkeys(recalled))
         if not names:
             return
         use = self._now(), thread
         with self._lock:
-            of_scope = self._waiting.setdefault(scope, {})
-            for name in names:
-                of_scope.setdefault(name, []).append(use)
+            self._waiting.setdefault(scope, []).append((use, names))
         self._count_soon()
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
@@ -108,7 +106,7 @@ class Afterwards:
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for scope, uses in waiting.items():
-            changes = {name: partial(_used, each) for name, each in uses.items()}
+            changes = {name: partial(_used, each) for name, each in _by_name(uses).items()}
             try:
                 await self._vitals.change(scope, changes)
             except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
@@ -119,6 +117,15 @@ class Afterwards:
             await self._store.put_batch([log_put(scope, entry)])
         except Exception as error:  # noqa: BLE001 - reported; an entry is not worth a failed run
             emit("memory.log_failed", error=error)
+
+
+def _by_name(counted: Iterable[tuple[_Use, Iterable[str]]]) -> dict[str, list[_Use]]:
+    """Return the uses of each memory, in order."""
+    found: dict[str, list[_Use]] = {}
+    for use, names in counted:
+        for name in names:
+            found.setdefault(name, []).append(use)
+    return found
 
 
 def _used(uses: Sequence[_Use], memory: Memory, vitals: Vitals) -> Vitals:

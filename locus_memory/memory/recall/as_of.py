@@ -9,7 +9,8 @@ from locus_memory.memory.blend import Blend
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import current_put
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.recall.recall import Recall, Selection
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope
 from locus_memory.registry import get_store
 from locus_memory.retrieval.embedders.base import Embedder

@@ -13,24 +13,26 @@ from locus_memory.events import emit
 from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
+from locus_memory.memory.models import EXPIRES_AT, Memory, is_expired
 from locus_memory.memory.recall.found import Fact, Facts
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
+from locus_memory.retrieval.hybrid import Borrowed, Hit, HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.absolute import check_min_score
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.ranking import Ranked
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import Namespace, StoreItem, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Recall", "Selection"]
+__all__ = ["Recall"]
 
 _Result = TypeVar("_Result")
+
+_KEPT: Final = ReadOnce(read_memory)
+"""Reads each item once that stays the same object, whichever manager asks for it."""
 
 _LONGEST_MESSAGE: Final = 600
 _END: Final = 1_000
@@ -57,44 +59,6 @@ _FIELDS: Final = Fields(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """The memories that count.
-
-    Attributes:
-        type: Their type; `None`: any.
-        filter: A filter on their fields, or `None`.
-        min_score: Their lowest relevance, from 0 to 1; `None`: any.
-
-    Raises:
-        InvalidArgumentError: `min_score` is not a number from 0 to 1.
-        InvalidFilterError: The filter is invalid.
-    """
-
-    type: MemoryType | None = None
-    filter: Mapping[str, Any] | None = None
-    min_score: float | None = None
-
-    def __post_init__(self) -> None:
-        check_min_score(self.min_score)
-        if self.filter is not None:
-            parse_filter(self.filter)
-
-    @property
-    def condition(self) -> Mapping[str, Any] | None:
-        """The filter on the items of the store."""
-        if self.type is None:
-            return self.filter
-        # Memories of another library may have no type in their value; their key has it.
-        typed = {"$or": [{"type": self.type.value}, {"type": {"$exists": False}}]}
-        return typed if self.filter is None else {"$and": [typed, self.filter]}
-
-    def read(self, items: Iterable[StoreItem]) -> list[Memory]:
-        """Return the memories in the items that are of the type."""
-        memories = filter(None, map(read_memory, items))
-        return [each for each in memories if self.type in (None, each.type)]
-
-
 _ALL: Final = Selection()
 
 
@@ -109,6 +73,7 @@ class _Search:
         condition: A filter, or `None`.
         strict: Whether to raise an error that only the owner can fix.
         deep: Whether the hits are compared by their relevance.
+        borrows: Whether the hits are the store's own objects, which nobody may change.
     """
 
     scope: Scope
@@ -117,6 +82,7 @@ class _Search:
     condition: Mapping[str, Any] | None
     strict: bool
     deep: bool = False
+    borrows: bool = False
 
     @property
     def options(self) -> SearchOptions:
@@ -158,7 +124,6 @@ class Recall:
         self._embedder = embedder
         self._clock = clock
         self._vitals = VitalsBook(store)
-        self._kept = ReadOnce(read_memory)
         self._searches = {
             options: HybridSearch(store, embedder, options=options, fields=_FIELDS)
             for options in (*_DEEP, *_DEEP.values())
@@ -178,6 +143,7 @@ class Recall:
         strict: bool = False,
         selection: Selection = _ALL,
         blend: Blend | None = None,
+        borrows: bool = False,
     ) -> list[Memory]:
         """Return current memories, the best first.
 
@@ -193,6 +159,7 @@ class Recall:
             strict: Whether to raise, rather than report, an error that only the owner can fix.
             selection: The memories that count.
             blend: The order of the hits of a query; `None`: that of the search.
+            borrows: Whether the memories may be the store's own, for a caller that changes nothing.
 
         Raises:
             InvalidArgumentError: The limit is not an integer of at least 0, or there is a lowest
@@ -206,7 +173,8 @@ class Recall:
         if limit == 0:
             return []
         order = _Order(selection, blend)
-        search = _Search(scope, query or "", limit, selection.condition, strict)
+        wanted = selection.condition
+        search = _Search(scope, query or "", limit, wanted, strict, borrows=borrows)
         found = await self._found(search, order)
         kept = self._unexpired(found)
         if len(kept) < min(limit, len(found)):
@@ -234,8 +202,8 @@ class Recall:
             return []
         search = _Search(scope, query, max(limit, _CANDIDATES), None, strict=False, deep=True)
         if await self._modes():
-            hits = await self._about(search)
-            found = {hit.item.key: (hit.item, hit.relevance) for hit in hits or ()}
+            hits = _hits(await self._about(search))
+            found = {hit.item.key: (hit.item, hit.relevance) for hit in hits}
         else:
             words = {stem(word) for word in query_words(query)}
             newest = await self._newest(search, ())
@@ -260,18 +228,19 @@ class Recall:
             deep = replace(search, limit=max(limit, _CANDIDATES), deep=True)
             found = await self._relevant(search.scope, await self._about(deep), order)
         else:
-            found = [hit.item for hit in await self._about(search) or ()]
+            found = [hit.item for hit in _hits(await self._about(search))]
             found += await self._newest(search, found)
-        return order.selection.read(_successors_first(found))[:limit]
+        read = _KEPT.read if search.borrows else read_memory
+        return order.selection.read(_successors_first(found), read)[:limit]
 
     async def _relevant(
-        self, scope: Scope, result: SearchResult | None, order: _Order
+        self, scope: Scope, result: SearchResult | Borrowed | None, order: _Order
     ) -> list[StoreItem]:
         """Return the hits that are relevant enough, in the order of the blend."""
         blend, least = order.blend, order.selection.min_score
         if least is None and blend is not None and result is not None:
             least = _least(result.mode, blend)
-        hits = [hit for hit in result or () if hit.relevance >= (least or 0.0)]
+        hits = [hit for hit in _hits(result) if hit.relevance >= (least or 0.0)]
         if blend is None:
             return [hit.item for hit in hits]
         told = [(hit, read_memory(hit.item)) for hit in hits]
@@ -357,7 +326,7 @@ class Recall:
             return Facts((), of_query=True), 0
         places = {each.item.key: each for each in found.ranked}
         items = (each.item for each in found.ranked)
-        facts = self._facts(items, self._kept.read if found.kept else read_memory)
+        facts = self._facts(items, _KEPT.read if found.kept else read_memory)
         facts = tuple(_ranked(fact, places[fact.name]) for fact in facts)
         return Facts(facts, found.mode, found.beside, of_query=True), len(found.ranked)
 
@@ -400,13 +369,17 @@ class Recall:
         found = await self._first_that_works(request, query, strict=False)
         return () if found is None else found.ranked
 
-    async def _about(self, wanted: _Search) -> SearchResult | None:
+    async def _about(self, wanted: _Search) -> SearchResult | Borrowed | None:
         """Return the hits of a query; `None` if there is no query, or no search works."""
         if not wanted.query:
             return None
         search = self._searches[wanted.options]
-        request = partial(
-            search.search, wanted.scope.current, limit=wanted.limit, filter=wanted.condition
+        place, limit, condition = wanted.scope.current, wanted.limit, wanted.condition
+        request: Callable[..., Awaitable[SearchResult | Borrowed]] = partial(
+            search.borrow if wanted.borrows else search.search,
+            place,
+            limit=limit,
+            filter=condition,
         )
         return await self._first_that_works(request, wanted.query, strict=wanted.strict)
 
@@ -440,6 +413,13 @@ class Recall:
         if near and words:
             return [None, "text"]
         return [None] if near or words else []
+
+
+def _hits(result: SearchResult | Borrowed | None) -> Sequence[Hit | Ranked]:
+    """Return the hits of a search; none of one that did not work."""
+    if result is None:
+        return ()
+    return result.ranked if isinstance(result, Borrowed) else result.hits
 
 
 def _ranked(fact: Fact, ranked: Ranked) -> Fact:

@@ -81,6 +81,8 @@ class Warmed:
         """
         names = self.names(scope, session_id, query)
         warmed = await self.read(scope, names, found) if names else []
+        if not warmed:
+            return list(found)
         known = {current_key(each.type, each.key) for each in warmed}
         return [*warmed, *(each for each in found if current_key(each.type, each.key) not in known)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import MarkedTurn, read_document
+from locus_memory.memory.extraction.thread import MarkedTurn
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.scope import Scope
@@ -19,6 +19,14 @@ __all__ = ["Transcriber"]
 
 # In more characters, finding secrets takes more than a few milliseconds.
 _LARGE: Final = 5_000
+
+
+class _Said(NamedTuple):
+    """The part of a message that is recorded; a whole `Message` takes longer to make."""
+
+    role: str
+    content: str
+    id: str | None
 
 
 class Transcriber:
@@ -42,7 +50,7 @@ class Transcriber:
         found = [each for each in job.messages if self._is_recorded(each.get("recorded"))]
         if not found or job.queued_at is None:
             return ()
-        messages = [read_document(each) for each in found]
+        messages = [_Said(each["role"], each["content"], each["id"]) for each in found]
         first = found[0]["number"]
         return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
 

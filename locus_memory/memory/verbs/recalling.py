@@ -13,7 +13,8 @@ from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.planning.planner import Plan, Planner
 from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.recall.as_of import RecallAt
-from locus_memory.memory.recall.recall import Recall, Selection
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.verbs.single import kinds_of, moment_of
 

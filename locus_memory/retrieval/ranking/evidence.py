@@ -180,7 +180,7 @@ def _factors(
 ) -> Sequence[_Factors]:
     # Far fewer speakers and days than candidates.
     known = {each.speakers for each in passages}
-    asked = meant(query.person, known)
+    asked = meant(query.person, known) if any(known) else frozenset[tuple[str, ...]]()
     speakers = {
         each: speaker_factor(query, each, options) * (options.asker_boost if each in asked else 1.0)
         for each in known

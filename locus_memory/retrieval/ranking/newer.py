@@ -72,7 +72,8 @@ def newer_first(query: Query, passages: Sequence[Passage]) -> list[tuple[int, in
         The places in their new order, each with the place that it took if it has risen.
     """
     places = range(len(passages))
-    if not asks_for_now(query) or not query.meanings:
+    has_days = any(each.day is not None for each in passages[:_DEPTH])
+    if not has_days or not query.meanings or not asks_for_now(query):
         return [(place, None) for place in places]
     statements = [_statement(query, each) for each in passages[:_DEPTH]]
     placed: set[int] = set()

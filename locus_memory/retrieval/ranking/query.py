@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Final
 
 from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
@@ -19,30 +20,42 @@ _LOOKED_AT: Final = 1_000
 """How many characters of each end of a long question are used."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Query:
     """A parsed question.
+
+    Few items have a speaker or a day, so that names, dates and the person are read at first use.
 
     Attributes:
         text: The original question; of a long one, its two ends.
         terms: The query of the text search: the text, or the longest of many words.
         words: The stems of these words in order, each once, without stop words.
         meanings: The same stems; those with one meaning are one entry.
-        names: The stems of names: capitalised words, without a stop word that only starts a
-            sentence.
-        dates: The periods that it names.
-        person: The one whom it means by its first "I" or "you".
         asks: Whether it is a question.
+        today: The day from which "last week" is counted; `None`: relative dates are ignored.
     """
 
     text: str
     terms: str = ""
     words: tuple[str, ...] = ()
     meanings: tuple[tuple[str, ...], ...] = ()
-    names: frozenset[str] = frozenset()
-    dates: tuple[Period, ...] = ()
-    person: Person | None = None
     asks: bool = False
+    today: date | None = None
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of names: capitalised words, but no stop word that only starts a sentence."""
+        return _names(self.text)
+
+    @cached_property
+    def dates(self) -> tuple[Period, ...]:
+        """The periods that it names."""
+        return find_dates(self.text, today=self.today)
+
+    @cached_property
+    def person(self) -> Person | None:
+        """The one whom it means by its first "I" or "you"."""
+        return person_of(self.text)
 
     def mentions(self, speaker: str) -> bool:
         """Whether any part of a speaker's name, or a role, is named, in any case.
@@ -77,10 +90,8 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
         terms=terms,
         words=tuple(dict.fromkeys(map(stem, kept))),
         meanings=tuple(query_meanings(terms)),
-        names=_names(ends),
-        dates=find_dates(ends, today=today),
-        person=person_of(ends),
         asks=is_question(ends),
+        today=today,
     )
 
 

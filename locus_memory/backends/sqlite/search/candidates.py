@@ -101,14 +101,16 @@ class ItemCache:
 
     def _held(self, revisions: Iterable[int]) -> dict[int, Held]:
         """Return the cached items."""
-        found: dict[int, Held] = {}
+        wanted = dict.fromkeys(revisions)
         with self._lock:
-            for revision in revisions:
-                held = self._young.get(revision)
-                if held is None and (held := self._old.pop(revision, None)) is not None:
-                    self._add(revision, held)
-                if held is not None:
-                    found[revision] = held
+            young = self._young
+            found = {each: young[each] for each in wanted if each in young}
+            if len(found) < len(wanted):
+                for revision in wanted.keys() - found.keys():
+                    held = self._old.pop(revision, None)
+                    if held is not None:
+                        self._add(revision, held)
+                        found[revision] = held
         return found
 
     def _add(self, revision: int, held: Held) -> None:

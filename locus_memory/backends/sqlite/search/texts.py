@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import Scope
+from locus_memory.backends.sqlite.search.absent import AbsentWords
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.backends.sqlite.search.pruning import (
     Word,
@@ -64,7 +65,8 @@ class TextSearch:
     matches come after those of other words, and are searched only if the page is not full.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, shares_writes: bool = False) -> None:
+        self._absent = None if shares_writes else AbsentWords()
         self._large: dict[int, tuple[bool, int]] = {}
         self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
         self._counts: dict[str, tuple[int, int, int]] = {}
@@ -129,7 +131,8 @@ class TextSearch:
             return search.page(_any_of(quoted), page)
         items = search.items()
         if items <= _FEW:
-            return search.page(_any_of(quoted), page)
+            told = self._present(search, quoted)
+            return search.page(_any_of(told), page) if told else []
         words = weighed(items, [(each, self._count(search, each, items)) for each in quoted])
         if sum(word.having for word in words) <= _CHEAP:
             return search.page(_any_of(quoted), page)
@@ -142,6 +145,13 @@ class TextSearch:
             if len(best) == limit and best[-1][-1] >= missed:
                 return best[page.offset :]
         return search.best(words, limit)[page.offset :]
+
+    def _present(self, search: _Search, quoted: list[str]) -> list[str]:
+        """Return the words but those that no item of the namespace has; the scores are the same."""
+        namespace = search.values.get("namespace")
+        if self._absent is None or not isinstance(namespace, int):
+            return quoted
+        return self._absent.without(search.connection, namespace, quoted)
 
     def _count(self, search: _Search, word: str, items: int) -> int:
         """Return about how many items of the file have a word; `items` is how many there are."""
