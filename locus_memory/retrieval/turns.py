@@ -10,6 +10,7 @@ from typing import Any, Final
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.ranking.dates import day_in_words
 from locus_memory.store.item import Namespace, Put, check_limit
 
 __all__ = ["Turn", "index_turns", "turn_puts"]
@@ -91,7 +92,7 @@ def turn_puts(
             metadata=_metadata(turn, session, first + place),
             text="\n".join(
                 [turns[each].spoken for each in _with_neighbours(place, lengths, words)]
-                + ([_day(turn.said_at)] if turn.said_at else [])
+                + ([day_in_words(turn.said_at)] if turn.said_at else [])
             ),
         )
         for place, turn in enumerate(turns)
@@ -141,12 +142,6 @@ def _with_neighbours(place: int, lengths: Sequence[int], words: int) -> list[int
 
 def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _day(moment: datetime) -> str:
-    # Not with strftime: its month names depend on the locale, and its "%-d" on the platform.
-    months = "January February March April May June July August September October November December"
-    return f"{moment.day} {months.split()[moment.month - 1]} {moment.year}"
 
 
 def _key(turn: Turn, session: str, position: int) -> str:

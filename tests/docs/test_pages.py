@@ -12,6 +12,7 @@ import pytest
 from locus_memory import __version__
 
 ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "tests" / "benchmarks"
 DOCS = ROOT / "docs"
 LISTED = (DOCS / "llms.txt").read_text(encoding="utf-8")
 LINK = re.compile(r"- \[([^]]+)\]\(([^)]+)\): \S.*")
@@ -68,3 +69,19 @@ def test_the_links_of_llms_txt_lead_somewhere_on_the_site_too(hooks, tmp_path):
     hooks.on_post_build(SimpleNamespace(docs_dir=str(DOCS), site_dir=str(tmp_path)))
     for _, path in LINK.findall(LISTED):
         assert (tmp_path / path).read_bytes() == (DOCS / path).read_bytes()
+
+
+def asked():
+    """Return the questions that the benchmark of documents asks of these pages."""
+    tables = sorted(BENCHMARKS.glob("documents_*.tsv"))
+    lines = [line for path in tables for line in path.read_text("utf-8").splitlines()]
+    unrelated = (BENCHMARKS / "unrelated.txt").read_text("utf-8").splitlines()
+    return [*filter(None, unrelated), *(line.split("\t")[2] for line in lines if line)]
+
+
+def test_no_page_quotes_a_question_that_the_benchmarks_ask_of_it():
+    questions = asked()
+    assert len(questions) > 200
+    for path in DOCS.rglob("*.md"):
+        text = " ".join(path.read_text("utf-8").split()).casefold()
+        assert [each for each in questions if each.casefold() in text] == [], path

@@ -40,7 +40,7 @@ TEA_KEY: Final = "tea"
 TEA: Final = "The user likes peppermint tea."
 ALLERGY: Final = "The user is allergic to hazelnuts."
 RULE: Final = "Always answer in English."
-SMALL_TALK: Final = "What is 17 times 23?"
+SMALL_TALK: Final = "What is 19 times 31?"
 QUESTION: Final = "Suggest a cake with hazelnuts."
 GREETING: Final = "Guten Morgen!"
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import or_
+from operator import mul, or_
 from typing import Final
 
 from locus_memory._internal.quoting import quote
@@ -88,7 +87,7 @@ def contrast(cosines: Sequence[float], scale: Scale) -> float | None:
     return min(1.0, max(0.0, apart))
 
 
-def rarities(matches: Sequence[Sequence[bool]]) -> list[float]:
+def rarities(matches: Sequence[Sequence[float]]) -> list[float]:
     """Return the weight of each word: `ln(1 + N / df)`, at least 1 among fewer than 20 documents.
 
     N is the number of documents, and df the number of those with the word. A word that no document
@@ -102,27 +101,28 @@ def rarities(matches: Sequence[Sequence[bool]]) -> list[float]:
     than among all items.
 
     Args:
-        matches: For each word, whether each document has it.
+        matches: For each word, whether each document has it; a share is less than having it.
     """
     return [
-        max(1.0 if len(found) < _FEW else 0.0, math.log1p(len(found) / (sum(found) or _UNSEEN)))
+        max(1.0 if len(found) < _FEW else 0.0, math.log1p(len(found) / (found.count(1) or _UNSEEN)))
         for found in matches
     ]
 
 
-def word_shares(matches: Sequence[Sequence[bool]]) -> list[float]:
+def word_shares(matches: Sequence[Sequence[float]]) -> list[float]:
     """Return the share of the words that each document has, weighted by `rarities`, from 0 to 1.
 
     A document that gets one more of the words never has a lower share than before.
 
     Args:
-        matches: For each word, whether each document has it; at least one word.
+        matches: For each word, whether each document has it, or the share of it that it has; at
+            least one word.
     """
     weights = rarities(matches)
     whole = math.fsum(weights)
     documents = list(zip(*matches, strict=True))
     # There are far fewer choices of words than documents.
-    shares = {each: math.fsum(compress(weights, each)) / whole for each in set(documents)}
+    shares = {each: math.fsum(map(mul, weights, each)) / whole for each in set(documents)}
     return [min(1.0, shares[each]) for each in documents]
 
 
@@ -139,14 +139,23 @@ def relevance(text: float | None, dense: float | None) -> float:
     return _BETTER * max(text, dense) + _MEAN * (text + dense) / 2
 
 
-def shares_of(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[float]:
+def shares_of(
+    words: Sequence[tuple[str, ...]],
+    passages: Sequence[Passage],
+    dated: Sequence[float] | None = None,
+) -> list[float]:
     """Return the share of the query's words that each candidate has; empty if it has no words.
 
     Args:
         words: The stems of the query's words; any stem of an entry counts as the word.
         passages: The candidates.
+        dated: How far each has the date of the query, which is one more word; `None`: it names
+            none.
     """
-    return word_shares(_matches(words, passages)) if words else []
+    matches: list[Sequence[float]] = [*_matches(words, passages)]
+    if dated is not None:
+        matches.append(dated)
+    return word_shares(matches) if matches else []
 
 
 def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[float]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["Period", "find_dates"]
+__all__ = ["Named", "Period", "day_in_words", "find_dates", "find_named", "without"]
 
 _MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
@@ -93,6 +93,13 @@ class Period:
     last: date
     every_year: bool = False
 
+    @property
+    def in_words(self) -> str:
+        """The day as `day_in_words` writes it, or the month, with the year if one is named."""
+        words = day_in_words(self.first).split()
+        kept = words if self.first == self.last else words[1:]
+        return " ".join(kept[:-1] if self.every_year else kept)
+
     def covers(self, day: date, *, slack: int = 0) -> bool:
         """Whether a day is in the period; a period of one day is extended by `slack` days."""
         near = timedelta(days=slack if self.first == self.last else 0)
@@ -102,6 +109,28 @@ class Period:
         years = (_LEAP_YEAR - 1, _LEAP_YEAR, _LEAP_YEAR + 1)
         moved = (_in_year(day, year) for year in years)
         return any(self.first - each <= near and each - self.last <= near for each in moved)
+
+
+def day_in_words(day: date) -> str:
+    """Return a day in the words that text search finds in an item of it, such as `8 May 2023`."""
+    # Not with strftime: its month names depend on the locale, and its "%-d" on the platform.
+    return f"{day.day} {_MONTHS[day.month - 1].capitalize()} {day.year}"
+
+
+class Named(NamedTuple):
+    """A day or a month that a text names, and where.
+
+    Attributes:
+        period: The period.
+        start: Where its name starts.
+        end: Where its name ends.
+        told: Its name, without the year if it is a day: a text rarely repeats the year.
+    """
+
+    period: Period
+    start: int
+    end: int
+    told: str
 
 
 def _in_year(day: date, year: int) -> date:
@@ -119,13 +148,29 @@ def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
         text: Any text.
         today: The day from which relative dates are counted; `None`: they are ignored.
     """
-    found = list(_named_periods(text))
+    found = [each.period for each in find_named(text)]
     if today is not None:
         found += _relative_periods(text, today)
     return tuple(dict.fromkeys(found))
 
 
-def _named_periods(text: str) -> Iterator[Period]:
+def find_named(text: str) -> list[Named]:
+    """Return the days and months that a text names, without relative ones, each time it does."""
+    return list(_named_periods(text))
+
+
+def without(text: str, named: Sequence[Named]) -> str:
+    """Return a text without the dates that it names."""
+    for each in sorted(named, reverse=True, key=_start):
+        text = f"{text[: each.start]} {text[each.end :]}"
+    return text
+
+
+def _start(named: Named) -> int:
+    return named.start
+
+
+def _named_periods(text: str) -> Iterator[Named]:
     taken: list[tuple[int, int]] = []
     with_digits = _WITH_DIGITS if _DIGIT.search(text) else ()
     # The most complete patterns come first: text that one has matched is not matched again.
@@ -137,7 +182,15 @@ def _named_periods(text: str) -> Iterator[Period]:
             period = _named_period(match.groupdict())
             if period is not None:
                 taken.append((start, end))
-                yield period
+                yield Named(period, start, end, _told(match, period))
+
+
+def _told(match: re.Match[str], period: Period) -> str:
+    told = match[0]
+    if period.first != period.last or period.every_year:
+        return told
+    start, end = (place - match.start() for place in match.span("year"))
+    return f"{told[:start]} {told[end:]}"
 
 
 def _named_period(parts: dict[str, str | None]) -> Period | None:

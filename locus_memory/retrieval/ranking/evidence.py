@@ -95,6 +95,8 @@ class Evidence:
         passages: Sequence[Passage],
         shares: Sequence[float],
         options: SearchOptions,
+        *,
+        dated: Sequence[float] | None = None,
     ) -> Evidence:
         """Return the evidence for the candidates of a query.
 
@@ -104,9 +106,10 @@ class Evidence:
             passages: The fields of the candidates.
             shares: The share of the query's words that each has; empty: the query has none.
             options: The weights.
+            dated: How far each has the date of the query; `None`: it names none.
         """
         text, vector = _weighted(searches, shares, options)
-        words = _own_words(query, passages, options)
+        words = _own_words(query, passages, dated, options)
         own = [
             text.worth.get(number, 0.0) + vector.worth.get(number, 0.0) + worth
             for number, worth in enumerate(words)
@@ -166,12 +169,15 @@ def _weighted(
 
 
 def _own_words(
-    query: Query, passages: Sequence[Passage], options: SearchOptions
+    query: Query,
+    passages: Sequence[Passage],
+    dated: Sequence[float] | None,
+    options: SearchOptions,
 ) -> Sequence[float]:
     if not options.word_weight:
         return [0.0] * len(passages)
     documents = [each.words for each in passages]
-    scores = word_scores(query.words, documents, passage=options.passage_words)
+    scores = word_scores(query.words, documents, passage=options.passage_words, dated=dated)
     return [options.word_weight * score for score in scores]
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Final
 
 from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
-from locus_memory.retrieval.ranking.dates import Period, find_dates
+from locus_memory.retrieval.ranking.dates import Named, Period, find_dates, find_named, without
 from locus_memory.store.text import STOP_WORDS, query_meanings, query_words, stem, tokens
 
 __all__ = ["Query", "both_ends", "read_query"]
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_NUMBER: Final = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_ENDINGS: Final = ("", "st", "nd", "rd", "th")
 _ENDS: Final = frozenset(".?!:;\n\"'“‘(")  # noqa: RUF001 - quotation marks start a sentence, too
 _LOOKED_AT: Final = 1_000
 """How many characters of each end of a long question are used."""
@@ -28,9 +31,12 @@ class Query:
 
     Attributes:
         text: The original question; of a long one, its two ends.
-        terms: The query of the text search: the text, or the longest of many words.
-        words: The stems of these words in order, each once, without stop words.
+        terms: The query of the text search: the text, or the longest of many words; and the days
+            and months that it names, as `index_turns` writes them.
+        words: The stems of the words of the text in order, each once, without stop words and
+            without the days and months that it names.
         meanings: The same stems; those with one meaning are one entry.
+        named: The days and months that it names, without relative ones.
         asks: Whether it is a question.
         today: The day from which "last week" is counted; `None`: relative dates are ignored.
     """
@@ -39,6 +45,7 @@ class Query:
     terms: str = ""
     words: tuple[str, ...] = ()
     meanings: tuple[tuple[str, ...], ...] = ()
+    named: tuple[Named, ...] = ()
     asks: bool = False
     today: date | None = None
 
@@ -51,6 +58,14 @@ class Query:
     def dates(self) -> tuple[Period, ...]:
         """The periods that it names."""
         return find_dates(self.text, today=self.today)
+
+    @cached_property
+    def told(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """The stems in the name of each day or month, as in `meanings`.
+
+        A text with all of them names it, too.
+        """
+        return _told(self.named)
 
     @cached_property
     def person(self) -> Person | None:
@@ -82,14 +97,15 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
         InvalidArgumentError: `text` is not a string of whole characters.
     """
     ends = both_ends(text)
-    found = query_words(ends)
-    kept = _longest(found, most_words)
-    terms = ends if kept is found else " ".join(kept)
+    named = find_named(ends)
+    days = dict.fromkeys(each.period.in_words for each in named)
+    asked, kept = _cut(_undated(ends, named), most_words)
     return Query(
         text=ends,
-        terms=terms,
+        terms=_cut(" ".join([ends, *days]), most_words)[0] if days else asked,
         words=tuple(dict.fromkeys(map(stem, kept))),
-        meanings=tuple(query_meanings(terms)),
+        meanings=tuple(query_meanings(asked)),
+        named=tuple(named),
         asks=is_question(ends),
         today=today,
     )
@@ -100,6 +116,33 @@ def both_ends(text: str) -> str:
     if len(text) <= 2 * _LOOKED_AT:
         return text
     return f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
+
+
+def _undated(text: str, named: Sequence[Named]) -> str:
+    """Return a text without the dates that it names; empty if only function words are left."""
+    left = without(text, named)
+    return "" if named and STOP_WORDS.issuperset(query_words(left)) else left
+
+
+def _cut(text: str, most_words: int | None) -> tuple[str, list[str]]:
+    """Return a text, or the longest of its words if it has more; and these words."""
+    found = query_words(text)
+    kept = _longest(found, most_words)
+    return (text if kept is found else " ".join(kept)), kept
+
+
+def _told(named: Iterable[Named]) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return the stems in the name of each date; "2nd" is also "2", and the other way round."""
+    told: dict[tuple[tuple[str, ...], ...], None] = {}
+    for each in named:
+        entries = query_meanings(each.told)
+        told[tuple(tuple({*entry, *_ordinals(entry)}) for entry in entries)] = None
+    return tuple(told)
+
+
+def _ordinals(entry: tuple[str, ...]) -> list[str]:
+    numbers = [match[1] for match in map(_NUMBER.fullmatch, entry) if match]
+    return [f"{number}{ending}" for number in numbers for ending in _ENDINGS]
 
 
 def _longest(words: list[str], most: int | None) -> list[str]:

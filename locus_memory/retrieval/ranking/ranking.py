@@ -17,6 +17,7 @@ from locus_memory.retrieval.ranking.fusion import min_max
 from locus_memory.retrieval.ranking.mmr import maximal_marginal_relevance, word_overlap
 from locus_memory.retrieval.ranking.newer import newer_first
 from locus_memory.retrieval.ranking.query import Query
+from locus_memory.retrieval.ranking.score import date_shares
 from locus_memory.retrieval.ranking.supersession import Standing, prefer_successors
 from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem
@@ -77,7 +78,8 @@ def rank(
     text_numbers = _numbered(by_text.values(), numbers, items)
     vector_numbers = _numbered(by_vector.values(), numbers, items)
     passages = list(map(read or fields.read, items))
-    shares = shares_of(query.meanings, passages)
+    dated = date_shares(query, passages, options)
+    shares = shares_of(query.meanings, passages, dated)
     made = Evidence.of(
         query,
         (
@@ -87,6 +89,7 @@ def rank(
         passages,
         shares,
         options,
+        dated=dated,
     )
     scores, boosts = made.scores(), made.boosts()
     dense = [None if nearness is None else nearness.of(name) for name in numbers]

@@ -9,11 +9,12 @@ from typing import Final
 
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.asker import is_question
-from locus_memory.retrieval.ranking.fields import Place, Words
+from locus_memory.retrieval.ranking.fields import Passage, Place, Words
 from locus_memory.retrieval.ranking.query import Query
 
 __all__ = [
     "date_factor",
+    "date_shares",
     "neighbour_gains",
     "neighbour_share",
     "question_factor",
@@ -29,7 +30,11 @@ _LONG: Final = 1.5
 
 
 def word_scores(
-    words: Sequence[str], documents: Sequence[Words], *, passage: int = 0
+    words: Sequence[str],
+    documents: Sequence[Words],
+    *,
+    passage: int = 0,
+    dated: Sequence[float] | None = None,
 ) -> list[float]:
     """Return a score of each document's words, from 0 to 1; the best has 1.
 
@@ -43,6 +48,8 @@ def word_scores(
         words: Stems to search for, each once.
         documents: The words of each candidate.
         passage: The number of words of a passage; passages overlap by half. 0: documents are whole.
+        dated: How far each has the date that is searched for, which is one more word; `None`: none
+            is.
     """
     total = len(documents)
     rarity = {
@@ -52,6 +59,10 @@ def word_scores(
     count = sum(map(len, parts))
     mean = sum(length for each in parts for _, length in each) / (count or 1)
     scores = [max(_bm25(part, rarity, mean) for part in each) for each in parts]
+    if dated is not None:
+        # As one more word that occurs once in a passage of the mean length.
+        once = _rarity(total, dated.count(1)) / (_K1 + 1)
+        scores = [score + once * share for score, share in zip(scores, dated, strict=True)]
     best = max(scores, default=0.0)
     return [score / best for score in scores] if best > 0 else scores
 
@@ -125,14 +136,41 @@ def speaker_factor(query: Query, speakers: Iterable[str], options: SearchOptions
 def date_factor(query: Query, day: date | None, options: SearchOptions) -> float:
     """Return the boost if the query names the date of the item; else 1.
 
-    A day that is `n` days beside a named one gains `1 / (1 + 2 * n)` of it.
+    A day beside a named one gains a share of it, as of `date_shares`.
     """
+    return 1.0 + (options.date_boost - 1.0) * _date_share(query, day, options)
+
+
+def date_shares(
+    query: Query, passages: Sequence[Passage], options: SearchOptions
+) -> list[float] | None:
+    """Return how far each item has the date of the query, from 0 to 1; `None`: it names none.
+
+    A date is one word of the question, however it is written. An item of that day has it, and one
+    whose text has all words of its name. One that is `n` days beside it has `1 / (1 + 2 * n)` of
+    it. Alone, the words of a date tell little: "May" is in many texts.
+    """
+    if not query.dates:
+        return None
+    days = {each: _date_share(query, each, options) for each in {each.day for each in passages}}
+    return [1.0 if _tells_date(query, each.words) else days[each.day] for each in passages]
+
+
+def _tells_date(query: Query, words: Words) -> bool:
+    return any(
+        all(any(stem in words.counts for stem in entry) for entry in entries)
+        for entries in query.told
+        if entries
+    )
+
+
+def _date_share(query: Query, day: date | None, options: SearchOptions) -> float:
     if day is None or not query.dates:
-        return 1.0
+        return 0.0
     for slack in range(options.date_slack + 1):
         if any(period.covers(day, slack=slack) for period in query.dates):
-            return 1.0 + (options.date_boost - 1.0) / (1 + 2 * slack)
-    return 1.0
+            return 1 / (1 + 2 * slack)
+    return 0.0
 
 
 def neighbour_share(texts: Sequence[str], options: SearchOptions) -> float:

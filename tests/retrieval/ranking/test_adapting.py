@@ -128,6 +128,43 @@ def test_a_day_beside_the_named_one_counts_less_the_further_it_is():
     assert factors[4] == factors[5] == 1
 
 
+def said(key, text, day):
+    return item(key, text, date=f"2023-05-{day:02}")
+
+
+def test_an_item_of_the_day_has_the_date_of_a_question_and_one_of_another_day_has_not():
+    found = [
+        (said("other", "Maybe we may talk in May.", 20), 1.0),
+        (said("that", "I lost my keys.", 2), 0.9),
+        (said("beside", "I lost my keys.", 3), 0.8),
+    ]
+    ranking = ranked("What did we talk about on May 2nd?", found)
+    relevance = {each.item.key: each.relevance for each in ranking}
+    assert keys(ranking)[0] == "that"
+    assert relevance["that"] > relevance["beside"] > 0
+    (alone, *_) = ranked("on 2 May 2023", found)
+    assert (alone.item.key, alone.relevance) == ("that", 1.0)
+
+
+@pytest.mark.parametrize("question", ["on May 2nd", "on 2 May 2023", "on May 2", "2 may"])
+@pytest.mark.parametrize("text", ["The party is on 2 May.", "The party is on May 2nd."])
+def test_a_text_that_names_the_date_has_it(question, text):
+    found = [(item("other", "The party may be long."), 1.0), (item("that", text), 0.5)]
+    ranking = ranked(f"Where is the party {question}?", found, options=SearchOptions(date_boost=1))
+    relevance = {each.item.key: each.relevance for each in ranking}
+    assert relevance["that"] == 1.0
+    assert relevance["other"] < 0.6
+
+
+def test_a_question_without_a_date_does_not_read_the_days():
+    texts = [("a", "I lost my keys.", 2), ("b", "I found the keys.", 3)]
+    dated = [(said(*each), 1.0) for each in texts]
+    bare = [(item(key, text), 1.0) for key, text, _ in texts]
+    assert [each.score for each in ranked("Where are my keys?", dated)] == [
+        each.score for each in ranked("Where are my keys?", bare)
+    ]
+
+
 def words(text):
     return Words.of(text.split())
 

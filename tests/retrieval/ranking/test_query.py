@@ -10,7 +10,7 @@ from locus_memory.retrieval.ranking.query import read_query
 
 def test_a_question_is_taken_apart():
     query = read_query("When did Caroline's brother go camping in July 2023?")
-    assert query.words == ("carolin", "brother", "go", "camp", "juli", "2023")
+    assert query.words == ("carolin", "brother", "go", "camp")
     assert query.mentions("Caroline")
     assert query.mentions("caroline smith")
     assert not query.mentions("Melanie")
@@ -53,7 +53,35 @@ def test_of_a_long_text_both_ends_are_read():
     assert len(query.text) < 2100
     assert {"oslo", "ana"} <= query.names
     assert [period.first.month for period in query.dates] == [5]
-    assert query.terms == query.text
+    assert query.terms == f"{query.text} May 2023"
+
+
+@pytest.mark.parametrize(
+    ("question", "searched", "told"),
+    [
+        ("What did I buy on May 2nd?", "2 May", {"mai", "2"}),
+        ("What did I buy on 2 May 2023?", "2 May 2023", {"mai", "2nd"}),
+        ("What did I buy in May 2023?", "May 2023", {"mai", "2023"}),
+        ("Was habe ich am 2. Mai gekauft?", "2 May", {"mai", "2"}),
+        ("我在2023年5月2日买了什么？", "2 May 2023", {"5", "月", "2", "日"}),  # noqa: RUF001 - Chinese
+    ],
+)
+def test_a_date_is_searched_as_items_have_it_and_is_no_word_of_the_question(
+    question, searched, told
+):
+    query = read_query(question)
+    assert query.terms == f"{question} {searched}"
+    (entries,) = query.told
+    assert told <= {stem for entry in entries for stem in entry}
+    words = {*query.words, *(stem for entry in query.meanings for stem in entry)}
+    assert words
+    assert words.isdisjoint({*told, "2", "2nd"})
+
+
+def test_a_word_that_is_also_a_month_is_a_word_without_a_day():
+    query = read_query("May I march with Ada?")
+    assert {"mai", "march"} <= set(query.words)
+    assert (query.dates, query.told, query.terms) == ((), (), query.text)
 
 
 def test_of_many_words_the_longest_are_kept_in_their_order():
