@@ -41,7 +41,6 @@ __all__ = [
     "LOST_KEPT",
     "NAMESPACE",
     "NEWEST_REVISION",
-    "NEWEST_WRITES",
     "PLACES",
     "PLACES_IN_TEXT",
     "REMOVE_CODE",
@@ -196,16 +195,12 @@ def newest_items(condition: str) -> str:
         ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
 
 
-NEWEST_WRITES: Final = f"""
-    SELECT n.id, (SELECT max(revision) FROM items WHERE namespace = n.id)
-    FROM namespaces AS n WHERE {_BELOW}"""
-
-
 def newest_of(condition: str) -> str:
-    """Return the query for the items of the namespace `:namespace`: revisions and ids, in order."""
+    """Return the query for items below `:path` of some revisions: these and ids, newest first."""
     return f"""
-        SELECT i.revision, i.id FROM items AS i
-        WHERE i.namespace = :namespace AND {_LIVE} AND {condition} ORDER BY i.revision DESC"""
+        SELECT i.revision, i.id FROM {_SOURCE}
+        WHERE {_BELOW} AND i.revision > :low AND i.revision <= :high AND {_LIVE} AND {condition}
+        ORDER BY i.revision DESC"""
 
 
 # Returns a row if the namespace has at least a quarter of as many items as exist or existed.
