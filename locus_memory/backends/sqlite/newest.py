@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
-from heapq import heapify, heappop, heapreplace
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 from locus_memory.backends.selection import Page
@@ -18,6 +16,9 @@ from locus_memory.store.item import StoreItem
 
 __all__ = ["newest"]
 
+_FIRST, _GROWTH = 256, 8
+"""The number of revisions that are read first, and how many times as many are read next."""
+
 
 def newest(
     connection: sqlite3.Connection, scope: Scope, condition: Condition, page: Page
@@ -27,37 +28,26 @@ def newest(
     values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
     if not scope.recursive:
         return [scored(row) for row in connection.execute(queries.newest_items(where), values)]
-    found = islice(_merged(connection, queries.newest_of(where), values), page.offset, None)
-    wanted = [item for _, item in islice(found, page.limit)]
+    found = _found(connection, queries.newest_of(where), values, page.offset + page.limit)
+    wanted = [item for _, item in found[page.offset : page.offset + page.limit]]
     rows = connection.execute(queries.ITEMS, {"ids": json.dumps(wanted)})
     # The rows come in the order of the ids.
     return [item_of(row[1:]) for row in rows]
 
 
-def _merged(
-    connection: sqlite3.Connection, statement: str, values: Mapping[str, Any]
-) -> Iterator[tuple[int, int]]:
-    """Yield the revisions and ids of the items of all namespaces, the newest write first.
+def _found(
+    connection: sqlite3.Connection, statement: str, values: Mapping[str, Any], count: int
+) -> list[tuple[int, int]]:
+    """Return the revisions and ids of the newest writes of all namespaces, at least `count`.
 
-    A namespace is read only when its newest write may be the next one.
+    The revisions are read in parts, the last ones first, so a filter is evaluated for few items
+    more than it takes to find the wanted ones, whatever namespaces these are in.
     """
-    queue: list[tuple[int, int, sqlite3.Cursor | None]] = [
-        (-newest, namespace, None)
-        for namespace, newest in connection.execute(queries.NEWEST_WRITES, values)
-        if newest is not None
-    ]
-    heapify(queue)
-    items: dict[int, int] = {}
-    while queue:
-        newest, namespace, rows = queue[0]
-        if rows is None:
-            rows = connection.execute(statement, {**values, "namespace": namespace})
-        else:
-            yield -newest, items[namespace]
-        following = rows.fetchone()
-        if following is None:
-            heappop(queue)
-            continue
-        revision, items[namespace] = following
-        # No two items have one revision, so cursors are never compared.
-        heapreplace(queue, (-revision, namespace, rows))
+    found: list[tuple[int, int]] = []
+    (high,) = connection.execute(queries.NEWEST_REVISION).fetchone()
+    size = _FIRST
+    while high > 0 and len(found) < count:
+        part = {**values, "low": high - size, "high": high}
+        found += connection.execute(statement, part).fetchall()
+        high, size = high - size, size * _GROWTH
+    return found

@@ -23,6 +23,7 @@ __all__ = [
     "CODES_AFTER",
     "COMPACT_TEXTS",
     "COUNT",
+    "COUNT_LENGTHS",
     "COUNT_VECTOR",
     "EXISTS",
     "EXPIRED",
@@ -31,20 +32,25 @@ __all__ = [
     "GET",
     "GET_VECTOR",
     "HAS_MATCH",
+    "HAS_MORE_NAMESPACES",
     "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
     "ITEMS_OF_VECTORS",
+    "LENGTHS",
     "LOST",
     "LOST_KEPT",
     "NAMESPACE",
     "NEWEST_HERE",
-    "NEWEST_WRITES",
+    "NEWEST_REVISION",
+    "PLACES",
+    "PLACES_IN_TEXT",
     "REMOVE_CODE",
     "REMOVE_EMPTY",
     "REMOVE_ITEM",
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
+    "SHOW_PLACES",
     "TAKE_REVISION",
     "TEXTS",
     "TEXT_TOTALS",
@@ -57,8 +63,10 @@ __all__ = [
     "count_word",
     "list_namespaces",
     "listed_that_satisfy",
+    "members",
     "newest_items",
     "newest_of",
+    "of_those",
     "scan_items",
     "search_items",
     "vector_candidates",
@@ -189,16 +197,12 @@ def newest_items(condition: str) -> str:
         ORDER BY i.revision DESC LIMIT :limit OFFSET :offset"""
 
 
-NEWEST_WRITES: Final = f"""
-    SELECT n.id, (SELECT max(revision) FROM items WHERE namespace = n.id)
-    FROM namespaces AS n WHERE {_BELOW}"""
-
-
 def newest_of(condition: str) -> str:
-    """Return the query for the items of the namespace `:namespace`: revisions and ids, in order."""
+    """Return the query for items below `:path` of some revisions: these and ids, newest first."""
     return f"""
-        SELECT i.revision, i.id FROM items AS i
-        WHERE i.namespace = :namespace AND {_LIVE} AND {condition} ORDER BY i.revision DESC"""
+        SELECT i.revision, i.id FROM {_SOURCE}
+        WHERE {_BELOW} AND i.revision > :low AND i.revision <= :high AND {_LIVE} AND {condition}
+        ORDER BY i.revision DESC"""
 
 
 # Returns a row if the namespace has at least a quarter of as many items as exist or existed.
@@ -222,12 +226,20 @@ NEWEST_HERE: Final = "SELECT max(revision) FROM items WHERE namespace = ?"
 HAS_MATCH: Final = "SELECT 1 FROM texts WHERE texts MATCH ? LIMIT 1"
 
 
+def _within(*, recursive: bool) -> str:
+    """Return the condition on items of being in the namespace `:namespace`, or below `:path`."""
+    return _BELOW if recursive else "i.namespace = :namespace"
+
+
+def _joined(*, recursive: bool) -> str:
+    """Return the join of items with their namespaces, if `_within` needs them."""
+    return "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
+
+
 def _matches(condition: str, *, recursive: bool) -> str:
-    scope = _BELOW if recursive else "i.namespace = :namespace"
-    source = "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
     return f"""
-          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {source}
-          WHERE texts MATCH :match AND {scope} AND {_LIVE} AND {condition}"""
+          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {_joined(recursive=recursive)}
+          WHERE texts MATCH :match AND {_within(recursive=recursive)} AND {_LIVE} AND {condition}"""
 
 
 def count_matches(condition: str, *, recursive: bool) -> str:
@@ -257,6 +269,36 @@ def count_word(match: str) -> tuple[str, tuple[str]]:
 TEXTS: Final = """
     SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
 TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
+HAS_MORE_NAMESPACES: Final = f"SELECT 1 FROM namespaces AS n WHERE {_BELOW} LIMIT 1 OFFSET :most"
+NEWEST_REVISION: Final = "SELECT newest FROM revisions WHERE id = 0"
+# A row for each place of a word: https://www.sqlite.org/fts5.html#the_fts5vocab_virtual_table_module
+SHOW_PLACES: Final = """
+    CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab (main, texts, 'instance')"""
+PLACES: Final = "SELECT group_concat(doc) FROM temp.word_places WHERE term = ?"
+PLACES_IN_TEXT: Final = f"{PLACES} AND col = 'text'"
+COUNT_LENGTHS: Final = "SELECT count(*), coalesce(max(id), 0) FROM texts_docsize"
+LENGTHS: Final = """
+    SELECT group_concat(id), group_concat(hex(sz), '')
+    FROM (SELECT id, sz FROM texts_docsize WHERE id > ? ORDER BY id LIMIT ?)"""
+
+
+def members(condition: str, *, recursive: bool) -> str:
+    """Return the query for some items: ids, revisions, and whether they satisfy a filter.
+
+    Only those with a revision above `:after`.
+    """
+    source = _SOURCE if recursive else "items AS i"
+    return f"""
+        SELECT i.id, i.revision, {_LIVE} AND {condition} FROM {source}
+        WHERE {_within(recursive=recursive)} AND i.revision > :after LIMIT :most"""
+
+
+def of_those(condition: str, *, recursive: bool) -> str:
+    """Return the query for those of the listed items that are in the scope and satisfy a filter."""
+    return f"""
+        SELECT i.id, i.revision FROM json_each(:ids) AS wanted
+        CROSS JOIN items AS i ON i.id = wanted.value {_joined(recursive=recursive)}
+        WHERE {_within(recursive=recursive)} AND {_LIVE} AND {condition}"""
 
 
 VECTOR_IDS: Final = """

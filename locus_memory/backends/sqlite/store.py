@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import override
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteStore"]
 
+_SHARE_OF_TEXTS: Final = 16
+"""Text search may cache one of so many parts of the bytes for vectors."""
+
 
 class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     """Items in a SQLite file, safe for any number of tasks, threads and processes.
@@ -59,6 +62,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         vector_cache_bytes: How much memory vectors and their codes may take. A search of vectors
             that take up to a quarter of it is exact; a search of more selects candidates by codes.
             If the codes take more than three quarters, all vectors are read from the file.
+            Text search may take a sixteenth of it beside, for the items of common words.
         embedding_dimension: The only vector length to take, or `None` for any, but then one
             for each namespace that is searched.
         busy_timeout: See `SQLiteDatabase`.
@@ -92,7 +96,11 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         self._cache_bytes = vector_cache_bytes
         self._dimension = embedding_dimension
         self._cache: VectorCache | None = None
-        self._texts = TextSearch(shares_writes=self._database.path == MEMORY)
+        self._texts = TextSearch(
+            vector_cache_bytes // _SHARE_OF_TEXTS,
+            # A write in memory may be rolled back after a search has read it.
+            shares_writes=self._database.path == MEMORY,
+        )
         self._items = ItemCache()
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
@@ -23,6 +23,9 @@ from locus_memory.backends.sqlite.search.pruning import (
 )
 from locus_memory.store.filters import Condition
 
+if TYPE_CHECKING:
+    from locus_memory.backends.sqlite.search.posted import PostedSearch
+
 __all__ = ["TextSearch"]
 
 _USES: Final = 256
@@ -33,6 +36,12 @@ _STEADY: Final = 32
 
 _UNASKED: Final = 2
 """How many searches a word is in before it is checked: most words never come again."""
+
+_UNCOMMON: Final = 6
+"""A word of fewer items than one of this many of the file is common in no large namespace.
+
+Three quarters of a namespace are more, if it has at least a quarter of all items.
+"""
 
 _LITTLE: Final = 1e-9
 """The weight of common words: FTS5 gives no word less than a millionth."""
@@ -63,9 +72,18 @@ class TextSearch:
     A word that nearly all items have weighs nothing (to a word of more than half of the items,
     FTS5 gives a millionth), and ranking the matches of such words alone takes the longest. So these
     matches come after those of other words, and are searched only if the page is not full.
+
+    In a large file, the postings of words are cached once searches have stepped through many.
+
+    Args:
+        capacity: How many bytes the cached postings may take; 0: there are none.
+        shares_writes: Whether a search may read a write that is rolled back later: nothing is
+            cached then.
     """
 
-    def __init__(self, *, shares_writes: bool = False) -> None:
+    def __init__(self, capacity: int = 0, *, shares_writes: bool = False) -> None:
+        self._capacity = 0 if shares_writes else capacity
+        self._posted: PostedSearch | None = None
         self._absent = None if shares_writes else AbsentWords()
         self._large: dict[int, tuple[bool, int]] = {}
         self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
@@ -126,30 +144,54 @@ class TextSearch:
 
     def _best(self, search: _Search, quoted: list[str], page: Page) -> list[Any]:
         """Return a page of the matches of any of the words, the first ones with bounded work."""
-        few = 1 < len(quoted) <= _MOST_WORDS and page.offset + page.limit <= _MOST_BOUNDED
-        if search.within or not few:
+        items, limit = search.items(), page.offset + page.limit
+        if len(quoted) > _MOST_WORDS or limit > _MOST_BOUNDED:
             return search.page(_any_of(quoted), page)
-        items = search.items()
         if items <= _FEW:
             told = self._present(search, quoted)
             return search.page(_any_of(told), page) if told else []
+        found = self._posted_best(search, quoted, limit)
+        if found is None:
+            found = self._ranked_best(search, quoted, items, limit)
+        return found[page.offset :]
+
+    def _posted_best(self, search: _Search, quoted: list[str], limit: int) -> list[Any] | None:
+        """Return the best matches by cached postings, or `None` if these cannot be used."""
+        if not self._capacity or limit == 0:
+            return None
+        from locus_memory.backends.sqlite.search import posted  # noqa: PLC0415 - it loads numpy
+
+        if self._posted is None:
+            self._posted = posted.PostedSearch(self._capacity)
+        target = posted.Target(
+            search.connection, search.where, search.scope.recursive, search.values
+        )
+        rows, *words = search.totals()
+        newest = search.connection.execute(queries.NEWEST_REVISION).fetchone()[0]
+        state = posted.State(newest, posted.Totals(rows, sum(words)))
+        return self._posted.find(target, state, quoted, limit)
+
+    def _ranked_best(self, search: _Search, quoted: list[str], items: int, limit: int) -> list[Any]:
+        """Return the best matches as FTS5 ranks them."""
         words = weighed(items, [(each, self._count(search, each, items)) for each in quoted])
-        if sum(word.having for word in words) <= _CHEAP:
-            return search.page(_any_of(quoted), page)
-        limit = page.offset + page.limit
+        matches = sum(word.having for word in words)
+        if self._posted is not None:
+            self._posted.cache.spend(matches)
+        if search.within or len(quoted) == 1 or matches <= _CHEAP:
+            return search.page(_any_of(quoted), Page(limit))
         light, heavy = split(words, items)
         if heavy and len(light) > 1:
             found = search.best(light, _MORE * limit)
             best = with_heavy(found, search.texts(found), heavy, search.mean_length())[:limit]
             missed = found[-1][-1] + most_of(heavy) if found else 0.0
             if len(best) == limit and best[-1][-1] >= missed:
-                return best[page.offset :]
-        return search.best(words, limit)[page.offset :]
+                return best
+        return search.best(words, limit)
 
     def _present(self, search: _Search, quoted: list[str]) -> list[str]:
         """Return the words but those that no item of the namespace has; the scores are the same."""
         namespace = search.values.get("namespace")
-        if self._absent is None or not isinstance(namespace, int):
+        if search.within or self._absent is None or not isinstance(namespace, int):
             return quoted
         return self._absent.without(search.connection, namespace, quoted)
 
@@ -175,6 +217,9 @@ class TextSearch:
         """Return whether nearly all items of a namespace, or without one all items, have a word."""
 
         def look() -> bool:
+            items = search.items()
+            if not search.within and self._count(search, word, items) * _UNCOMMON < items:
+                return False
             match = "" if namespace is None else _only(namespace)
             values = {"match": f"{match}text : {word}", "namespace": namespace}
             return search.connection.execute(queries.IS_COMMON, values).fetchone() is not None
@@ -264,14 +309,14 @@ class _Search:
 
     def mean_length(self) -> float:
         """Return the mean number of words of an item, with the word of its namespace."""
-        rows, *words = self._totals()
+        rows, *words = self.totals()
         return max(1.0, sum(words) / max(1, rows))
 
     def items(self) -> int:
         """Return how many items the file has that have words, as FTS5 counts them."""
-        return self._totals()[0]
+        return self.totals()[0]
 
-    def _totals(self) -> list[int]:
+    def totals(self) -> list[int]:
         """Return the number of rows, and of the words of each column.
 
         FTS5 keeps them as varints: https://www.sqlite.org/fts5.html#the_data_table

@@ -1,0 +1,212 @@
+"""Text search over cached postings finds what FTS5 finds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_memory.backends.sqlite.search import posted, posting_cache, texts
+from locus_memory.backends.sqlite.search.posting_cache import PostingCache, State
+from locus_memory.backends.sqlite.search.postings import Postings, _varints
+from locus_memory.backends.sqlite.search.ranking import Totals
+from locus_memory.backends.sqlite.search.texts import TextSearch
+from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.store.item import Put
+from locus_memory.testing.fakes import FakeClock
+
+# Words with a stem, with an accent, of several signs, of another script, and one like a scope.
+VOCABULARY = ["boats", "running", "Ärger", "don't", "море", "n1", "keel", "日本", "mast", "x"]
+WEIGHTS = [1 / (n + 1) for n in range(len(VOCABULARY))]
+CAPACITY = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Every file is large enough, and worth a cache at once."""
+    monkeypatch.setattr(texts, "_FEW", 0)
+    monkeypatch.setattr(posting_cache, "_WORTH", 0)
+
+
+def sentence(chance):
+    return " ".join(chance.choices(VOCABULARY, WEIGHTS, k=chance.randint(1, 9)))
+
+
+def put_of(chance, number):
+    return Put(
+        namespace=("all", chance.choice("abc")),
+        key=f"{chance.randint(0, 60)}",
+        value=sentence(chance),
+        metadata={"kind": number % 3},
+        ttl=5 if chance.random() < 0.2 else None,
+    )
+
+
+def searching(store, capacity):
+    store._texts = TextSearch(capacity)
+    return store
+
+
+async def hits(store, namespace, query, **how):
+    found = await store.search(namespace, query, **how)
+    return [(hit.key, hit.score) for hit in found]
+
+
+async def same(store, namespace, query, **how):
+    """Return the hits of a search by postings, which are those of FTS5 with no bound on work."""
+    cached = store._texts
+    found = await hits(store, namespace, query, **how)
+    assert cached._posted is not None
+    assert cached._posted.cache._words
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(texts, "_MOST_WORDS", 0)
+        expected = await hits(searching(store, 0), namespace, query, **how)
+    store._texts = cached
+    assert [key for key, _ in found] == [key for key, _ in expected]
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected])
+    return found
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.randoms(use_true_random=False),
+    st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=5, unique=True),
+    st.booleans(),
+)
+def test_the_hits_are_those_of_fts5(chance, words, wide):
+    """Whatever the words, the scope and the filter, and with items that are put later."""
+
+    async def run():
+        clock = FakeClock()
+        with tempfile.TemporaryDirectory() as folder:
+            async with SQLiteStore(Path(folder) / "posted.db", clock=clock) as store:
+                searching(store, CAPACITY)
+                for stage in range(2):
+                    await store.put_batch([put_of(chance, n) for n in range(40)])
+                    await store.put(("all", "a"), f"silent {stage}", "boats", text="")
+                    clock.advance(3)
+                    query = " ".join(words)
+                    for chosen in (None, {"kind": 1}):
+                        for limit, offset in ((3, 0), (5, 4), (200, 0)):
+                            how = {"filter": chosen, "limit": limit, "offset": offset}
+                            await same(store, ("all",), query, recursive=True, **how)
+                            if stage == 0:
+                                await same(store, ("all", "b"), query, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(posted, "_FEW", 0 if wide else 4_096)
+        patch.setattr(posted.Target, "has_many_namespaces", lambda _: False)
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("wide", [True, False])
+async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
+    monkeypatch.setattr(posted, "_FEW", 0 if wide else 4_096)
+    chance = random.Random(5)
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, CAPACITY)
+        await store.put_batch([(("a",), f"{n}", sentence(chance)) for n in range(300)])
+        before = await same(store, ("a",), "boats running", limit=200)
+        for key, _ in before[:50]:
+            await store.delete(("a",), key)
+        # The id of the last item is used again, for another text and elsewhere.
+        await store.delete(("a",), "299")
+        await store.put(("b",), "new", "boats boats")
+        after = await hits(store, ("a",), "boats running", limit=10)
+        assert len(after) == 10
+        gone = {key for key, _ in before[:50]} | {"299", "new"}
+        assert not gone & {key for key, _ in after}
+        assert store._texts._posted.cache.size > 0
+
+
+async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(posting_cache, "RECENT", 20)
+    monkeypatch.setattr(posted, "RECENT", 20)
+    monkeypatch.setattr(posted, "_FEW", 0)
+    chance = random.Random(6)
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, CAPACITY)
+        for stage in range(4):
+            puts = [(("a",), f"{stage} {n}", sentence(chance)) for n in range(30)]
+            await store.put_batch(puts)
+            # The cache is dropped, FTS5 finds the hits, and then the cache is made of this state.
+            await hits(store, ("a",), "boats running")
+            await same(store, ("a",), "boats running")
+            assert store._texts._posted.cache._lengths[0].totals.rows == 30 * (stage + 1)
+
+
+async def test_a_cache_is_made_only_if_it_is_worth_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(posting_cache, "_WORTH", 2)
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, CAPACITY)
+        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
+        sizes = []
+        for _ in range(4):
+            await store.search(("a",), "boats run")
+            sizes.append(store._texts._posted.cache.size)
+        # A search steps through 200 postings, and the cache is worth it after as many.
+        assert sizes[0] == 0
+        assert sizes[-1] > 0
+
+
+async def test_the_cache_is_bounded(tmp_path):
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, 8_000)
+        words = [f"word{n}" for n in range(40)]
+        await store.put_batch([(("a",), f"{n}", " ".join(words)) for n in range(200)])
+        for word in words:
+            await store.search(("a",), word)
+            assert store._texts._posted.cache.size <= 8_000
+        assert 0 < len(store._texts._posted.cache._words) < 40
+
+
+async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, 1_000)
+        await store.put_batch([(("a",), f"{n}", "boats") for n in range(400)])
+        assert len(await store.search(("a",), "boats", 50)) == 50
+        assert store._texts._posted.cache.size == 0
+
+
+async def test_nothing_is_cached_of_a_file_in_memory():
+    async with SQLiteStore(":memory:") as store:
+        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
+        for _ in range(3):
+            assert len(await store.search(("a",), "boats run")) == 10
+        assert store._texts._posted is None
+
+
+async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
+    cache = PostingCache(CAPACITY)
+
+    def view(connection, newest, rows):
+        return cache.view(connection, State(newest, Totals(rows, 400)), ['"boats"'])
+
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
+        read = store._database.read
+        assert await read(lambda c: view(c, 100, 100)) is not None
+        assert await read(lambda c: view(c, 99, 99)) is None
+        assert await read(lambda c: view(c, 99, 100)) is None
+        # More items and no newer revision: one of them was deleted since.
+        assert await read(lambda c: view(c, 100, 101)) is None
+        assert await read(lambda c: view(c, 100, 99)) is not None
+
+
+def test_postings_are_their_places():
+    places = np.array([1, 1, 7, 65_536, 65_536, 65_536, 200_000, *[300_000] * 300])
+    found = Postings.of(places)
+    assert found.ids().tolist() == [1, 7, 65_536, 200_000, 300_000]
+    assert found.times.tolist() == [2, 1, 3, 1, 300]
+    assert Postings.of(np.array([], np.int64)).ids().tolist() == []
+
+
+def test_varints_of_any_length():
+    data = bytes([1, 0x7F, 0x81, 0x00, 0x83, 0xFF, 0x7F, 0])
+    assert _varints(np.frombuffer(data, np.uint8)).tolist() == [1, 127, 128, 65_535, 0]
