@@ -155,6 +155,7 @@ def test_no_import_leads_round_in_a_circle():
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
 
 
+@pytest.mark.slow
 def test_no_arrow_between_rooms_runs_back_up():
     rooms = room_graph()
     order = list(TopologicalSorter(rooms).static_order())

@@ -92,6 +92,7 @@ def test_what_the_quick_tests_leave_out_is_there(clone):
     assert [path for path in left_out if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_long_properties_are_those_of_a_suite():
     written = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     assigned = [node for node in ast.parse(written).body if isinstance(node, ast.Assign)]

@@ -168,6 +168,7 @@ class TestNames:
         with pytest.raises(AttributeError, match=re.escape(f"{package!r} has no attribute 'Stor'")):
             importlib.import_module(package).Stor  # noqa: B018 - looking it up is the test
 
+    @pytest.mark.slow
     def test_a_star_import_works(self, package, starred):
         assert starred[package] == set(importlib.import_module(package).__all__)
 
@@ -181,6 +182,7 @@ def test_importing_the_package_loads_nothing_heavy():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [

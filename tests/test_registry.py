@@ -349,6 +349,7 @@ def test_an_option_of_the_connection_reaches_it(tmp_path):
         open_backend(f"sqlite:{tmp_path / 'a.db'}", readers=0)
 
 
+@pytest.mark.slow
 def test_a_backend_is_imported_on_first_use_only():
     code = """
 import sys

@@ -108,6 +108,7 @@ def test_a_stream_is_an_ordinary_iterator(bridge):
     assert closed == ["locus-memory-bridge"] * 2
 
 
+@pytest.mark.slow
 async def test_inside_an_event_loop_it_refuses(store):
     """The error says what to do instead, and nothing is left that was never awaited."""
     with pytest.raises(BlockingCallError, match="await the original"):
@@ -191,6 +192,7 @@ def test_private_attributes_stay_private(bridge):
     assert repr(face).startswith("blocking(InMemoryStore")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_has_a_bridge_of_its_own(tmp_path):
     """The thread of the parent is not there, and the child does not wait for it."""
@@ -211,6 +213,7 @@ store.close()
     assert run(code) == "1"
 
 
+@pytest.mark.slow
 def test_the_shared_bridge_ends_with_the_process():
     """A program that closes nothing ends, and says nothing."""
     assert (

@@ -383,6 +383,7 @@ async def test_what_the_settings_switch_off(settings, called):
     assert (agent.memory_manager is None) is (not called)
 
 
+@pytest.mark.slow
 async def test_the_settings_name_a_provider():
     async with Agent(
         ScriptedModel(), memory_settings=MemorySettings(provider="local:memory")

@@ -109,6 +109,7 @@ async def test_what_the_model_sees_is_valid_and_begins_with_prompt_and_memories(
     assert (longest > 20) is isinstance(manager, NullManager)
 
 
+@pytest.mark.slow
 async def test_each_message_is_summarised_once_whatever_is_remembered():
     asked = []
 

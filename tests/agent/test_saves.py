@@ -175,6 +175,7 @@ class TestResume:
             assert (await agent.history("t", 1))[0].metadata["kind"] == "done"
         assert len(memory.ended) == 2
 
+    @pytest.mark.slow
     @settings(deadline=None, max_examples=25)
     @given(crash=st.integers(0, 12), names=st.permutations(["one", "two", "three"]))
     def test_whatever_was_saved_is_never_done_again(self, crash, names):

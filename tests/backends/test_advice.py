@@ -145,6 +145,7 @@ class TestPostgreSQL:
             )
             await connection.close()
 
+    @pytest.mark.slow
     async def test_the_missing_extension(self, postgresql_server, tmp_path):
         connection = await asyncpg.connect(postgresql_server.url)
         name = f"bare_{abs(hash(str(tmp_path))) % 10**9}"

@@ -64,6 +64,7 @@ async def test_what_is_dropped_while_it_is_open(where, make):
     assert "async with" in warning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [get_store, get_checkpointer, open_backend])
 async def test_what_was_closed_or_never_opened_does_not_warn(where, make):
     closed = make(where)

@@ -35,6 +35,7 @@ def damaged(found):
     return [finding.place for finding in found if finding.reason is not None]
 
 
+@pytest.mark.slow
 async def test_what_is_intact_is_found_once(provider):
     url, options = provider
     async with open_backend(url, state_type=None, **options) as backend:

@@ -171,6 +171,7 @@ async def test_refusals(service, options, status, kind):
         await ask(options)
 
 
+@pytest.mark.slow
 async def test_a_failure_that_passes_is_repeated(service, options):
     service.replies += [(503, {"code": "Busy", "message": "later"}), answer("Here.")]
     assert (await ask({**options, "max_retries": 1})).content == "Here."

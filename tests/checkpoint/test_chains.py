@@ -18,6 +18,7 @@ from locus_memory.checkpoint.retention import expendable
 from locus_memory.errors import CheckpointCorruptError, InvalidArgumentError
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.integers(2, 9), st.integers(1, 700))
 def test_chains_grow_with_the_logarithm(radix, count):

@@ -315,6 +315,7 @@ def test_a_reader_that_goes_away_is_no_traceback(ok):
     assert process.wait() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
     ("closed", "says"),

@@ -27,6 +27,7 @@ def test_the_sample_is_a_conversation():
     assert {message["metadata"]["session"] for message in sample.messages} == set(range(1, 7))
 
 
+@pytest.mark.slow
 def test_every_check_holds(played):
     _, printed = played
     assert printed.count("\nok      ") == 29

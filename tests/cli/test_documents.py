@@ -16,6 +16,7 @@ def folder(empty_directory, tmp_path):
     return place
 
 
+@pytest.mark.slow
 def test_files_are_added_found_listed_and_removed(ok, run, fails, folder):
     done = ok("docs", "add", str(folder), "--json").json
     assert [done[name] for name in ("added", "updated", "unchanged", "deleted", "chunks")] == [

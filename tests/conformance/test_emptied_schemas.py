@@ -52,6 +52,7 @@ async def use(url, schema):
         await checkpointer.save({"n": 1}, "t", "one")
 
 
+@pytest.mark.slow
 async def test_nothing_of_a_test_is_left_to_the_next(url, connections, cleaner):
     connection, other = connections
     schema = "t_emptied"

@@ -50,6 +50,7 @@ def test_any_mixture_of_kinds(lines):
     assert estimate_tokens(text) >= max(real_counts(text))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.text())
 def test_no_text_is_too_strange(text):

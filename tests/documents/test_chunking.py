@@ -71,6 +71,7 @@ def test_nothing_is_lost_and_the_places_are_exact(text, config, kind):
     assert chunks == chunk_text(text, source="s", config=config, kind=kind)
 
 
+@pytest.mark.slow
 @given(TEXTS, CONFIGS, st.sampled_from(KINDS))
 def test_sizes_are_within_their_bounds(text, config, kind):
     atoms = atoms_of(text, config)
@@ -88,6 +89,7 @@ def test_sizes_are_within_their_bounds(text, config, kind):
         assert size <= allowed + 1e-6
 
 
+@pytest.mark.slow
 @given(TEXTS, st.sampled_from([SMALL, ChunkConfig(unit="words"), ChunkConfig()]))
 def test_atoms_are_the_text(text, config):
     atoms = atoms_of(text, config)

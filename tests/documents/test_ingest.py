@@ -261,6 +261,7 @@ async def test_the_chunks_of_small_files_are_embedded_together(tmp_path):
         assert found.explanation.vector_rank is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [InMemoryStore, lambda: SQLiteStore(":memory:")])
 async def test_files_that_have_no_vectors_get_them_when_they_are_added_again(tmp_path, make):
     for number in range(70):

@@ -99,6 +99,7 @@ def test_no_word_of_a_page_is_lost(words):
         assert found[each.metadata["start"] : each.metadata["end"]] == each.content
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.text(st.sampled_from("<>/!-='\"abptdrsvgl &;\n"), max_size=200))
 def test_any_page_is_read(page):

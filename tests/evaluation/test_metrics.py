@@ -19,6 +19,7 @@ def test_the_figures_are_the_formulas():
     assert ndcg_at(["a", "b", "c"], {"a", "c"}, 3) == pytest.approx(gain / (1 + 1 / math.log2(3)))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(FOUND, RELEVANT, st.integers(1, 30))
 def test_the_figures_lie_between_zero_and_one_and_grow_with_depth(found, relevant, k):

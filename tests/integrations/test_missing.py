@@ -28,6 +28,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", ADAPTERS)
 def test_a_missing_framework_is_one_sentence(extra):
     framework, part = ADAPTERS[extra]

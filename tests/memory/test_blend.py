@@ -72,6 +72,7 @@ def test_a_score_is_from_0_to_1(relevance, age, trust, name):
 pairs = st.tuples(shares, shares).map(sorted)
 
 
+@pytest.mark.slow
 @given(pairs, st.tuples(ages, ages).map(sorted), pairs)
 def test_what_is_better_in_all_parts_never_scores_lower(relevances, aged, trusts):
     (worse, better), (new, old), (low, high) = relevances, aged, trusts

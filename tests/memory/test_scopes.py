@@ -56,6 +56,7 @@ async def everything(manager, user):
     return texts, "\n".join(blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["inline", "background"])
 async def test_no_user_sees_anothers_memories(make, mode):
     extractor = Echo()

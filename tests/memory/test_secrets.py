@@ -241,6 +241,7 @@ def test_a_wrong_check_digit_is_no_card(number):
     assert find_secret(wrong) != "card number"
 
 
+@pytest.mark.slow
 @given(st.uuids(), st.datetimes())
 @example(uuid.UUID("74a9fa7c-ae07-e637-43b1-a84f9dfaec79"), datetime(2000, 1, 1))  # noqa: DTZ001
 @example(uuid.UUID("ae07e637-43b1-a84f-9dfa-ec7974a9fa7c"), datetime(2000, 1, 1))  # noqa: DTZ001
@@ -258,6 +259,7 @@ def test_the_answer_is_a_kind_or_none_for_any_random_token(content):
     assert find_secret(token) in {None, *SECRETS}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 @settings(deadline=None, max_examples=100)
 def test_any_text_is_judged(text):

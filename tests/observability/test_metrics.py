@@ -189,6 +189,7 @@ asyncio.run(main())
     assert (done.stdout, done.stderr) == ("1 False\n", "")
 
 
+@pytest.mark.slow
 def test_the_missing_package_is_named():
     code = """
 import sys
@@ -203,6 +204,7 @@ instrument()
     assert "MissingDriverError: instrument: needs the 'opentelemetry' extra" in done.stderr
 
 
+@pytest.mark.slow
 def test_using_the_package_never_loads_opentelemetry():
     code = """
 import asyncio, sys

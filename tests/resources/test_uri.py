@@ -14,16 +14,19 @@ paths = st.lists(segments, max_size=6).map(tuple)
 uris = st.builds(MemoryURI, paths, st.booleans())
 
 
+@pytest.mark.slow
 @given(uris)
 def test_the_text_of_a_uri_gives_it_back(uri):
     assert MemoryURI.parse(str(uri)) == uri
 
 
+@pytest.mark.slow
 @given(paths, paths)
 def test_two_paths_never_have_the_same_text(one, other):
     assert (str(MemoryURI(one)) == str(MemoryURI(other))) == (one == other)
 
 
+@pytest.mark.slow
 @given(uris)
 def test_the_canonical_text_is_plain_ascii_and_stays(uri):
     text = str(uri)
@@ -42,6 +45,7 @@ def test_any_text_is_a_uri_or_refused(text):
     assert not {"", ".", ".."} & set(uri.segments)
 
 
+@pytest.mark.slow
 @given(uris, segments)
 def test_a_child_is_within_its_parent(uri, name):
     child = uri.child(name)

@@ -182,6 +182,7 @@ def test_memory_and_sqlite_agree(texts, query, has_vectors):
     assert all(0 <= each <= 1 for each in one.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(sentences, min_size=1, max_size=25), sentences, st.data())
 def test_one_more_word_of_the_query_never_lowers_the_relevance(texts, query, data):

@@ -34,6 +34,7 @@ def checksums(fields, *, vector=False, extra=b""):
     return item_checksum(name, value, metadata, vector=vector, extra=extra)
 
 
+@pytest.mark.slow
 @given(FIELDS, st.booleans(), st.binary(max_size=9), st.data())
 def test_a_flipped_byte_in_any_field_is_noticed(fields, vector, extra, data):
     before = checksums(fields, vector=vector, extra=extra)

@@ -78,6 +78,7 @@ def test_namespace_encoding_round_trips(namespace):
     assert decode_namespace(encode_namespace(namespace)) == namespace
 
 
+@pytest.mark.slow
 @quick
 @given(texts, texts)
 def test_text_encoding_keeps_order_and_prefixes(one, other):

@@ -106,6 +106,7 @@ def test_any_text_is_split_and_folded_as_by_sqlite(fts, text):
     assert terms(fts, searchable(text, None)) == tokens(text)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(ANY)
 @example("0:I:SUO")

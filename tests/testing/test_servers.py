@@ -28,6 +28,7 @@ def is_alive(pid):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RedisServer, ValkeyServer])
 def test_redis_keeps_what_it_acknowledged(kind):
     with kind() as server:

@@ -89,6 +89,7 @@ async def assert_refused(path, tmp_path, match):
         assert await contents(target) == {}
 
 
+@pytest.mark.slow
 async def test_it_is_read_by_people(archive):
     with zipfile.ZipFile(archive) as files:
         manifest = json.loads(files.read(MANIFEST))
@@ -101,6 +102,7 @@ async def test_it_is_read_by_people(archive):
         assert sha256(files.read(entry["file"])).hexdigest() == entry["sha256"]
 
 
+@pytest.mark.slow
 async def test_a_truncated_archive_is_refused(archive, tmp_path):
     whole = archive.read_bytes()
     for length in (0, 10, len(whole) // 2, len(whole) - 1):
@@ -127,16 +129,19 @@ async def test_a_missing_and_a_further_entry_are_named(archive, tmp_path):
         check_archive(archive)
 
 
+@pytest.mark.slow
 async def test_an_altered_manifest_is_refused(archive, tmp_path):
     rewritten(archive, lambda f: f.update({MANIFEST: f[MANIFEST].replace(b"past", b"pest")}))
     await assert_refused(archive, tmp_path, "manifest.json: its SHA-256")
 
 
+@pytest.mark.slow
 async def test_a_newer_version_is_refused(archive, tmp_path):
     rewritten(archive, lambda files: resealed(files, lambda m: m.update({"version": 2})))
     await assert_refused(archive, tmp_path, "version 2, and this release reads up to 1")
 
 
+@pytest.mark.slow
 async def test_a_line_of_another_form_is_named(archive, tmp_path):
     def alter(files):
         manifest = json.loads(files[MANIFEST])

@@ -74,6 +74,7 @@ def test_a_line_goes_up_where_its_values_do():
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_long_line_has_a_few_points_a_pixel_and_keeps_its_ends():
     values = [(float(place), float(place % 100)) for place in range(100_000)]
     drawing = draw_lines(chart([Line("saw", values)]))

@@ -25,6 +25,7 @@ def covers(scale, values):
     return scale.low <= min(values) and max(values) <= scale.high and 0 <= min(places) <= 1
 
 
+@pytest.mark.slow
 @given(st.lists(NUMBERS, min_size=1))
 def test_a_linear_scale_covers_its_values(values):
     scale = linear_scale(values)
@@ -34,6 +35,7 @@ def test_a_linear_scale_covers_its_values(values):
     assert (scale.place(scale.ticks[0]), scale.place(scale.ticks[-1])) == (0, 1)
 
 
+@pytest.mark.slow
 @given(st.lists(NUMBERS, min_size=1), st.lists(NUMBERS, min_size=1))
 def test_a_linear_scale_covers_given_ticks_too(values, ticks):
     scale = linear_scale(values, ticks)
@@ -41,6 +43,7 @@ def test_a_linear_scale_covers_given_ticks_too(values, ticks):
     assert scale.ticks == tuple(sorted(set(ticks)))
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 10**9), min_size=1))
 def test_no_tick_stands_between_two_counts(counts):
     assert all(tick == int(tick) for tick in linear_scale([*counts, 0, 1], is_whole=True).ticks)

@@ -33,6 +33,7 @@ async def names(backend):
     return [each.name.removeprefix("oci.") for each in found]
 
 
+@pytest.mark.slow
 async def test_a_good_bucket_needs_none(backend):
     assert await names(backend) == []
 
@@ -48,6 +49,7 @@ async def test_the_bucket(backend, service):
     assert await names(backend) == ["public", "versioning", "archive", "read_only"]
 
 
+@pytest.mark.slow
 async def test_retention_rules(backend, service):
     rule = {"id": "1", "displayName": "legal hold"}
     service.about(retention=[rule])

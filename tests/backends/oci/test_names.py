@@ -27,22 +27,26 @@ NAMESPACES = st.lists(TEXTS, min_size=1, max_size=4).map(tuple)
 LONGEST = Names("p" * 63 + "/")
 
 
+@pytest.mark.slow
 @given(TEXTS, TEXTS)
 def test_names_have_the_order_of_texts(one, other):
     assert (one < other) == (encode_name(one) < encode_name(other))
     assert decode_name(encode_name(one)) == one
 
 
+@pytest.mark.slow
 @given(NAMESPACES, NAMESPACES)
 def test_folders_have_the_order_of_namespaces(one, other):
     assert (one < other) == (NAMES.space(one) < NAMES.space(other))
 
 
+@pytest.mark.slow
 @given(NAMESPACES)
 def test_a_namespace_comes_back(namespace):
     assert decode_labels(encode_labels(namespace) + "-") == namespace
 
 
+@pytest.mark.slow
 @given(NAMESPACES, NAMESPACES)
 def test_a_folder_begins_with_that_of_its_ancestors_only(one, other):
     inside = NAMES.space(one).startswith(NAMES.below(other))
@@ -79,6 +83,7 @@ def test_long_names_never_meet():
     assert NAMES.thread(one) != NAMES.thread(other)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=3), st.none() | TEXTS, TEXTS, st.booleans())
 def test_the_bounds_of_a_list_hold_what_is_asked_for(prefix, after, key, descending):
     bounds = NamesInOrder.of("f/", prefix, after, descending=descending)

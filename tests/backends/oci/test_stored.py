@@ -33,6 +33,7 @@ def test_what_is_written_comes_back(value, metadata, ttl):
     assert may_expire(len(body)) == (ttl is not None)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_damage_anywhere_is_an_error(data):
     body = stored(content=Content(b'"some value"', b'{"a":1}', 5.0)).encode()

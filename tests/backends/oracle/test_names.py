@@ -46,6 +46,7 @@ FILTERS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(TEXTS, min_size=1, max_size=3).map(tuple), TEXTS)))
 def test_names_are_in_the_order_of_namespaces_and_keys(places):
@@ -103,6 +104,7 @@ def row_of(value, metadata=None, **changed):
     return (address.name, None, 1, 10, 20, NEVER, fields["checksum"], fields["document"])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(DOCUMENTS)
 def test_a_value_comes_back_as_it_was(value):

@@ -139,6 +139,7 @@ class TestServers:
 
 
 class TestNetwork:
+    @pytest.mark.slow
     async def test_a_connection_that_is_cut_under_a_call(self, proxy, schema, url, until):
         query = "SELECT pg_sleep(32)"
         async with PostgreSQLPool(url) as other, PostgreSQLPool(proxy.url, schema=schema) as pool:

@@ -95,6 +95,7 @@ class TestNames:
         assert await checkpointer.delete("t", uuid)
         assert await names(storage) == [uuid.upper(), "name"]
 
+    @pytest.mark.slow
     async def test_names_may_have_any_length_and_any_character(self, checkpointer, storage):
         for thread in (LONGEST + "a", LONGEST + "b", NUL, "t"):
             for name in (LONGEST + "1", LONGEST + "2", NUL):
@@ -344,6 +345,7 @@ class TestGroups:
             assert await fresh.load(thread) == {"thread": thread, "n": 19}
             assert await fresh.load(thread, "c7") == {"thread": thread, "n": 7}
 
+    @pytest.mark.slow
     async def test_those_that_wait_when_it_is_closed_are_told(self, url, schema):
         checkpointer = PostgreSQLCheckpointer(url, schema=schema, state_type=None)
         await checkpointer.open()
@@ -750,6 +752,7 @@ class TestBehindPgBouncer:
         pooler.stop()
         shutil.rmtree(folder)
 
+    @pytest.mark.slow
     async def test_twenty_tasks_over_two_connections(self, bouncer, schema):
         async with PostgreSQLPool(bouncer, schema=schema, pooler=True, pool_size=20) as pool:
             checkpointer = PostgreSQLCheckpointer(pool=pool, state_type=None)
@@ -767,6 +770,7 @@ class TestBehindPgBouncer:
             assert len(await checkpointer.list_threads()) == 7
             await checkpointer.vacuum(0)
 
+    @pytest.mark.slow
     async def test_cancelled_calls_are_survived(self, bouncer, schema):
         async with PostgreSQLPool(bouncer, schema=schema, pooler=True, pool_size=4) as pool:
             for _ in range(10):

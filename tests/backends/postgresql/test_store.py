@@ -71,6 +71,7 @@ class TestOptions:
         with pytest.raises(ConfigurationError):
             PostgreSQLStore("agent", **options)
 
+    @pytest.mark.slow
     def test_importing_it_loads_no_numpy(self):
         script = "import sys, locus_memory.backends.postgresql.store as s; 'numpy' in sys.modules"
         run = f"{script} and sys.exit(1)"
@@ -249,6 +250,7 @@ asyncio.run(main())
         await store.clear_namespace(NS)
         assert await count(store, "vectors") == 0
 
+    @pytest.mark.slow
     async def test_conditional_writes_of_one_moment(self, store, other):
         for turn in range(10):
             calls = [
@@ -403,6 +405,7 @@ class TestLongNames:
         assert await store.clear_namespace((stem,), recursive=True) == 9
         assert len(await store.list_namespaces()) == len(expected) - 3
 
+    @pytest.mark.slow
     async def test_a_key_of_a_megabyte(self, store):
         name = "k\x00é" * 300_000
         await store.put(NS, name, 1)
@@ -454,6 +457,7 @@ class TestPlans:
 
         return plan_of
 
+    @pytest.mark.slow
     async def test_a_page_of_keys_goes_by_the_index(self, filled, spied):
         for options in ({}, {"after": "00500"}, {"prefix": "01"}):
             plan = await spied(filled.scan(("large",), 20, **options))
@@ -461,17 +465,20 @@ class TestPlans:
             assert "Seq Scan" not in plan
             assert "Sort" not in plan.replace("Incremental Sort", "").replace("Sort Key", "")
 
+    @pytest.mark.slow
     async def test_the_newest_go_by_the_index(self, filled, spied):
         plan = await spied(filled.search(("large",), limit=20))
         assert "Backward using locus_items_by_revision" in plan
         assert "Seq Scan" not in plan
 
+    @pytest.mark.slow
     async def test_keys_whose_names_are_cut_are_sorted_a_page_at_a_time(self, filled, spied):
         await filled.put_batch([(("large",), f"{n:0700}", n) for n in range(300)])
         plan = await spied(filled.scan(("large",), 20))
         assert plan.count("locus_items_pkey") == 2
         assert "Seq Scan" not in plan
 
+    @pytest.mark.slow
     async def test_namespaces_go_from_one_to_the_next(self, filled, spied):
         plan = await spied(filled.list_namespaces(limit=5))
         assert "locus_items_pkey" in plan

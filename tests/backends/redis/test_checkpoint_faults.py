@@ -74,6 +74,7 @@ class TestTheServerDies:
                 await checkpointer.save(said(0), "next")
                 assert await checkpointer.load("next") == said(0)
 
+    @pytest.mark.slow
     async def test_a_restart_while_nobody_looks(self, own_server):
         async with RedisConnection(own_server.url, pool_size=4) as connection:
             calls = [connection.run(ECHO, (), [n]) for n in range(4)]
@@ -161,6 +162,7 @@ class TestACutConnection:
             proxy.cuts_next_answer = True
             assert await connection.execute("GET", "n", again=True) == b"7"
 
+    @pytest.mark.slow
     async def test_calls_that_share_a_connection_each_know_what_to_do(self, own_server, proxy_to):
         async with proxy_to(own_server) as proxy, RedisConnection(proxy.url) as connection:
             for round_ in range(8):
@@ -186,6 +188,7 @@ class TestACutConnection:
                 proxy.cut()
                 await asyncio.sleep(0.06)
 
+    @pytest.mark.slow
     async def test_a_master_that_became_a_replica(self, own_server, proxy_to, raw):
         with RedisServer() as successor:
             async with (
@@ -228,6 +231,7 @@ class TestLimits:
             assert await asyncio.gather(*calls) == [b"%d" % n for n in range(100)]
             assert len(raw(own_server).client_list()) <= 5
 
+    @pytest.mark.slow
     async def test_cancelled_calls_on_a_cluster(self, three_masters):
         async with RedisConnection(three_masters.url, pool_size=4) as connection:
             for round_ in range(20):

@@ -217,6 +217,7 @@ class TestExpiry:
 
 
 class TestThreads:
+    @pytest.mark.slow
     async def test_pages_of_many_threads_in_one_shard(self, checkpointer, connection):
         shard = registry_key(connection.key(), 0)
         every = (f"thread-{number}" for number in count())

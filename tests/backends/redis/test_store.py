@@ -231,6 +231,7 @@ async def test_large_values_come_in_pages(store):
     assert sorted(item.key for item in await store.search(NS, "fox")) == list("01234")
 
 
+@pytest.mark.slow
 async def test_the_newest_of_many_namespaces_page_exactly(store):
     names = [((f"{n % 7}",), f"{n}") for n in range(200)]
     for name in names:
@@ -263,6 +264,7 @@ async def test_ten_thousand_at_once(store):
     assert await store.list_namespaces() == []
 
 
+@pytest.mark.slow
 async def test_how_many_vectors_a_batch_may_have(store):
     def puts(count, dimension):
         vector = [1.0] * dimension
@@ -287,6 +289,7 @@ async def test_clearing_takes_several_steps(store, redis_server, prefix, raw, mo
     assert raw(redis_server).keys(f"{prefix}*") == []
 
 
+@pytest.mark.slow
 async def test_processes_that_register_and_forget_at_once(three_masters, prefix):
     """On a cluster the registry is elsewhere, and still no item is ever unlisted."""
     store = RedisStore(three_masters.url, key_prefix=prefix)

@@ -40,6 +40,7 @@ async def check_whole(store, versions):
     assert {hit.item.key for hit in hits} == everything
 
 
+@pytest.mark.slow
 async def test_a_full_server_refuses_whole_writes(own_server, raw):
     client = raw(own_server)
     async with RedisStore(own_server.url) as store:

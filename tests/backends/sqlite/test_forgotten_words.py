@@ -67,6 +67,7 @@ async def test_a_build_that_deletes_carelessly_by_default_is_told_not_to(backend
         assert await call(lambda c: c.execute("PRAGMA secure_delete").fetchone()) == (1,)
 
 
+@pytest.mark.slow
 async def test_somebody_who_reads_keeps_the_log_and_that_is_said(backend, tmp_path, monkeypatch):
     monkeypatch.setattr("locus_memory.backends.sqlite.connection.pool._LOG_PATIENCE", 50)
     events = []

@@ -88,6 +88,7 @@ class TestOwnership:
         with pytest.raises(ConfigurationError):
             SQLiteStore(**options)
 
+    @pytest.mark.slow
     def test_importing_it_loads_no_numpy(self):
         script = "import sys, locus_memory.backends.sqlite.store; sys.exit('numpy' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
@@ -371,6 +372,7 @@ class TestCommonWords:
             ]
             assert [item.key for page in pages for item in page] == [item.key for item in whole]
 
+    @pytest.mark.slow
     async def test_alone_they_are_found_as_ever(self, searched):
         assert len(await searched.search(NS, "ada said", 1000)) == 300
         assert len(await searched.search(NS, "ada", 10, offset=295)) == 5

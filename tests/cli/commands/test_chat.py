@@ -317,6 +317,7 @@ def test_an_error_of_the_endpoint_is_a_line_and_the_chat_goes_on(run, ok, endpoi
     ]
 
 
+@pytest.mark.slow
 def test_what_the_user_fixed_reaches_the_model_and_small_talk_costs_nothing_else(ok, endpoint):
     ok("remember", "The user lives in Lyon.", "--user", "ada", "--key", "home")
     ok("identity", "add", "Always answer in English.", "--user", "ada")

@@ -43,6 +43,7 @@ def told():
     asyncio.run(tell())
 
 
+@pytest.mark.slow
 def test_everything_then_nothing(ok, told):
     dry = ok("consolidate", "--dry-run")
     assert dry.out == (

@@ -50,6 +50,7 @@ def test_memory(ok):
     assert findings(ok("--url", "memory", "doctor", "--json").json)["url"] == "memory"
 
 
+@pytest.mark.slow
 def test_a_bad_url(run):
     result = run("--url", "nosql://user:s3cret@h", "doctor", "--json")
     assert result.code == 1

@@ -60,6 +60,7 @@ def test_a_file_of_ones_own(ok, write):
     assert document["overall"]["recall"]["10"] == 1
 
 
+@pytest.mark.slow
 def test_it_leaves_nothing_behind(ok):
     ok("put", "n", "k", "1")
     ok("--url", "sqlite:./locus.db", "eval")
@@ -102,6 +103,7 @@ def test_a_reranker_takes_part(run, ok):
     assert document["overall"]["ndcg@10"] < plain["overall"]["ndcg@10"]
 
 
+@pytest.mark.slow
 def test_a_reranker_that_fails_is_told_of_once(run):
     class Broken:
         name = "broken"

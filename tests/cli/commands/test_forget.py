@@ -96,6 +96,7 @@ def test_a_dry_run_says_what_a_real_one_does_and_changes_nothing(ok, told, asked
     assert {**planned, "dry_run": False} == done
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_what_it_says_and_a_real_one_does_not(ok, told):
     planned = ok("forget", "--user", "ada", "--dry-run").out
     assert "  user home: The user lives in Paris.\n" in planned
@@ -107,6 +108,7 @@ def test_a_dry_run_shows_what_it_says_and_a_real_one_does_not(ok, told):
     assert not [word for word in ("Lyon", "Paris", "green") if word in done]
 
 
+@pytest.mark.slow
 def test_a_key(ok, fails, told):
     out = ok("forget", "home", "--user", "ada").out
     assert re.search(r"^memories +1  user home", out, re.MULTILINE)

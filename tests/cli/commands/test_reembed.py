@@ -47,6 +47,7 @@ def stored(store_with, model):
     return model
 
 
+@pytest.mark.slow
 def test_from_one_model_to_another(ok, fails, stored, other_model, interrupted):
     search = ("search", "physician", "--mode", "vector", "--limit", "1", "--json", "--embedder")
     assert keys(ok(*search, stored)) == ["doctor"]

@@ -277,6 +277,7 @@ def test_min_score_leaves_out_what_is_hardly_relevant(ok, run):
         assert "--min-score is a number from 0 to 1" in refused.err
 
 
+@pytest.mark.slow
 def test_a_later_window_says_so(ok, write):
     turns = [{"role": "user", "content": "boat " * (place % 7 + 1)} for place in range(150)]
     ok("import", write("chat.json", turns))

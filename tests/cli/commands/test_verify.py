@@ -123,6 +123,7 @@ def test_a_lost_vector(database, found):
     assert places(document)[2:] == [(["notes"], "v")]
 
 
+@pytest.mark.slow
 def test_a_moved_thread(database, found):
     database("UPDATE threads SET thread_id = 'bobby' WHERE thread_id = 'bob'")
     document = found()
@@ -143,6 +144,7 @@ def test_a_moved_checkpoint(database, found):
     assert document["checkpoints"] == 11
 
 
+@pytest.mark.slow
 def test_a_truncated_payload(database, found):
     database(
         "UPDATE checkpoints SET payload = substr(payload, 1, length(payload) - 3)"

@@ -144,6 +144,7 @@ def test_what_else_a_state_holds_is_plain_data(ok, talk):
     assert not any(name.startswith("~") for name in document["metadata"])
 
 
+@pytest.mark.slow
 def test_diff_and_export_read_it_too(ok, talk):
     lines = ok("diff", "ada@-5", "ada").out.splitlines()
     assert [line for line in lines if "user: bye" in line] == ["+   6  user: bye"]
@@ -195,6 +196,7 @@ def test_rm_takes_the_writes_along(ok, talk):
     assert left == ['langgraph:["bo",""]']
 
 
+@pytest.mark.slow
 def test_a_fork_is_a_thread_of_langgraph(ok, run, talk):
     forked = ok("fork", "ada", "again", "--json").json
     assert forked["thread_id"] == 'langgraph:["again",""]'

@@ -104,6 +104,7 @@ def test_what_is_counted_has_an_end(run, filled, monkeypatch):
     assert run("ls", "n/x").err.startswith("(at least 50 more keys: locus-memory ls --")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["0", "1"])
 def test_a_limit_of_nothing_leads_on_all_the_same(run, filled, limit):
     told = run("threads", "--limit", limit, "--prefix", "t")

@@ -73,6 +73,7 @@ def test_the_fence_is_counted(max_tokens, text):
     assert any(map(is_summary, shown)) == (max_tokens >= 200)
 
 
+@pytest.mark.slow
 def test_without_a_function_the_newest_lines_are_kept():
     manager = SummarizingManager(6, 2, max_tokens=600)
     for count in range(1, 101):

@@ -262,6 +262,7 @@ class TestDamage:
         await tool.call(replace("/memories/b", "y", "z"))
 
 
+@pytest.mark.slow
 def test_the_runner_of_the_sdk_takes_it():
     asked = iter(
         [

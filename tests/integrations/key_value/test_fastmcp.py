@@ -63,6 +63,7 @@ class TestSessions:
 
 
 class TestCachedResponses:
+    @pytest.mark.slow
     async def test_a_second_server_answers_from_the_cache(self, stores):
         calls = []
         for _ in range(2):

@@ -107,6 +107,7 @@ class TestCopies:
             again = of(await copied(where, backend), root)
             assert {(each.saved, each.kept) for each in again.values()} == {(0, 0)}
 
+    @pytest.mark.slow
     async def test_an_expiry_goes_on(self, original):
         _, where, root = original
         clock = FakeClock(datetime.now(UTC).timestamp())

@@ -68,6 +68,7 @@ async def test_what_the_model_sees_is_whole(make_agent, manager):
     assert result.message == "answer to q5"
 
 
+@pytest.mark.slow
 async def test_a_window_bounds_what_is_sent(make_agent):
     _, requests = await chat(make_agent, SlidingWindowManager(window_size=8))
     assert max(map(len, requests)) <= 9

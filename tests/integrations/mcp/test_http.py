@@ -67,6 +67,7 @@ async def test_a_client_remembers_over_http(mode):
         assert resource.uri == "memory://memories/user/home"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_each_token_has_its_own_memories(mode):
     async with (

@@ -176,6 +176,7 @@ class TestConversations:
 
 
 class TestResources:
+    @pytest.mark.slow
     async def test_the_pages_of_the_tree_are_complete(self, backend):
         tree = MemoryTree(backend)
         uris = {f"memory://notes/{number:03}" for number in range(130)}
@@ -234,6 +235,7 @@ class TestLimits:
 
 
 class TestFailures:
+    @pytest.mark.slow
     async def test_a_damaged_memory_is_left_out_and_told(self, backend):
         async with connected(backend, caller=Caller("ada")) as client:
             await call(client, "remember", content="I live in Berlin.")

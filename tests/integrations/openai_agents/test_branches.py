@@ -73,6 +73,7 @@ async def test_turns_are_the_messages_of_the_user(sessions):
     assert await session.get_conversation_turns("other") == []
 
 
+@pytest.mark.slow
 async def test_a_long_branch_is_whole(sessions):
     session = sessions()
     await session.add_items([{"role": "assistant", "content": f"{n}"} for n in range(1100)])

@@ -311,6 +311,7 @@ class Counting(StoreWrapper):
 
 
 class TestHistories:
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", [None, 3])
     async def test_a_history_is_one_query(self, limit):
         inner = Counting(InMemoryStore())

@@ -177,6 +177,7 @@ def test_any_answer_is_read_or_refused(text):
         assert all(each.key for each in parse_answer(text).changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["[" * 300_000, '{"a":' * 60_000, '["' * 100_000, "<think>" * 50_000, "{}" * 100_000]
 )

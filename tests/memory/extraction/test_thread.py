@@ -20,6 +20,7 @@ messages = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(messages, st.sampled_from([None, BLOCK]), st.sampled_from(["system", "user"]))
 def test_it_is_the_last_text_of_the_user_without_blocks(conversation, block, placement):
     shown = inject(conversation, block, placement)

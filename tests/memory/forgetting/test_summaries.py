@@ -94,6 +94,7 @@ async def test_no_summary_of_a_thread_is_left(backend, states, options, asked):
     assert [item.key for item in await backend.store.scan(space)] == ["of another"]
 
 
+@pytest.mark.slow
 async def test_more_summaries_than_a_page_holds(backend):
     await summarised(backend, talk("Lyon", 3))
     space, root = ("locus_memory", "summaries"), root_digest(talk("Lyon", 1))

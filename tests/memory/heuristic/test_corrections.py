@@ -249,6 +249,7 @@ async def test_what_a_yes_does_not_confirm(proposal, answer):
     assert await extract("Hi.", f">{proposal}", answer) == []
 
 
+@pytest.mark.slow
 async def test_only_the_message_just_before_is_confirmed():
     assert await extract(">You live in Graz, right?", "Hm.", "Yes, exactly.") == []
     tool = Message.user("Yes, exactly.")

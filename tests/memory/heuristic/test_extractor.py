@@ -219,6 +219,7 @@ async def test_only_the_beginning_of_a_long_message_is_read():
     assert [change.key for change in whole] == ["likes:tea", "home"]
 
 
+@pytest.mark.slow
 async def test_the_loop_runs_on_while_much_is_read():
     turns = 0
 

@@ -19,6 +19,7 @@ def everyday():
     return module
 
 
+@pytest.mark.slow
 async def test_everyday_questions_cost_nothing(world, everyday):
     await everyday.fill(world.store, world.manager)
     assert len(everyday.facts()) == 60
@@ -28,6 +29,7 @@ async def test_everyday_questions_cost_nothing(world, everyday):
     assert all((plan.block is None) is (plan.tokens == 0) for plan in plans)
 
 
+@pytest.mark.slow
 async def test_questions_about_the_user_are_answered(world, everyday):
     await everyday.fill(world.store, world.manager)
     plans = [

@@ -210,6 +210,7 @@ async def test_a_model_is_asked_only_where_no_rule_fires():
     assert len(asked) == 2
 
 
+@pytest.mark.slow
 @given(
     text=st.text(st.characters())
     | st.lists(st.sampled_from(["who", "am", "i", "it's", "<>", "\ud800", "\x00", "last"])).map(

@@ -332,6 +332,7 @@ class TestCache:
         await world.manager.for_user("bob").save([_home("Oslo")])
         assert len(world.manager._planner._plans) == 1
 
+    @pytest.mark.slow
     async def test_it_is_bounded(self, world):
         for number in range(300):
             await world.block(f"Is it {number} degrees?")

@@ -80,6 +80,7 @@ class TestWithItsClient:
         assert await provider.search(" ") == []
         assert len(service.requests) == 2
 
+    @pytest.mark.slow
     async def test_a_run_without_a_user_sees_only_what_has_no_tag(self, service, shared):
         service.answers[RECALL] = {"results": []}
         service.answers[RETAIN] = RETAINED

@@ -250,6 +250,7 @@ async def test_an_agent_with_mem0(service, monkeypatch):
     assert service.requests[1].body["user_id"] == "ada"
 
 
+@pytest.mark.slow
 async def test_an_outage_ends_no_run(service):
     service.failures = [503] * 99
     async with Agent(

@@ -73,6 +73,7 @@ def _is_wordless(edit):
     return not is_known_as(edit.memory.content, edit.memory.content)
 
 
+@pytest.mark.slow
 @given(words.map(" ".join), words.map(" ".join))
 def test_a_fact_with_another_negation_is_never_known(one, other):
     assert not is_known_as(f"{one} not {other} home", f"{one} {other} home")

@@ -199,6 +199,7 @@ async def test_an_evicted_fact_comes_back_and_stays(store: BaseStore, clock: Fak
     assert (await manager.consolidate()).evicted == 2
 
 
+@pytest.mark.slow
 async def test_a_pass_drops_no_vector_and_raises_no_version(
     searching: BaseStore, clock: FakeClock
 ) -> None:
@@ -375,6 +376,7 @@ days = st.floats(0, 120)
 importances = st.one_of(st.none(), st.floats(0, 1))
 
 
+@pytest.mark.slow
 @given(steps=st.lists(days, max_size=8), importance=importances, mentions=st.integers(0, 2))
 def test_decay_in_any_split_of_passes_equals_one_pass(
     steps: list[float], importance: float | None, mentions: int
@@ -391,6 +393,7 @@ def test_decay_in_any_split_of_passes_equals_one_pass(
     assert split.salience == pytest.approx(whole.salience, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(
     salience=st.floats(0, 1),
     day=days,

@@ -37,6 +37,7 @@ def in_memory(**options):
     return MemoryStoreSpec(options={"store": InMemoryStore(), **options})
 
 
+@pytest.mark.slow
 @given(st.lists(st.booleans(), max_size=40))
 def test_any_interleaving_closes_once_and_after_the_last_release(steps):
     async def live():
@@ -108,6 +109,7 @@ def test_a_blocking_face_counts_as_well():
     assert handle.is_closed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [False, True])
 async def test_a_handle_that_is_collected_closes_and_warns(is_held):
     backend = Counting()

@@ -59,11 +59,13 @@ def test_a_word_of_all_documents_weighs_1_among_few(many):
     assert rarities([[True] * many]) == pytest.approx([1.0 if many < 20 else math.log(2)])
 
 
+@pytest.mark.slow
 @given(parts, parts)
 def test_a_relevance_is_from_0_to_1(text, dense):
     assert 0 <= relevance(text, dense) <= 1
 
 
+@pytest.mark.slow
 @given(shares, shares, shares, st.booleans())
 def test_a_better_part_never_lowers_the_relevance(one, other, part, of_text):
     low, high = sorted((one, other))

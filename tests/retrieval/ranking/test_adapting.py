@@ -216,6 +216,7 @@ def test_a_search_that_answers_badly_weighs_less():
 numbers = st.floats(-1e6, 1e6)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(numbers, numbers), max_size=20))
 def test_a_correlation_lies_between_minus_one_and_one(pairs):
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
@@ -223,6 +224,7 @@ def test_a_correlation_lies_between_minus_one_and_one(pairs):
     assert correlation(first, second) == pytest.approx(correlation(second, first))
 
 
+@pytest.mark.slow
 @given(st.permutations(range(6)), st.permutations(range(6)))
 def test_the_order_depends_on_the_candidates_alone(text, vector):
     made = [item(f"{n}", f"tea {n} rain", speaker="Ada", position=n) for n in range(6)]

@@ -51,6 +51,7 @@ def test_every_item_is_there_once_best_first(rankings):
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(), unique=True, max_size=10), st.floats(0, 100))
 def test_one_ranking_stays_as_it_is(ranking, k):

@@ -23,6 +23,7 @@ def test_what_repeats_the_first_comes_later():
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(SCORED, st.integers(0, 20))
 def test_only_scores_count_at_balance_one(scored, limit):

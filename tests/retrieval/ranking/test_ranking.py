@@ -145,6 +145,7 @@ def test_a_reranker_is_blended_and_what_it_did_not_see_stays_behind():
 FOUND = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0, 1e6), max_size=8)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(FOUND, FOUND, st.sampled_from(["weighted", "rrf"]), st.sampled_from([None, 0.5]))
 def test_the_union_is_there_once_best_first(text, vector, fusion, balance):

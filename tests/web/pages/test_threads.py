@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ async def test_a_long_conversation_is_shown_in_pages(plain, browsing):
         assert 'wanted" id="m250"' in text
 
 
+@pytest.mark.slow
 @given(st.integers(0, 3_000), st.none() | st.integers(1, 4_000))
 def test_each_message_is_on_the_page_of_its_place(total, wanted):
     first, last = window(total, wanted)
@@ -112,6 +114,7 @@ async def test_two_checkpoints_are_compared_side_by_side(browser, backend):
     assert (await browser.get("/threads/diff", thread="trip", checkpoint="x")).status_code == 404
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_words_are_compared_without_losing_any(old, new):
     left, right = compare_words(old, new)
@@ -226,6 +229,7 @@ def branch(name, place, checkpoints):
     return Branch(thread_id=name, checkpoint_id="c", place=place, checkpoints=checkpoints)
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 500),
     st.none() | st.tuples(st.integers(0, 300), st.integers(0, 300)),

@@ -24,7 +24,7 @@ from locus_memory.backends.sqlite.search.pruning import (
 from locus_memory.store.filters import Condition
 
 if TYPE_CHECKING:
-    from locus_memory.backends.sqlite.search.posted import PostedSearch
+    from locus_memory.backends.sqlite.search.posted.search import PostedSearch
 
 __all__ = ["TextSearch"]
 
@@ -159,7 +159,7 @@ class TextSearch:
         """Return the best matches by cached postings, or `None` if these cannot be used."""
         if not self._capacity or limit == 0:
             return None
-        from locus_memory.backends.sqlite.search import posted  # noqa: PLC0415 - it loads numpy
+        from locus_memory.backends.sqlite.search.posted import search as posted  # noqa: PLC0415 - it loads numpy
 
         if self._posted is None:
             self._posted = posted.PostedSearch(self._capacity)

@@ -42,6 +42,7 @@ def stored(put=PUT, **changed):
     return {name: value for name, value in source.items() if name not in {"terms", "text"}}
 
 
+@pytest.mark.slow
 @given(
     one=st.tuples(namespaces, st.text(min_size=1, max_size=4)),
     other=st.tuples(namespaces, st.text(min_size=1, max_size=4)),
@@ -104,6 +105,7 @@ def test_the_value_of_another_item_is_noticed():
         value_of(stored(value="1"), address)
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_refused():
     with pytest.raises(InvalidKeyError, match="at most 32,000 bytes"):
         Document.of(replace(PUT, key="é" * 16_001), None)

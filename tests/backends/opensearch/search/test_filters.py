@@ -135,6 +135,7 @@ def test_what_is_short_is_found_exactly(value, field, test):
     assert found(compile_filter(condition), terms) == matches(condition, value, {})
 
 
+@pytest.mark.slow
 def test_a_document_with_too_many_terms_is_always_looked_at():
     value = {f"k{n}": n for n in range(30_000)}
     terms = field_terms(value, {})

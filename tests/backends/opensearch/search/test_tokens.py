@@ -48,6 +48,7 @@ def test_only_equal_values_have_one_text(one, other):
     assert (value_text(one) == value_text(other)) == equal(one, other)
 
 
+@pytest.mark.slow
 @given(value=json_values)
 def test_a_value_equals_its_copy_with_other_numbers(value):
     def floats(each):

@@ -121,6 +121,7 @@ class TestOptions:
         assert "hun" not in shown
         assert "ter2" not in shown
 
+    @pytest.mark.slow
     async def test_a_name_is_completed_by_the_environment(
         self, postgresql_server, schema, monkeypatch
     ):
@@ -185,6 +186,7 @@ class TestOpening:
         with pytest.raises(ConfigurationError, match="a newer locus_memory"):
             await make_pool().open()
 
+    @pytest.mark.slow
     async def test_another_schema_and_another_prefix_are_apart(self, make_pool, schema):
         pools = [
             make_pool(),
@@ -430,6 +432,7 @@ class TestWaiting:
             assert done[1:] == [1, 1, 1]
         assert await pool.fetchval("SELECT 1") == 1
 
+    @pytest.mark.slow
     async def test_a_command_that_takes_too_long_is_unavailable(self, make_pool):
         pool = make_pool(pool_size=1, command_timeout=0.2)
         with pytest.raises(BackendUnavailableError, match="no answer in time"):

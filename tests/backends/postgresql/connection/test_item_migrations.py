@@ -85,6 +85,7 @@ async def old(url, schema):
     await connection.close()
 
 
+@pytest.mark.slow
 async def test_an_old_database_goes_on(old, url, schema):
     events = []
     stop = subscribe(events.append)

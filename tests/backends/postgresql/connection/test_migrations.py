@@ -134,6 +134,7 @@ async def test_checkpoints_of_before_are_all_there_and_go_on(connection, place, 
     assert await connection.fetchval(granted, place.fill("{checkpoints}"))
 
 
+@pytest.mark.slow
 async def test_a_new_database_and_a_migrated_one_have_the_same_tables(connection, place, url):
     new = Names(schema=f"{place.schema}_new")
     await make_former(connection, place, 2)

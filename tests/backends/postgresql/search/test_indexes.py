@@ -113,6 +113,7 @@ def nearest():
 
 @pytest.mark.usefixtures("background")
 class TestBuild:
+    @pytest.mark.slow
     async def test_others_read_and_write_meanwhile(self, store, reader, watch):
         assert await found(store) == nearest()
         await watch.begun()
@@ -126,6 +127,7 @@ class TestBuild:
         assert await watch.states() == {NAME: True}
         assert "new" in await found(store)
 
+    @pytest.mark.slow
     async def test_another_process_neither_waits_nor_builds_a_second(
         self, store, url, reader, watch
     ):
@@ -206,6 +208,7 @@ class TestBuild:
         assert [event.name for event in events] == ["postgresql.no_vector_index"]
         assert isinstance(events[0].error, BackendError)
 
+    @pytest.mark.slow
     async def test_a_pool_of_the_caller_lends_two(self, store, url, schema, watch):
         pool = await asyncpg.create_pool(url, min_size=1, max_size=4)
         async with PostgreSQLStore(pool=pool, schema=schema, exact_below=0) as other:
@@ -217,6 +220,7 @@ class TestBuild:
         assert await watch.states() == {NAME: True}
 
 
+@pytest.mark.slow
 async def test_dropped_leftovers_of_several_builds(store, admin, watch):
     make = store._pool.sql('CREATE INDEX "locus_dead_index_%d" ON {vectors} (dimension)')
     for number in (1, 2):
@@ -237,6 +241,7 @@ async def test_the_index_of_an_earlier_version_goes_on(store, admin, watch):
     assert await store._vectors._indexes.kind(4) == "vector"
 
 
+@pytest.mark.slow
 async def test_a_bulk_load_has_its_index_after_compact(url, schema, watch):
     async with PostgreSQLStore(url, schema=schema, exact_below=100) as store:
         await fill(store)

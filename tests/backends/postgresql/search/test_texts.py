@@ -72,6 +72,7 @@ def test_what_does_not_fit_is_left_out(ask):
     assert ask("SELECT length($1::text::tsvector)", often) == 1
 
 
+@pytest.mark.slow
 def test_a_long_query_is_no_deep_one(ask):
     words = [f"w{n}" for n in range(20_000)]
     assert ask("SELECT numnode($1::text::tsquery)", any_of(words)) == 2 * len(words) - 1
@@ -124,6 +125,7 @@ async def test_scores_are_those_of_the_formula(store, size):
         assert order == sorted(order, reverse=True)
 
 
+@pytest.mark.slow
 async def test_the_ranking_is_much_like_that_of_sqlite(store):
     dice = random.Random(5)
     names = [
@@ -190,6 +192,7 @@ def corpus(postgresql_server):
         runner.run(store.close())
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_page_of_bounded_work_is_that_of_all_matches(corpus, data):
@@ -243,6 +246,7 @@ async def test_a_namespace_of_many_matches_is_searched_with_bounds(store, monkey
     assert len(ranked) == 4
 
 
+@pytest.mark.slow
 async def test_a_small_namespace_beside_a_large_one_is_read_through(store):
     await store.put_batch([(("large",), f"{n}", f"common word {n}") for n in range(3000)])
     await store.put_batch([(NS, f"{n}", "one common word") for n in range(7)])

@@ -96,6 +96,7 @@ class TestText:
 
 
 class TestIndexes:
+    @pytest.mark.slow
     async def test_each_length_has_one_as_far_as_that_goes(self, store, schema):
         for dimension in (3, 2000, 2001, 4000, 4001):
             await store.put_with_embedding(NS, f"{dimension}", 1, [1.0] * dimension)
@@ -108,6 +109,7 @@ class TestIndexes:
             assert f"halfvec({dimension}))" in made
         assert "_4001 " not in made
 
+    @pytest.mark.slow
     async def test_many_who_meet_a_length_make_one(self, url, schema):
         options = {"schema": schema, "pool_size": 3, "exact_below": 0}
         stores = [PostgreSQLStore(url, **options) for _ in range(4)]
@@ -240,6 +242,7 @@ class TestSearch:
             while not await store._pool.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.05)
 
+    @pytest.mark.slow
     async def test_a_page_continues_the_one_before_it(self, filled, rows, compared):
         query = np.random.default_rng(10).normal(size=16).tolist()
         pages = [
@@ -270,6 +273,7 @@ class TestSearch:
                 assert keys(hits) == wanted[:limit]
         assert compared == [0] * 12
 
+    @pytest.mark.slow
     async def test_where_hits_are_rare_the_index_is_not_asked_each_time(
         self, own, rows, compared, monkeypatch
     ):

@@ -76,6 +76,7 @@ def test_what_cannot_be_read_is_refused_and_not_quoted(where, message):
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30), st.sampled_from(["redis+cluster", "redis+sentinel", "redis"]))
 def test_any_text_is_an_address_or_refused(text, scheme):
     with suppress(ConfigurationError):

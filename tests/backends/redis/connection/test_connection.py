@@ -250,6 +250,7 @@ class TestFeatures:
             with pytest.raises(ConfigurationError, match="permissions"):
                 await connection.execute("CONFIG", "GET", "*")
 
+    @pytest.mark.slow
     async def test_a_cluster_taken_for_one_server(self, three_masters):
         async with RedisConnection(three_masters.url, cluster=False) as connection:
             calls = [connection.run(COUNT, [f"k{number}"]) for number in range(30)]
@@ -491,6 +492,7 @@ class TestClosing:
         async with asyncio.timeout(5):
             await connection.close()
 
+    @pytest.mark.slow
     async def test_no_connection_is_left(self, own_server, raw, clients_left):
         for _ in range(3):
             connection = RedisConnection(own_server.url, pool_size=8)

@@ -125,6 +125,7 @@ async def test_what_a_batch_may_have(store, monkeypatch, limit, most, message):
     assert await store.put(NS, "long", "one text may be as long as it is " * 20) == 1
 
 
+@pytest.mark.slow
 async def test_no_search_looks_at_thousands_of_namespaces_at_once(store, calls):
     names = [(("all", f"{n}"), f"{n}") for n in range(450)]
     vector = [1.0, 0.0]

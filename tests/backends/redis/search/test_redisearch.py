@@ -76,6 +76,7 @@ def test_a_name_is_neither_syntax_nor_the_name_of_another(text, query):
 SYNTAX = [*"@{}()[]|-~*%'\"\\:;,.<>=!$^&#/?+", "=>", "AND", "-inf", "@stems", "$weight", "x", "2"]
 
 
+@pytest.mark.slow
 def test_any_text_is_found_by_any_of_its_words(redisearch_server, prefix):
     with asyncio.Runner() as runner:
         store = Searched(redisearch_server.url, key_prefix=prefix)
@@ -106,6 +107,7 @@ async def test_thousands_of_words(store):
     assert await keys(store.search(NS, " ".join(f"w{n}" for n in range(2999, 0, -1)))) == ["k"]
 
 
+@pytest.mark.slow
 async def test_every_word_counts_next_to_others(store):
     """The server itself forgets words when it scores a union within an intersection."""
     texts = {
@@ -277,6 +279,7 @@ def test_a_server_whose_package_is_missing_says_so(monkeypatch):
         pass
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_emptied_and_one_that_restarts(own_redisearch, raw):
     async with (
         Searched(own_redisearch.url) as store,

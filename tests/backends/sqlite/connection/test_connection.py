@@ -386,6 +386,7 @@ class TestLoopsAndProcesses:
         await database.write(add("a"))
         assert await database.read(names) == ["a"]
 
+    @pytest.mark.slow
     def test_a_child_of_a_fork_is_told(self, tmp_path):
         script = """
 import asyncio, os, sys, warnings
@@ -409,6 +410,7 @@ asyncio.run(database.close())
         done = run_python(script, tmp_path / "agent.db")
         assert done.returncode == 0, done.stderr
 
+    @pytest.mark.slow
     def test_a_child_may_be_the_first_to_use_it(self, tmp_path):
         script = """
 import asyncio, os, sys

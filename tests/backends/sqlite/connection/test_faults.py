@@ -176,6 +176,7 @@ def check_text_index(path):
 
 
 class TestFullDisk:
+    @pytest.mark.slow
     async def test_earlier_data_is_intact_and_it_works_again(self, tmp_path):
         body = """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -213,6 +214,7 @@ asyncio.run(main())
                 await store.put(NS, "large", "x" * 400_000)
             assert await store.get(NS, "before") == 1
 
+    @pytest.mark.slow
     def test_a_file_that_could_not_be_made_is_made_later(self, tmp_path):
         body = """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -250,6 +252,7 @@ if os.getuid() == 0:
 
 
 class TestReadOnly:
+    @pytest.mark.slow
     async def test_what_is_there_can_be_read(self, public_path):
         path = public_path / "store.db"
         async with SQLiteStore(path) as store:
@@ -273,6 +276,7 @@ asyncio.run(main())
         public_path.chmod(0o755)
         assert [each.name for each in public_path.iterdir()] == ["store.db"]
 
+    @pytest.mark.slow
     async def test_what_only_the_log_holds_is_not_overlooked(self, public_path):
         path = public_path / "store.db"
         store = SQLiteStore(path)

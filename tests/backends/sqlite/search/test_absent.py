@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ async def hits(store):
     return [(item.key, item.value, item.score) for item in found]
 
 
+@pytest.mark.slow
 @given(st.lists(steps, max_size=12))
 @settings(max_examples=40, deadline=None)
 def test_the_hits_are_those_of_a_store_that_remembers_nothing(taken):

@@ -456,6 +456,7 @@ async def test_a_file_without_codes_that_is_read_only_says_what_to_do(tmp_path):
         opening.Settings(str(path), 1.0, "normal")._prepared(f"{path.as_uri()}?mode=ro")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left_open", [True, False])
 async def test_all_who_open_a_file_without_codes_at_once_find_everything(tmp_path, left_open):
     """Threads and stores that open it while one of them makes the codes."""

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite.search import posted, posting_cache, texts
-from locus_memory.backends.sqlite.search.posting_cache import PostingCache, State
-from locus_memory.backends.sqlite.search.postings import Postings, _varints
-from locus_memory.backends.sqlite.search.ranking import Totals
+from locus_memory.backends.sqlite.search import texts
+from locus_memory.backends.sqlite.search.posted import cache as posting_cache
+from locus_memory.backends.sqlite.search.posted import search as posted
+from locus_memory.backends.sqlite.search.posted.cache import PostingCache, State
+from locus_memory.backends.sqlite.search.posted.postings import Postings, _varints
+from locus_memory.backends.sqlite.search.posted.ranking import Totals
 from locus_memory.backends.sqlite.search.texts import TextSearch
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.item import Put
@@ -73,6 +75,7 @@ async def same(store, namespace, query, **how):
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     st.randoms(use_true_random=False),

@@ -50,6 +50,7 @@ async def test_a_conversation_goes_on_with_another_saver(where, conversation):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_a_long_conversation_comes_back_message_by_message(saver, conversation):
     graph = conversation(saver)
     for turn in range(25):

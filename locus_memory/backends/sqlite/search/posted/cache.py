@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.search.postings import (
+from locus_memory.backends.sqlite.search.posted.postings import (
     Lengths,
     Postings,
     read_lengths,
     read_postings,
 )
-from locus_memory.backends.sqlite.search.ranking import Text, Totals
+from locus_memory.backends.sqlite.search.posted.ranking import Text, Totals
 from locus_memory.store.text import count_searchable, stem
 
 __all__ = ["RECENT", "PostingCache", "State", "View"]

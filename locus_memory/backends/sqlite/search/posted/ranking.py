@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from locus_memory.backends.sqlite.search.postings import Ids, Lengths, Postings
+from locus_memory.backends.sqlite.search.posted.postings import Ids, Lengths, Postings
 
 __all__ = [
     "Scored",

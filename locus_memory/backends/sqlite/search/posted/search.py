@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.search.posting_cache import RECENT, PostingCache, State, View
-from locus_memory.backends.sqlite.search.postings import Ids, Postings
-from locus_memory.backends.sqlite.search.ranking import (
+from locus_memory.backends.sqlite.search.posted.cache import RECENT, PostingCache, State, View
+from locus_memory.backends.sqlite.search.posted.postings import Ids, Postings
+from locus_memory.backends.sqlite.search.posted.ranking import (
     Scored,
     Text,
     Totals,
