@@ -1,20 +1,31 @@
 """The translation of a driver's errors, by a table in each backend.
 
 A backend has one `ErrorTable`, or one each for the client and the server. Only the words of a
-message, and the errors that quote secrets, need code of its own.
+message, and the errors that quote secrets, need code of its own. `repeated` is for a call whose
+error may pass.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Generator, Mapping
+import random
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from locus_memory.errors import BackendError, LocusMemoryError
 
-__all__ = ["DriverErrors", "ErrorTable", "Kind"]
+__all__ = ["DriverErrors", "ErrorTable", "Kind", "repeated"]
 
 Kind = type[LocusMemoryError]
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 6
+"""How often a call is tried."""
+
+_PAUSE: Final = 0.01
+"""Seconds before the second attempt, on average half of it; doubled each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +117,22 @@ class DriverErrors:
             if described is error:
                 raise
             raise described from described.__cause__
+
+
+async def repeated(
+    work: Callable[[], Awaitable[T]], may_repeat: Callable[[BaseException], bool]
+) -> T:
+    """Return the result of `work`, which is called again, after a pause, if its error allows that.
+
+    Args:
+        work: Called up to six times.
+        may_repeat: Whether an error may pass, and nothing was done that must not be done twice.
+    """
+    for attempt in range(_ATTEMPTS - 1):
+        try:
+            return await work()
+        except Exception as error:
+            if not may_repeat(error):
+                raise
+        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
+    return await work()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, Unpack
@@ -12,6 +11,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory.backends.driver_errors import repeated
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.oracle.connection.address import Address, parse_address
 from locus_memory.backends.oracle.connection.driver import (
@@ -36,12 +36,6 @@ from locus_memory.errors import BackendUnavailableError, ConfigurationError
 __all__ = ["Features", "OraclePool", "Query", "Session", "Write", "arrays", "pool_for"]
 
 T = TypeVar("T")
-
-_ATTEMPTS: Final = 6
-"""How often a call is tried that the server gave up, or that read over a lost connection."""
-
-_PAUSE: Final = 0.01
-"""Seconds before the second attempt, on average half of it; doubled each time."""
 
 _FETCHED: Final = 500
 """Rows of one round trip."""
@@ -273,7 +267,7 @@ class OraclePool(Resource):
     ) -> T:
         with translated(self._where):
             loop_pool = await self._ready()
-            return await _repeated(
+            return await repeated(
                 lambda: loop_pool.run(lambda c: work(Session(c, self.sql))), may_repeat
             )
 
@@ -364,20 +358,6 @@ def _arguments(address: Address, options: OracleOptions) -> dict[str, Any]:
         "tcp_connect_timeout": options.connect_timeout,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-async def _repeated(
-    work: Callable[[], Awaitable[T]], may_repeat: Callable[[BaseException], bool]
-) -> T:
-    """Return the result of `work`, after pauses again if its error allows that."""
-    for attempt in range(_ATTEMPTS - 1):
-        try:
-            return await work()
-        except Exception as error:
-            if not may_repeat(error):
-                raise
-        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
-    return await work()
 
 
 async def _connected(

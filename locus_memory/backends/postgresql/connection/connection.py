@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, Unpack
@@ -13,6 +12,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory.backends.driver_errors import repeated
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.postgresql.connection.address import (
     attributes,
@@ -58,12 +58,6 @@ from locus_memory.errors import (
 __all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
 T = TypeVar("T")
-
-_ATTEMPTS: Final = 6
-"""How often what the server rolled back, or never received, is tried."""
-
-_PAUSE: Final = 0.01
-"""Seconds before the second attempt, on average half of it; doubled each time."""
 
 _STATEMENTS: Final = 1000
 """How many templates are remembered with their names filled in."""
@@ -201,7 +195,7 @@ class PostgreSQLPool(Resource):
             if self._standbys is not None and is_reading():
                 return await self._read(self._standbys, loop_pool, verb, statement, arguments)
             try:
-                return await _repeated(
+                return await repeated(
                     lambda: _call_once(loop_pool, verb, statement, arguments), _may_repeat_call
                 )
             finally:
@@ -224,7 +218,7 @@ class PostgreSQLPool(Resource):
             except DRIVER_ERRORS as error:
                 if not is_repeatable(error):
                     standbys.failed(error)
-        return await _repeated(
+        return await repeated(
             lambda: _call_once(primary, verb, statement, arguments), _may_repeat_call
         )
 
@@ -265,7 +259,7 @@ class PostgreSQLPool(Resource):
                 self._standbys.wrote()
             found = await self._standby()
             if found is None:
-                connection = await _repeated(lambda: _begun(loop_pool), _may_begin_again)
+                connection = await repeated(lambda: _begun(loop_pool), _may_begin_again)
             else:
                 loop_pool, connection = found
                 await _begin(loop_pool, connection)
@@ -295,12 +289,12 @@ class PostgreSQLPool(Resource):
                 return await work(connection)
 
         try:
-            return await _repeated(once, _may_repeat_transaction)
+            return await repeated(once, _may_repeat_transaction)
         except BackendError as error:
             if self._standbys is None or not is_reading():
                 raise
             self._standbys.failed(error)
-        return await _repeated(once, _may_repeat_transaction)
+        return await repeated(once, _may_repeat_transaction)
 
     async def _standby(self) -> tuple[LoopPool, Connection] | None:
         """Return a connection of a standby for a task that only reads, if there is one."""
@@ -361,7 +355,7 @@ class PostgreSQLPool(Resource):
     async def _position(self) -> int:
         """Return the position of the primary in its log."""
         loop_pool = await self._ready()
-        found: int = await _repeated(
+        found: int = await repeated(
             lambda: _call_once(loop_pool, "fetchval", WRITTEN, ()), _may_repeat_call
         )
         return found
@@ -455,20 +449,6 @@ async def _begin(loop_pool: LoopPool, connection: Connection) -> None:
     except BaseException:
         await loop_pool.release(connection, broken=True)
         raise
-
-
-async def _repeated(
-    work: Callable[[], Awaitable[T]], may_repeat: Callable[[BaseException], bool]
-) -> T:
-    """Return what `work` does, again where its error is one that may pass."""
-    for attempt in range(_ATTEMPTS - 1):
-        try:
-            return await work()
-        except Exception as error:
-            if not may_repeat(error):
-                raise
-        await asyncio.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311 - no secret
-    return await work()
 
 
 def _may_repeat_call(error: BaseException) -> bool:
