@@ -105,12 +105,11 @@ class ItemCache:
         with self._lock:
             young = self._young
             found = {each: young[each] for each in wanted if each in young}
-            if len(found) < len(wanted):
-                for revision in wanted.keys() - found.keys():
-                    held = self._old.pop(revision, None)
-                    if held is not None:
-                        self._add(revision, held)
-                        found[revision] = held
+            for revision in wanted.keys() - found.keys():
+                held = self._old.pop(revision, None)
+                if held is not None:
+                    self._add(revision, held)
+                    found[revision] = held
         return found
 
     def _add(self, revision: int, held: Held) -> None:
