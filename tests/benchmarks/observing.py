@@ -78,15 +78,19 @@ async def timed(put, keys: Iterator[int]) -> float:
 
 
 async def compared(keys: Iterator[int], *puts) -> list[list[float]]:
-    """Return the times of each put in each round; a round goes forth and back.
+    """Return the times of each put in each round; in a round, each has each place in turn.
 
-    So a cost that comes in turns, such as that of a checkpoint of SQLite, falls on all alike.
+    So a cost that comes in turns, such as that of a checkpoint of SQLite, and what a place after
+    another put costs, fall on all alike.
     """
     rounds = []
     for _ in range(ROUNDS):
-        forth = [await timed(each, keys) for each in puts]
-        back = [await timed(each, keys) for each in reversed(puts)]
-        rounds.append([(one + two) / 2 for one, two in zip(forth, reversed(back), strict=True)])
+        times = [0.0] * len(puts)
+        for first in range(len(puts)):
+            order = [(first + place) % len(puts) for place in range(len(puts))]
+            for each in order + order[::-1]:
+                times[each] += await timed(puts[each], keys) / (2 * len(puts))
+        rounds.append(times)
     return [list(each) for each in zip(*rounds[WARM:], strict=True)]
 
 

@@ -144,16 +144,26 @@ class Settings:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
-            # In one snapshot: another process may be making the tables at this moment.
-            connection.execute("BEGIN")
-            current = readable_version(connection, self.path) == len(MIGRATIONS)
-            connection.execute("COMMIT")
+            try:
+                current = self._is_current(connection)
+            except BackendCorruptError:
+                # A file whose first tables were made in between has looked odd once.
+                current = self._is_current(connection)
             if not current:
                 _migrate(connection, self.path)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _is_current(self, connection: sqlite3.Connection) -> bool:
+        """Return whether the tables are those of this version."""
+        # In one snapshot: another process may be making the tables at this moment.
+        connection.execute("BEGIN")
+        try:
+            return readable_version(connection, self.path) == len(MIGRATIONS)
+        finally:
+            connection.execute("COMMIT")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
