@@ -7,6 +7,8 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -144,30 +146,29 @@ class Settings:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
-            try:
-                current = self._is_current(connection)
-            except BackendCorruptError:
-                # A file whose first tables were made in between has looked odd once.
-                current = self._is_current(connection)
-            if not current:
+            if readable_version(connection, self.path) != len(MIGRATIONS):
                 _migrate(connection, self.path)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _is_current(self, connection: sqlite3.Connection) -> bool:
-        """Return whether the tables are those of this version."""
-        # In one snapshot: another process may be making the tables at this moment.
-        connection.execute("BEGIN")
-        try:
-            return readable_version(connection, self.path) == len(MIGRATIONS)
-        finally:
-            connection.execute("COMMIT")
-
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
     return int(connection.execute(query).fetchone()[0])
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Generator[None]:
+    """Let all queries see one state of the file: another process may make its tables in between."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        roll_back(connection)
 
 
 def readable_version(connection: sqlite3.Connection, path: str) -> int:
@@ -177,10 +178,12 @@ def readable_version(connection: sqlite3.Connection, path: str) -> int:
         BackendCorruptError: It is somebody else's file.
         ConfigurationError: A newer locus_memory wrote it.
     """
-    version = _number(connection, "PRAGMA user_version")
-    owner = _number(connection, "PRAGMA application_id")
-    empty = version == 0 and owner == 0 and not _number(connection, _TABLE_COUNT)
-    if owner == APPLICATION_ID and version == 0 and _number(connection, _TABLE_COUNT):
+    with _snapshot(connection):
+        version = _number(connection, "PRAGMA user_version")
+        owner = _number(connection, "PRAGMA application_id")
+        has_tables = bool(_number(connection, _TABLE_COUNT))
+    empty = version == 0 and owner == 0 and not has_tables
+    if owner == APPLICATION_ID and version == 0 and has_tables:
         raise BackendCorruptError(
             f"sqlite {path}: its tables are there, and it does not say of which version they are; "
             "restore it from a backup, or set PRAGMA user_version to that version"

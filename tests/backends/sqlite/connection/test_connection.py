@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 import warnings
+from contextlib import suppress
 
 import pytest
 
+from locus_memory.backends.sqlite.connection import opening
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
@@ -130,6 +132,36 @@ class TestOpening:
         found = await databases[0].read(names)
         assert sorted(found, key=int) == [f"{n}" for n in range(12)]
         await asyncio.gather(*(d.close() for d in databases))
+
+    async def test_tables_that_another_makes_between_two_looks_are_no_damage(
+        self, tmp_path, monkeypatch
+    ):
+        path = tmp_path / "agent.db"
+        # Whoever reads keeps the first opener from switching the journal.
+        reader = sqlite3.connect(path, isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        looks = []
+        prepare = opening.register_functions
+
+        def make_tables_before_the_second_look_at_the_owner(statement):
+            if statement != "PRAGMA application_id":
+                return
+            looks.append(statement)
+            if len(looks) == 2:
+                reader.close()
+                with suppress(sqlite3.OperationalError):
+                    opening.Settings(str(path), 0, "NORMAL").connect()[0].close()
+
+        def watched(connection):
+            prepare(connection)
+            if not looks:
+                connection.set_trace_callback(make_tables_before_the_second_look_at_the_owner)
+
+        monkeypatch.setattr(opening, "register_functions", watched)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            opening.Settings(str(path), 0.05, "NORMAL").connect()
+        assert len(looks) == 2
 
     async def test_the_file_is_marked_as_ours(self, database, tmp_path):
         await database.open()
