@@ -53,7 +53,8 @@ async def audit_deletion(backend: Backend, words: Iterable[str]) -> DeletionAudi
     """Search a database for words of deleted data, and return the report.
 
     Call `forget` and `backend.compact()` first. Choose words that only the deleted data has, such
-    as a name or a marker. Case does not matter.
+    as a name or a marker. Case does not matter. A text index keeps the parts of a word such as
+    `order-4711`, so each part of at least 4 characters is a hit as well, whoever wrote it.
 
     Args:
         backend: The database.
