@@ -61,9 +61,10 @@ __all__ = [
     "count_matches",
     "count_vectors",
     "count_word",
+    "ids_until",
     "list_namespaces",
     "listed_that_satisfy",
-    "members",
+    "newer",
     "newest_items",
     "newest_of",
     "of_those",
@@ -282,8 +283,8 @@ LENGTHS: Final = """
     FROM (SELECT id, sz FROM texts_docsize WHERE id > ? ORDER BY id LIMIT ?)"""
 
 
-def members(condition: str, *, recursive: bool) -> str:
-    """Return the query for some items: ids, revisions, and whether they satisfy a filter.
+def newer(condition: str, *, recursive: bool) -> str:
+    """Return the query for new items: ids, revisions, and whether they satisfy a filter.
 
     Only those with a revision above `:after`.
     """
@@ -291,6 +292,14 @@ def members(condition: str, *, recursive: bool) -> str:
     return f"""
         SELECT i.id, i.revision, {_LIVE} AND {condition} FROM {source}
         WHERE {_within(recursive=recursive)} AND i.revision > :after LIMIT :most"""
+
+
+def ids_until(*, recursive: bool) -> str:
+    """Return the query for the ids of the items in a scope with a revision of at most `:until`."""
+    source = _SOURCE if recursive else "items AS i"
+    return f"""
+        SELECT i.id FROM {source}
+        WHERE {_within(recursive=recursive)} AND i.revision <= :until LIMIT :most"""
 
 
 def of_those(condition: str, *, recursive: bool) -> str:

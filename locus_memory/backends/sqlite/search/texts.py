@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from locus_memory.backends.selection import Page
@@ -280,6 +280,7 @@ class _Search:
         scope: The namespaces.
         values: The parameters of the statement.
         within: The expression before each match.
+        known: The totals, once they are read.
     """
 
     connection: sqlite3.Connection
@@ -287,6 +288,7 @@ class _Search:
     scope: Scope
     values: dict[str, object]
     within: str
+    known: list[int] = field(default_factory=list)
 
     def page(self, match: str, page: Page, weight: float = 1.0) -> list[Any]:
         """Return a page of the matches: ids, revisions, and scores times the weight."""
@@ -321,8 +323,10 @@ class _Search:
 
         FTS5 keeps them as varints: https://www.sqlite.org/fts5.html#the_data_table
         """
-        (totals,) = self.connection.execute(queries.TEXT_TOTALS).fetchone()
-        return _varints(totals) or [0]
+        if not self.known:
+            (totals,) = self.connection.execute(queries.TEXT_TOTALS).fetchone()
+            self.known.extend(_varints(totals) or [0])
+        return self.known
 
     def count(self, match: str) -> int:
         """Return the number of matches."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory.backends.selection import Page, Selection
+from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.search import texts
+from locus_memory.backends.sqlite.search.filters import register_functions
 from locus_memory.backends.sqlite.search.posted import cache as posting_cache
 from locus_memory.backends.sqlite.search.posted import search as posted
 from locus_memory.backends.sqlite.search.posted.cache import PostingCache, State
@@ -200,6 +205,27 @@ async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
         # More items and no newer revision: one of them was deleted since.
         assert await read(lambda c: view(c, 100, 101)) is None
         assert await read(lambda c: view(c, 100, 99)) is not None
+
+
+async def test_an_older_snapshot_finds_what_is_replaced_meanwhile(tmp_path):
+    """Another search lists the namespace's items in between, without the replaced one."""
+    path = tmp_path / "posted.db"
+    async with SQLiteStore(path) as store:
+        searching(store, CAPACITY)
+        puts = [(("a",), f"{n}", "boats run" if n else "keel") for n in range(100)]
+        await store.put_batch(puts)
+        await store.put(("b",), "0", "keel boats")
+        assert len(await store.search(("b",), "keel boats")) == 1
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            register_functions(connection)
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM items").fetchone()
+            await store.put(("a",), "0", "keel boats")
+            assert [hit.key for hit in await store.search(("a",), "keel")] == ["0"]
+            scope = Scope.of(("a",), 0.0, recursive=False)
+            every = Selection.of(("a",), None).condition
+            rows = store._texts.find(connection, scope, ["keel"], every, Page(5))
+            assert len(rows) == 1
 
 
 def test_postings_are_their_places():

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.search.posted.postings import (
+    Ids,
     Lengths,
     Postings,
     read_lengths,
@@ -24,7 +25,7 @@ from locus_memory.backends.sqlite.search.posted.postings import (
 from locus_memory.backends.sqlite.search.posted.ranking import Text, Totals
 from locus_memory.store.text import count_searchable, stem
 
-__all__ = ["RECENT", "PostingCache", "State", "View"]
+__all__ = ["RECENT", "PostingCache", "ScopeIds", "State", "View"]
 
 RECENT: Final = 2_000
 """So many items of a search may be newer than the cache."""
@@ -63,6 +64,13 @@ class _Word(NamedTuple):
     state: State
 
 
+class ScopeIds(NamedTuple):
+    """The state in which a scope was read, and the ids of its items; `None`: they are many."""
+
+    state: State
+    ids: Ids | None
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The cache as one search uses it.
@@ -70,11 +78,13 @@ class View:
     Attributes:
         newest: The newest revision of the lengths.
         lengths: The number of words of each item, by its id.
+        scopes: The ids of the items of scopes, as far as they are not newer.
         words: The stems of the query's words with their postings, in the order of the query.
     """
 
     newest: int
     lengths: Lengths
+    scopes: dict[object, ScopeIds]
     words: Sequence[tuple[str, Postings]]
 
 
@@ -92,6 +102,7 @@ class PostingCache:
         self._lengths: tuple[State, Lengths] | None = None
         self._words: OrderedDict[str, _Word] = OrderedDict()
         self._texts: dict[int, Text] = {}
+        self._scopes: dict[object, ScopeIds] = {}
         self._lock = threading.Lock()
 
     @property
@@ -124,7 +135,7 @@ class PostingCache:
                 if postings is None:
                     return None
                 words.append((word, postings))
-            return View(lengths[0].newest, lengths[1], words)
+            return View(lengths[0].newest, lengths[1], self._scopes, words)
 
     def drop(self) -> None:
         """Forget everything."""
@@ -133,6 +144,8 @@ class PostingCache:
 
     def _clear(self) -> None:
         self._lengths = None
+        # A search may still use those of before.
+        self._scopes = {}
         self._words.clear()
         self._texts.clear()
         self._size = self._spent = 0

@@ -22,6 +22,7 @@ __all__ = [
     "Totals",
     "Weighed",
     "best_first",
+    "best_of",
     "score_of",
     "scores_of",
     "scores_of_all",
@@ -141,6 +142,18 @@ def best_first(scores: Scores, rarest: Postings, limit: int) -> Iterator[Scored]
     else:
         rest = np.flatnonzero(scores > 0)
     yield from _parts(rest, scores, limit)
+
+
+def best_of(ids: Ids, scores: Scores, limit: int) -> Iterator[Scored]:
+    """Yield the items of all scores above 0, as `best_first` does.
+
+    Args:
+        ids: The ids of the items.
+        scores: Their scores.
+        limit: How many items are needed at least.
+    """
+    for places, found in _parts(np.flatnonzero(scores > 0), scores, limit):
+        yield Scored(ids[places], found)
 
 
 def _parts(places: Ids, scores: Scores, size: int) -> Iterator[Scored]:

@@ -11,7 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.search.posted.cache import RECENT, PostingCache, State, View
+from locus_memory.backends.sqlite.search.posted.cache import (
+    RECENT,
+    PostingCache,
+    ScopeIds,
+    State,
+    View,
+)
 from locus_memory.backends.sqlite.search.posted.postings import Ids, Postings
 from locus_memory.backends.sqlite.search.posted.ranking import (
     Scored,
@@ -19,6 +25,7 @@ from locus_memory.backends.sqlite.search.posted.ranking import (
     Totals,
     Weighed,
     best_first,
+    best_of,
     score_of,
     scores_of,
     scores_of_all,
@@ -27,13 +34,10 @@ from locus_memory.backends.sqlite.search.posted.ranking import (
 __all__ = ["PostedSearch", "State", "Target", "Totals"]
 
 _FEW: Final = 4_096
-"""So many items of a scope are scored one by one, and so many namespaces are read for new ones."""
+"""So many namespaces are read for new items, and the ids of a scope of so many items are cached."""
 
-_USES: Final = 256
-"""How many searches reuse the result of a check whether a scope has more items."""
-
-_REMEMBERED: Final = 1_024
-"""The number of scopes with such a result."""
+_REMEMBERED: Final = 256
+"""The number of scopes whose ids are cached."""
 
 Row = tuple[int, int, float]
 """The id, the revision and the score of a hit."""
@@ -55,12 +59,25 @@ class Target:
     recursive: bool
     values: Mapping[str, object]
 
-    def members(self, after: int, most: int) -> list[tuple[int, int, int]] | None:
-        """Return the items after a revision, or `None` if there are more than `most`."""
-        statement = queries.members(self.where, recursive=self.recursive)
+    def newer(self, after: int, most: int) -> list[tuple[int, int, int]] | None:
+        """Return the items after a revision, or `None` if there are more than `most`.
+
+        Each is an id, a revision, and whether the search may find it.
+        """
+        statement = queries.newer(self.where, recursive=self.recursive)
         values = {**self.values, "after": after, "most": most + 1}
         found = self.connection.execute(statement, values).fetchall()
         return None if len(found) > most else found
+
+    def ids(self, until: int, below: int, most: int) -> list[int] | None:
+        """Return the ids of the scope's items, or `None` if there are more than `most`.
+
+        They are below a number, in order, and of items until a revision.
+        """
+        statement = queries.ids_until(recursive=self.recursive)
+        values = {**self.values, "until": until, "most": most + 1}
+        found = self.connection.execute(statement, values).fetchall()
+        return None if len(found) > most else sorted(item for (item,) in found if item < below)
 
     def of_those(self, ids: Ids) -> list[tuple[int, int]]:
         """Return the ids and revisions of those of the items that the search may find."""
@@ -94,7 +111,6 @@ class PostedSearch:
 
     def __init__(self, capacity: int) -> None:
         self.cache = PostingCache(capacity)
-        self._wide: dict[object, int] = {}
 
     def find(
         self, target: Target, state: State, quoted: Sequence[str], limit: int
@@ -110,8 +126,7 @@ class PostedSearch:
         view = self.cache.view(target.connection, state, quoted)
         if view is None:
             return None
-        members = self._members(target)
-        recent = self._recent(target, state, view, members)
+        recent = self._recent(target, state, view)
         if recent is None:
             return None
         words = [
@@ -123,49 +138,46 @@ class PostedSearch:
             for each in recent
             if each.is_wanted and (score := score_of(each.text, words, state.totals)) > 0
         ]
-        if members is not None:
-            found += _of_members(members, words, view, state.totals)
-        else:
+        replaced = [each.id for each in recent]
+        ids = self._ids(target, state, view)
+        if ids is None:
             scores = scores_of_all(words, view.lengths, state.totals)
-            scores[[each.id for each in recent if each.id < len(scores)]] = 0.0
+            scores[[each for each in replaced if each < len(scores)]] = 0.0
             rarest = min((each.postings for each in words), key=lambda each: len(each.low))
-            found = _of_all(target, found, best_first(scores, rarest, limit), limit)
-        return sorted(found, key=_rank)[:limit]
+            parts = best_first(scores, rarest, limit)
+        else:
+            scores = scores_of(ids, words, view.lengths, state.totals)
+            if replaced:
+                scores[np.isin(ids, replaced)] = 0.0
+            parts = best_of(ids, scores, limit)
+        return sorted(_of_all(target, found, parts, limit), key=_rank)[:limit]
 
-    def _members(self, target: Target) -> list[tuple[int, int, int]] | None:
-        """Return the items of a scope of few items; `None`: it has more."""
+    def _ids(self, target: Target, state: State, view: View) -> Ids | None:
+        """Return the cached items of a scope that has few, in order; `None`: it has more.
+
+        A filter does not count, and some may be deleted by now.
+        """
         name = target.values.get("namespace"), target.recursive and target.values.get("path")
-        uses = self._wide.get(name, 0)
-        if uses:
-            self._wide[name] = uses - 1
-            return None
-        found = target.members(-1, _FEW)
-        if found is None:
-            if len(self._wide) >= _REMEMBERED:
-                self._wide.clear()
-            self._wide[name] = _USES
-        return found
+        held = view.scopes.get(name)
+        # An item that was replaced later than this search looks is missing in a later list.
+        if held is None or state.is_older(held.state):
+            found = target.ids(view.newest, len(view.lengths), _FEW)
+            held = ScopeIds(state, None if found is None else np.array(found, np.int64))
+            if len(view.scopes) >= _REMEMBERED:
+                view.scopes.clear()
+            view.scopes[name] = held
+        return held.ids
 
-    def _recent(
-        self,
-        target: Target,
-        state: State,
-        view: View,
-        members: list[tuple[int, int, int]] | None,
-    ) -> list[_Recent] | None:
+    def _recent(self, target: Target, state: State, view: View) -> list[_Recent] | None:
         """Return the items of the scope that are newer than the cache; `None`: too many."""
         if state.newest == view.newest:
             return []
-        if members is not None:
-            rows = [row for row in members if row[1] > view.newest]
-        elif target.has_many_namespaces():
+        if target.has_many_namespaces():
             return None
-        else:
-            found = target.members(view.newest, RECENT)
-            if found is None:
-                self.cache.drop()
-                return None
-            rows = found
+        rows = target.newer(view.newest, RECENT)
+        if rows is None:
+            self.cache.drop()
+            return None
         texts = self.cache.texts(target.connection, [row[:2] for row in rows])
         return [
             _Recent(item, revision, bool(wanted), text)
@@ -185,19 +197,6 @@ def _having(word: str, postings: Postings, recent: Sequence[_Recent]) -> int:
     replaced = np.isin(postings.ids(), [each.id for each in recent], kind="sort")
     new = sum(word in each.text.counts for each in recent)
     return len(postings.low) - int(replaced.sum()) + new
-
-
-def _of_members(
-    members: Sequence[tuple[int, int, int]], words: Sequence[Weighed], view: View, totals: Totals
-) -> list[Row]:
-    """Return the matches among a few items, without newer ones."""
-    known = [
-        (item, revision)
-        for item, revision, is_wanted in members
-        if is_wanted and revision <= view.newest and item < len(view.lengths)
-    ]
-    scores = scores_of(np.array([row[0] for row in known], np.int64), words, view.lengths, totals)
-    return [(*row, score) for row, score in zip(known, scores.tolist(), strict=True) if score > 0]
 
 
 def _of_all(
