@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 
 from locus_memory.backends.sqlite import queries
 
-__all__ = ["Ids", "Lengths", "Postings", "read_lengths", "read_postings"]
+__all__ = ["BLOCK", "Ids", "Lengths", "Postings", "Times", "read_lengths", "read_postings"]
 
 Ids = NDArray[np.int64]
 Lengths = NDArray[np.uint16] | NDArray[np.uint32]
+Times = NDArray[np.uint8] | NDArray[np.uint32]
 
-_BLOCK: Final = 16
-"""So many low bits of an id are stored; blocks of ids share the others."""
+_BITS: Final = 16
+BLOCK: Final = 1 << _BITS
+"""So many low bits of an id are stored; the ids of a block share the others."""
 
-_CHUNK: Final = 500_000
+_CHUNK: Final = BLOCK
 """The number of lengths that are read at a time."""
 
 _SPARSE: Final = 8
@@ -49,19 +51,26 @@ class Postings:
 
     low: NDArray[np.uint16]
     counts: Ids
-    times: NDArray[np.uint8] | NDArray[np.uint32]
+    times: Times
 
     @classmethod
     def of(cls, places: Ids) -> Self:
         """Return the postings of a word, from the id of the item at each place of it, in order."""
-        first = np.flatnonzero(np.diff(places, prepend=-1))
-        ids, times = places[first], np.diff(first, append=len(places))
+        counts = np.zeros(1 + int(places[-1]) // BLOCK if len(places) else 0, np.int64)
+        ends = np.searchsorted(places, np.arange(1, len(counts) + 1) << _BITS)
+        lows: list[NDArray[np.uint16]] = []
+        parts: list[NDArray[np.uint32]] = []
+        # Block by block: arrays as long as the list would take many times its memory.
+        for number, end in enumerate(ends):
+            inside = places[ends[number - 1] if number else 0 : end]
+            first = np.flatnonzero(np.diff(inside, prepend=-1))
+            counts[number] = len(first)
+            lows.append((inside[first] & (BLOCK - 1)).astype(np.uint16))
+            parts.append(np.diff(first, append=len(inside)).astype(np.uint32))
+        low = np.concatenate(lows) if lows else np.zeros(0, np.uint16)
+        times = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
         small = int(times.max(initial=0)) <= np.iinfo(np.uint8).max
-        return cls(
-            (ids & ((1 << _BLOCK) - 1)).astype(np.uint16),
-            np.bincount(ids >> _BLOCK),
-            times.astype(np.uint8) if small else times.astype(np.uint32),
-        )
+        return cls(low, counts, times.astype(np.uint8) if small else times)
 
     @property
     def size(self) -> int:
@@ -70,7 +79,7 @@ class Postings:
 
     def ids(self) -> Ids:
         """Return the ids of the items."""
-        high = np.arange(len(self.counts), dtype=np.int64) << _BLOCK
+        high = np.arange(len(self.counts), dtype=np.int64) << _BITS
         found: Ids = np.repeat(high, self.counts) + self.low.astype(np.int64)
         return found
 

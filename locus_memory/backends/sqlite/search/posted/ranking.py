@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from locus_memory.backends.sqlite.search.posted.postings import Ids, Lengths, Postings
+from locus_memory.backends.sqlite.search.posted.postings import BLOCK, Ids, Lengths, Postings, Times
 
 __all__ = [
+    "Everything",
     "Scored",
     "Text",
     "Totals",
@@ -25,7 +26,6 @@ __all__ = [
     "best_of",
     "score_of",
     "scores_of",
-    "scores_of_all",
 ]
 
 Scores = NDArray[np.float64]
@@ -90,17 +90,102 @@ def score_of(text: Text, words: Sequence[Weighed], totals: Totals) -> float:
     return score
 
 
-def scores_of_all(words: Sequence[Weighed], lengths: Lengths, totals: Totals) -> Scores:
-    """Return the score of each item, by its id; 0 for an item that has none of the words."""
-    found: Scores = np.zeros(len(lengths))
-    norms = totals.norms(np.arange(int(lengths.max(initial=0)) + 1))
-    for each in words:
-        ids, times = each.postings.ids(), each.postings.times
-        if len(ids) and ids[-1] >= len(found):
-            known = int(np.searchsorted(ids, len(found)))
-            ids, times = ids[:known], times[:known]
-        found[ids] += each.weight * _shares(times, norms[lengths[ids]])
-    return found
+class _Room:
+    """Arrays for the numbers of a block, which are used again for each word of each block.
+
+    An array that is made for every step costs more than the step: its memory is new each time.
+
+    Attributes:
+        scores: The score of each item of the block.
+    """
+
+    def __init__(self, norms: Scores) -> None:
+        self.scores: Scores = np.zeros(BLOCK)
+        self._norms = norms
+        self._places, self._longs = np.zeros(BLOCK, np.intp), np.zeros(BLOCK, np.intp)
+        self._shares: Scores = np.zeros(BLOCK)
+        self._divisors: Scores = np.zeros(BLOCK)
+
+    def add(self, weight: float, low: NDArray[np.uint16], times: Times, lengths: Lengths) -> None:
+        """Add a word's share to the scores of the items that have it.
+
+        Args:
+            weight: The weight of the word.
+            low: The places of the items in the block.
+            times: How often each of them has the word.
+            lengths: The number of words of each item of the block.
+        """
+        size = len(low)
+        places, longs = self._places[:size], self._longs[:size]
+        shares, divisors = self._shares[:size], self._divisors[:size]
+        places[:] = low
+        longs[:] = lengths.take(places)
+        # With `raise`, numpy would copy the result.
+        self._norms.take(longs, out=divisors, mode="clip")
+        shares[:] = times
+        divisors += shares
+        shares *= _K1 + 1.0
+        shares /= divisors
+        shares *= weight
+        self.scores.take(places, out=divisors, mode="clip")
+        shares += divisors
+        self.scores[places] = shares
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """All items that have any of some words.
+
+    They are scored block by block, so that no array has a place for each item of the file.
+
+    Attributes:
+        words: The words.
+        lengths: The number of words of each item, by its id.
+        totals: The number of items and of words.
+        replaced: The ids of items whose postings do not count.
+    """
+
+    words: Sequence[Weighed]
+    lengths: Lengths
+    totals: Totals
+    replaced: Sequence[int]
+
+    def within(self, least: float, bound: float) -> Scored:
+        """Return the items with a score above 0, at least one number and below another."""
+        found = [_within(*each, least, bound) for each in self._blocks()]
+        return _joined(found)
+
+    def best(self, limit: int) -> tuple[Scored, float]:
+        """Return the best items, at least `limit` if so many have a score, and the lowest score."""
+        floor, best = 0.0, list[Scored]()
+        for start, scores in self._blocks():
+            found = _within(start, scores, floor, math.inf)
+            if len(found.ids) > limit:
+                floor = max(floor, _place(found.scores, limit))
+            best.append(found)
+        joined = _joined(best)
+        if len(joined.ids) > limit:
+            floor = max(floor, _place(joined.scores, limit))
+        kept = joined.scores >= floor
+        return Scored(joined.ids[kept], joined.scores[kept]), floor
+
+    def _blocks(self) -> Iterator[tuple[int, Scores]]:
+        """Yield the first id of each block, and the scores of its items until the next one."""
+        room = _Room(self.totals.norms(np.arange(int(self.lengths.max(initial=0)) + 1)))
+        ends = [np.cumsum(each.postings.counts) for each in self.words]
+        for number, start in enumerate(range(0, len(self.lengths), BLOCK)):
+            lengths = self.lengths[start : start + BLOCK]
+            room.scores.fill(0.0)
+            for each, end in zip(self.words, ends, strict=True):
+                if number < len(end):
+                    part = slice(end[number - 1] if number else 0, end[number])
+                    low, times = each.postings.low[part], each.postings.times[part]
+                    if len(lengths) < BLOCK:
+                        known = int(np.searchsorted(low, len(lengths)))
+                        low, times = low[:known], times[:known]
+                    room.add(each.weight, low, times, lengths)
+            room.scores[[each - start for each in self.replaced if 0 <= each - start < BLOCK]] = 0.0
+            yield start, room.scores
 
 
 def scores_of(ids: Ids, words: Sequence[Weighed], lengths: Lengths, totals: Totals) -> Scores:
@@ -116,32 +201,45 @@ def scores_of(ids: Ids, words: Sequence[Weighed], lengths: Lengths, totals: Tota
     return found
 
 
-def _shares(times: NDArray[np.uint8] | NDArray[np.uint32], norms: Scores) -> Scores:
+def _shares(times: Times, norms: Scores) -> Scores:
     """Return the share of the number of times that an item has a word."""
     often = times.astype(np.float64)
     found: Scores = (often * (_K1 + 1.0)) / (often + norms)
     return found
 
 
-def best_first(scores: Scores, rarest: Postings, limit: int) -> Iterator[Scored]:
-    """Yield the places of all scores above 0, best first; equal scores are in one part.
+def best_first(everything: Everything, limit: int) -> Iterator[Scored]:
+    """Yield all items, the best first; equal scores are in one part.
 
     Args:
-        scores: The scores.
-        rarest: The postings of the rarest word: the best matches are among them, or nearly.
-        limit: How many places are needed at least.
+        everything: The items.
+        limit: How many items are needed at least.
     """
-    floor = 0.0
-    ids = rarest.ids()
-    known = scores[ids[ids < len(scores)]]
-    if len(known) > limit:
-        floor = float(np.partition(known, -limit)[-limit])
+    best, floor = everything.best(limit)
+    yield from best_of(*best, limit)
     if floor > 0:
-        yield from _parts(np.flatnonzero(scores >= floor), scores, limit)
-        rest = np.flatnonzero((scores > 0) & (scores < floor))
-    else:
-        rest = np.flatnonzero(scores > 0)
-    yield from _parts(rest, scores, limit)
+        yield from best_of(*everything.within(0.0, floor), limit)
+
+
+def _place(scores: Scores, place: int) -> float:
+    """Return the score of a place, from 1."""
+    return float(np.partition(scores, -place)[-place])
+
+
+def _within(start: int, scores: Scores, least: float, bound: float) -> Scored:
+    """Return the items of a block with a score above 0, at least `least` and below `bound`."""
+    kept = scores >= least if least > 0 else scores > 0
+    if bound < math.inf:
+        kept &= scores < bound
+    places = np.flatnonzero(kept)
+    return Scored(places + start, scores[places])
+
+
+def _joined(parts: Sequence[Scored]) -> Scored:
+    return Scored(
+        np.concatenate([each.ids for each in parts]),
+        np.concatenate([each.scores for each in parts]),
+    )
 
 
 def best_of(ids: Ids, scores: Scores, limit: int) -> Iterator[Scored]:
@@ -152,17 +250,13 @@ def best_of(ids: Ids, scores: Scores, limit: int) -> Iterator[Scored]:
         scores: Their scores.
         limit: How many items are needed at least.
     """
-    for places, found in _parts(np.flatnonzero(scores > 0), scores, limit):
-        yield Scored(ids[places], found)
-
-
-def _parts(places: Ids, scores: Scores, size: int) -> Iterator[Scored]:
+    places = np.flatnonzero(scores > 0)
     falling = -scores[places]
     order = np.argsort(falling, kind="stable")
-    places, falling = places[order], falling[order]
-    start = 0
-    while start < len(places):
-        last = falling[min(start + size, len(places)) - 1]
+    ids, falling = ids[places[order]], falling[order]
+    start, size = 0, limit
+    while start < len(ids):
+        last = falling[min(start + size, len(ids)) - 1]
         end = int(np.searchsorted(falling, last, side="right"))
-        yield Scored(places[start:end], -falling[start:end])
+        yield Scored(ids[start:end], -falling[start:end])
         start, size = end, size * _GROWTH

@@ -20,6 +20,7 @@ from locus_memory.backends.sqlite.search.posted.cache import (
 )
 from locus_memory.backends.sqlite.search.posted.postings import Ids, Postings
 from locus_memory.backends.sqlite.search.posted.ranking import (
+    Everything,
     Scored,
     Text,
     Totals,
@@ -28,7 +29,6 @@ from locus_memory.backends.sqlite.search.posted.ranking import (
     best_of,
     score_of,
     scores_of,
-    scores_of_all,
 )
 
 __all__ = ["PostedSearch", "State", "Target", "Totals"]
@@ -141,10 +141,7 @@ class PostedSearch:
         replaced = [each.id for each in recent]
         ids = self._ids(target, state, view)
         if ids is None:
-            scores = scores_of_all(words, view.lengths, state.totals)
-            scores[[each for each in replaced if each < len(scores)]] = 0.0
-            rarest = min((each.postings for each in words), key=lambda each: len(each.low))
-            parts = best_first(scores, rarest, limit)
+            parts = best_first(Everything(words, view.lengths, state.totals, replaced), limit)
         else:
             scores = scores_of(ids, words, view.lengths, state.totals)
             if replaced:
