@@ -11,17 +11,21 @@ from statistics import median
 
 from rows import Row
 
+from locus_memory.agent import Agent
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.chat import ScriptedModel
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
+from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
 
 STORED = 5_000
 TURNS = 200
 THREAD = 20
+LONG_RUN = 1_000
 PAUSE = 0.02
 VOCABULARY = 4_000
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
@@ -122,6 +126,38 @@ async def sessions(folder: Path) -> list[Row]:
     detail = f"p95 {sorted(ends)[int(len(ends) * 0.95)] * 1e3:.2f} ms, {model.calls} calls"
     name = f"end of a turn, buffered for its session, {STORED:,} stored, ms"
     return [Row(name, median(ends) * 1e3, 2, detail)]
+
+
+async def agents(folder: Path) -> list[Row]:
+    """What a memory that tends itself adds to 1,000 turns of an agent, from an empty file on.
+
+    An agent without memory takes each turn right before, with a file of its own.
+    """
+    generator = random.Random(7)
+    words = ["".join(generator.choices(SYLLABLES, k=3)) for _ in range(VOCABULARY)]
+    texts = [" ".join(generator.choices(words, k=20)) for _ in range(LONG_RUN)]
+    bare: list[float] = []
+    tended: list[float] = []
+    async with (
+        open_backend(f"sqlite:{folder / 'bare.db'}") as plain,
+        open_backend(f"sqlite:{folder / 'agent.db'}") as backend,
+    ):
+        distiller = Distiller()
+        manager = LLMMemoryManager(backend.store, extract_fn=distiller, tending=TendingOptions())
+        await manager.open()
+        without = Agent(ScriptedModel(texts), checkpointer=plain.checkpointer)
+        agent = Agent(
+            ScriptedModel(texts), checkpointer=backend.checkpointer, memory_manager=manager
+        )
+        for number, text in enumerate(texts):
+            run = {"thread_id": f"{number // THREAD}", "user_id": "ada"}
+            bare.append(await _timed(without.run(text, **run)))
+            tended.append(await _timed(agent.run(text, **run)))
+            await asyncio.sleep(PAUSE)
+        await manager.close()
+    added = median(tended) - median(bare)
+    detail = f"{median(tended) * 1e3:.2f} / {median(bare) * 1e3:.2f}, {distiller.calls} calls"
+    return [Row("memory that tends itself adds to a turn, ms", added * 1e3, 2, detail)]
 
 
 async def _session(

@@ -18,7 +18,7 @@ from fan_out import fan_out
 from frameworks import framework_appends, framework_crowd, framework_imports
 from imports import imports
 from injection import budgets
-from memory_manager import sessions, turns
+from memory_manager import agents, sessions, turns
 from observing import observing
 from pages import pages
 from planning import gate
@@ -40,6 +40,7 @@ MEASURES = (
     vectors,
     turns,
     sessions,
+    agents,
     budgets,
     gate,
     documents,
