@@ -57,7 +57,8 @@ class ContextConfig:
         min_score: Chunks with a lower score are left out; from 0 to 1. With vectors, the score of
             the first chunk and `RetrievalResult.contrast` must together reach 1.7 times as much, or
             nothing is shown: a question that an index does not answer finds many chunks of a
-            middling score.
+            middling score. Nor is anything if the first chunk is there `by_chance`, unless this
+            is 0.
         max_context_tokens: The most tokens of the message, with its fence.
         filter: Only matching chunks are found, see `DocumentIndex.retrieve`.
         token_counter: Counts tokens, see `locus_memory.TokenCounter`; `None` estimates them, a
@@ -144,6 +145,8 @@ async def find_context(
 
 
 def _relevant(found: Sequence[RetrievalResult], min_score: float) -> list[RetrievalResult]:
+    if found and found[0].by_chance and min_score:
+        return []
     contrast = next((each.contrast for each in found if each.contrast is not None), None)
     if contrast is not None and found[0].score < min(1.0, _TOGETHER * min_score - contrast):
         return []

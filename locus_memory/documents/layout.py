@@ -270,4 +270,5 @@ def result_of(hit: Hit, contrast: float | None = None) -> RetrievalResult:
         index=metadata.get("index", 0),
         explanation=hit.parts,
         contrast=contrast,
+        by_chance=hit.by_chance,
     )

@@ -28,6 +28,8 @@ class RetrievalResult:
         explanation: The parts of its rank, if `explain` was set.
         contrast: How far the nearest chunk of the search stands out by its vector, from 0 to 1; the
             same for all results of a query. `None`: there are no vectors.
+        by_chance: Whether nothing speaks for the chunk but one or two words that it may have by
+            chance: its own vector does not stand out. `False`: there are no vectors.
     """
 
     content: str
@@ -39,6 +41,7 @@ class RetrievalResult:
     index: int = 0
     explanation: Explanation | None = None
     contrast: float | None = None
+    by_chance: bool = False
 
     @property
     def heading(self) -> str:

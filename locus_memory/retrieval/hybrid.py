@@ -15,10 +15,11 @@ from locus_memory.events import emit
 from locus_memory.retrieval.candidates import Finder, Found, Mode, Request, check_mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
-from locus_memory.retrieval.embedders.scale import scale_of
+from locus_memory.retrieval.embedders.scale import Scale, scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
-from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score, contrast
+from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score, contrast, level
+from locus_memory.retrieval.ranking.chance import by_chance
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.query import Query, read_query
@@ -61,6 +62,9 @@ class Hit:
         parts: The explanation of its rank, if `explain` was set.
         relevance: From 0 to 1; comparable between queries, collections and backends. See
             `locus_memory.retrieval.ranking.absolute`.
+        by_chance: Whether nothing speaks for the item but one or two words that it may have by
+            chance, see `locus_memory.retrieval.ranking.chance`. `False` without vectors, and after
+            a reranker, which has read the item.
     """
 
     item: StoreItem
@@ -68,6 +72,7 @@ class Hit:
     text: str
     parts: Explanation | None = None
     relevance: float = 0.0
+    by_chance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +233,10 @@ class HybridSearch(StoreUser):
         if least is not None:
             ranked = [each for each in ranked if each.relevance >= least]
         kept = found.candidates.kept
-        hits = tuple(_hit(each, kept=kept) for each in ranked[offset:end])
-        return SearchResult(hits, found.mode, reranked, self._contrast(found))
+        near = self._nearest(found)
+        mean = None if reranked or near is None else level(*near)
+        hits = tuple(_hit(each, request.query, mean, kept=kept) for each in ranked[offset:end])
+        return SearchResult(hits, found.mode, reranked, near and contrast(*near))
 
     async def borrow(
         self,
@@ -349,12 +356,15 @@ class HybridSearch(StoreUser):
             known[-1].score if len(known) == end else None,
         )
 
-    def _contrast(self, found: Found) -> float | None:
+    def _nearest(self, found: Found) -> tuple[list[float], Scale] | None:
+        """Return the cosines of the nearest items, and their scale; `None`: there are no vectors.
+
+        They are the same for every page, however many were fetched.
+        """
         if self._embedder is None or found.mode == "text":
             return None
-        # The same for every page, however many were fetched.
         nearest = found.candidates.by_vector[: self._options.depth]
-        return contrast([each.score for each in nearest], scale_of(self._embedder.name))
+        return [each.score for each in nearest], scale_of(self._embedder.name)
 
     async def _rerank(
         self, query: Query, ranked: list[Ranked], offset: int
@@ -415,13 +425,19 @@ def _lowered(ranked: Ranked, score: float) -> Ranked:
     return ranked._replace(score=score, parts=parts)
 
 
-def _hit(ranked: Ranked, *, kept: bool) -> Hit:
+def _hit(ranked: Ranked, query: Query, mean: float | None, *, kept: bool) -> Hit:
+    """Return a hit; `mean` is how near the nearest items are, `None` if that is not to count."""
+    near = ranked.nearness
+    is_by_chance = (
+        mean is not None and near is not None and by_chance(query, ranked.passage, near, mean)
+    )
     return Hit(
         item=_shown(ranked.item, ranked.score, kept=kept),
         score=ranked.score,
         text=ranked.passage.spoken,
         parts=ranked.parts,
         relevance=ranked.relevance,
+        by_chance=is_by_chance,
     )
 
 

@@ -1,5 +1,6 @@
 """Documents before a model: fenced, numbered, within a budget, and never extracted from."""
 
+import math
 import re
 from types import SimpleNamespace
 
@@ -165,6 +166,56 @@ async def test_the_first_chunk_has_to_stand_out(score, contrast, shown):
     assert bool(messages) is shown
     assert "fig" not in str(messages)
     assert await inject_context("pear", [], Found(), config=ContextConfig(min_score=0)) != []
+
+
+async def test_nothing_is_shown_for_a_first_chunk_whose_words_are_there_by_chance():
+    chance = RetrievalResult("The sky is blue.", 0.9, "a", contrast=0.9, by_chance=True)
+    sure = RetrievalResult("A pear.", 0.8, "b", contrast=0.9)
+    assert await inject_context("sky", [], Fixed(chance, sure)) == []
+    shown = str(await inject_context("sky", [], Fixed(sure, chance)))
+    assert "pear" in shown
+    assert "blue" in shown
+    everything = ContextConfig(min_score=0)
+    assert await inject_context("sky", [], Fixed(chance), config=everything) != []
+
+
+class Placed:
+    """An embedder: a text that holds a word has its cosine to all questions."""
+
+    name = "placed"
+    dimension = 2
+
+    def __init__(self, cosines, other):
+        self.cosines, self.other = cosines, other
+
+    async def embed(self, texts, *, kind):
+        return [self._vector(each, kind) for each in texts]
+
+    def _vector(self, text, kind):
+        found = [cosine for word, cosine in self.cosines.items() if word in text]
+        cosine = 1.0 if kind == "query" else [*found, self.other][0]
+        return [cosine, math.sqrt(1 - cosine**2)]
+
+
+@pytest.mark.parametrize("provider", ["memory", "sqlite::memory:"])
+@pytest.mark.parametrize(("cosine", "shown"), [(0.45, False), (0.56, True)])
+async def test_words_alone_are_no_answer_if_the_vectors_know_better(provider, cosine, shown):
+    embedder = Placed({"sky": cosine, "nearest": 0.56}, 0.5)
+    async with get_documents(provider, embedder=embedder) as index:
+        await index.store("An example: the sky is blue.")
+        await index.store("The nearest one.")
+        for number in range(150):
+            await index.store(f"Chunk {number} about storage.")
+        question = "Why is the sky blue?"
+        [best] = await index.retrieve(question, top_k=1)
+        assert "sky" in best.content
+        assert best.score > 0.85
+        assert best.by_chance is not shown
+        assert bool(await inject_context(question, [], index)) is shown
+    async with get_documents("memory", kind="text") as words:
+        await words.store("An example: the sky is blue.")
+        [best] = await words.retrieve(question, top_k=1)
+        assert not best.by_chance
 
 
 async def test_a_long_first_result_is_cut_at_a_sentence_and_a_later_one_is_left_out():

@@ -162,6 +162,44 @@ async def test_an_item_without_a_vector_is_compared_by_its_words(store):
     await store.put(PLACE, "plain", {"text": "A red dog"})
     result = await HybridSearch(store, embedder).search(PLACE, "red dog")
     assert relevances(result)["plain"] == pytest.approx(1)
+    assert not any(hit.by_chance for hit in result if hit.item.key == "plain")
+
+
+class Placed(FakeEmbedder):
+    """A text about the sky has one cosine to each question, and any other text another one."""
+
+    def __init__(self, sky, other):
+        super().__init__(2)
+        self.sky, self.other = sky, other
+
+    async def embed(self, texts, *, kind="document"):
+        cosines = [self.sky if "sky" in each else self.other for each in texts]
+        if kind == "query":
+            cosines = [1.0] * len(texts)
+        return [[cosine, (1 - cosine**2) ** 0.5] for cosine in cosines]
+
+
+@pytest.mark.parametrize(
+    ("sky", "other", "expected"),
+    [(0.45, 0.45, True), (0.45, 0.35, False), (0.6, 0.6, False), (0.45, 0.7, True)],
+)
+async def test_words_are_by_chance_if_the_vector_is_neither_near_nor_apart(
+    store, sky, other, expected
+):
+    texts = ["The sky is blue", *[f"Note {number}" for number in range(30)]]
+    embedder = Placed(sky, other)
+    await fill(store, texts, embedder)
+
+    async def by_chance(*given, **options):
+        search = HybridSearch(store, *given, **options)
+        best = (await search.search(PLACE, "Why is the sky blue?", 40))[0]
+        assert best.item.key == "000"
+        return best.by_chance
+
+    assert await by_chance(embedder) is expected
+    assert not await by_chance()
+    reranker = Reranker("unknown", dict.fromkeys(texts, 0.0))
+    assert not await by_chance(embedder, reranker=reranker)
 
 
 @pytest.mark.slow

@@ -24,6 +24,8 @@ __all__ = [
     "Nearness",
     "check_min_score",
     "contrast",
+    "level",
+    "matches",
     "rarities",
     "relevance",
     "relevances",
@@ -85,6 +87,21 @@ def contrast(cosines: Sequence[float], scale: Scale) -> float | None:
     mean = math.fsum([*cosines, *unrelated]) / max(_FEW, len(cosines))
     apart = (cosines[0] - mean) / (scale.paraphrase - scale.unrelated)
     return min(1.0, max(0.0, apart))
+
+
+def level(cosines: Sequence[float], scale: Scale) -> float | None:
+    """Return the mean of the nearest items on the scale of the model, from 0 to 1.
+
+    Args:
+        cosines: Those of the nearest items; as many as are missing to 20 count as unrelated.
+        scale: The scale of the embedder.
+
+    Returns:
+        The mean; `None`: there are no cosines.
+    """
+    if not cosines:
+        return None
+    return math.fsum(map(scale.place, cosines)) / max(_FEW, len(cosines))
 
 
 def rarities(matches: Sequence[Sequence[float]]) -> list[float]:
@@ -152,10 +169,10 @@ def shares_of(
         dated: How far each has the date of the query, which is one more word; `None`: it names
             none.
     """
-    matches: list[Sequence[float]] = [*_matches(words, passages)]
+    found: list[Sequence[float]] = [*matches(words, passages)]
     if dated is not None:
-        matches.append(dated)
-    return word_shares(matches) if matches else []
+        found.append(dated)
+    return word_shares(found) if found else []
 
 
 def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[float]:
@@ -170,7 +187,7 @@ def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[f
     return list(map(relevance, shares, dense))
 
 
-def _matches(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[list[bool]]:
+def matches(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[list[bool]]:
     """Return for each word whether each text, its title or its speakers have it."""
     counts = [each.words.counts for each in passages]
     names = [(each.speakers, each.title) for each in passages]
