@@ -13,13 +13,13 @@ from typing_extensions import override
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.retrieval.candidates import Finder, Found, Mode, Request, check_mode
+from locus_memory.retrieval.chance import by_chance
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
 from locus_memory.retrieval.embedders.scale import Scale, scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
 from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score, contrast, level
-from locus_memory.retrieval.ranking.chance import by_chance
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.query import Query, read_query
@@ -63,7 +63,7 @@ class Hit:
         relevance: From 0 to 1; comparable between queries, collections and backends. See
             `locus_memory.retrieval.ranking.absolute`.
         by_chance: Whether nothing speaks for the item but one or two words that it may have by
-            chance, see `locus_memory.retrieval.ranking.chance`. `False` without vectors, and after
+            chance, see `locus_memory.retrieval.chance`. `False` without vectors, and after
             a reranker, which has read the item.
     """
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from locus_memory.retrieval.ranking.chance import by_chance
+from locus_memory.retrieval.chance import by_chance
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.store.item import StoreItem

@@ -31,8 +31,8 @@ _NAME: Final = re.compile(
 def by_chance(query: Query, passage: Passage, near: float, mean: float) -> bool:
     """Return whether nothing speaks for an item but one or two everyday words of the question.
 
-    Among a thousand items, one has both words of "Why is the sky blue?" and is about something
-    else. The vector of an item that is about it is near to the question, or at least stands out.
+    Among a thousand items, one has two words of a question and is about something else. The vector
+    of an item that is about the same is near to the question, or at least stands out.
     A name, such as `run_sync` or `sha256`, is in no item by chance, and vectors hardly know it.
 
     Args:
