@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -434,8 +435,8 @@ class TestPlans:
         await store._pool.execute("ANALYZE {items}")
         return store
 
-    async def plan(self, store, template, *arguments):
-        rows = await store._pool.fetch("EXPLAIN " + template, *arguments)
+    async def plan(self, store, template, *arguments, explain="EXPLAIN "):
+        rows = await store._pool.fetch(explain + template, *arguments)
         return "\n".join(row[0] for row in rows)
 
     @pytest.fixture
@@ -448,12 +449,12 @@ class TestPlans:
             asked.append((template, arguments))
             return await fetch(pool, template, *arguments)
 
-        async def plan_of(call):
+        async def plan_of(call, **how):
             with monkeypatch.context() as patch:
                 patch.setattr(PostgreSQLPool, "fetch", spy)
                 await call
             template, arguments = asked[-1]
-            return await self.plan(filled, template, *arguments)
+            return await self.plan(filled, template, *arguments, **how)
 
         return plan_of
 
@@ -472,6 +473,13 @@ class TestPlans:
         assert "Seq Scan" not in plan
 
     @pytest.mark.slow
+    async def test_the_newest_of_a_tree_are_those_of_each_namespace(self, filled, spied):
+        await filled.put(("large", "below"), "k", 1)
+        plan = await spied(filled.search(("large",), limit=20, recursive=True))
+        assert "Backward using locus_items_by_revision" in plan
+        assert "Seq Scan" not in plan
+
+    @pytest.mark.slow
     async def test_keys_whose_names_are_cut_are_sorted_a_page_at_a_time(self, filled, spied):
         await filled.put_batch([(("large",), f"{n:0700}", n) for n in range(300)])
         plan = await spied(filled.scan(("large",), 20))
@@ -483,6 +491,18 @@ class TestPlans:
         plan = await spied(filled.list_namespaces(limit=5))
         assert "locus_items_pkey" in plan
         assert "Seq Scan" not in plan
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("what", ["namespaces", "newest"])
+    async def test_no_more_of_a_namespace_is_read_than_is_returned(self, filled, spied, what):
+        calls = {
+            "namespaces": lambda: filled.list_namespaces(limit=5),
+            "newest": lambda: filled.search(("large",), limit=5, recursive=True),
+        }
+        found = await spied(calls[what](), explain="EXPLAIN (ANALYZE) ")
+        rows = re.findall(r"actual time=\S+ rows=([\d.]+) loops=(\d+)", found)
+        assert rows
+        assert max(float(count) * int(loops) for count, loops in rows) <= 20
 
     async def test_batches_go_by_the_names(self, filled, spied):
         names = [(("large",), f"{n:05}") for n in range(20)]

@@ -29,7 +29,7 @@ from locus_memory.backends.postgresql.items.rows import (
     embeddings_of,
     expiry,
 )
-from locus_memory.backends.selection import KeyRange, Page
+from locus_memory.backends.selection import KeyRange, Page, at_most
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
     canonical,
@@ -56,6 +56,12 @@ __all__ = [
     "scan_keys",
     "write",
 ]
+
+_FEW_SCOPES, _MANY_SCOPES = 64, 2_000
+"""The newest items of so many namespaces are read one namespace after the other."""
+
+_MANY_ITEMS: Final = 50_000
+"""Of more namespaces, so many items are sorted as quickly."""
 
 _HEADER: Final = 4
 """Bytes that `vector_send` writes before the numbers."""
@@ -304,10 +310,47 @@ async def _scan(
 async def newest(
     pool: PostgreSQLPool, scope: Scope, condition: Condition, page: Page
 ) -> list[StoreItem]:
-    """Return the items that satisfy the condition, the newest write first."""
+    """Return the items that satisfy the condition, the newest write first.
+
+    Of a tree of a few namespaces, or of many items, the newest of each namespace are read. Else all
+    items are sorted.
+    """
+    if scope.recursive:
+        found = await _newest_of_each(pool, scope, condition, page, _FEW_SCOPES)
+        if found is None and await _has_more(pool, scope, _MANY_ITEMS):
+            found = await _newest_of_each(pool, scope, condition, page, _MANY_SCOPES)
+        if found is not None:
+            return found
     arguments = Arguments()
     limit, offset = arguments.bind(page.limit, "bigint"), arguments.bind(page.offset, "bigint")
     here = scope.condition("i", arguments), scope.live(arguments)
     conditions = (*here, arguments.compile(condition))
     statement = queries.newest_items(conditions, limit, offset, recursive=scope.recursive)
     return [item_of(row) for row in await pool.fetch(statement, *arguments.values)]
+
+
+async def _newest_of_each(
+    pool: PostgreSQLPool, scope: Scope, condition: Condition, page: Page, scopes: int
+) -> list[StoreItem] | None:
+    """Return the newest items of a tree, or `None` if it has more than so many namespaces."""
+    arguments = Arguments()
+    arguments.bind(scope.path, "text")
+    live = scope.live(arguments)
+    arguments.bind(scope.high, "text")
+    limit, offset = arguments.bind(page.limit, "bigint"), arguments.bind(page.offset, "bigint")
+    first = arguments.bind(at_most(page.limit + page.offset), "bigint")
+    most = arguments.bind(scopes + 1, "integer")
+    conditions = live, arguments.compile(condition)
+    statement = queries.newest_of_each(conditions, limit, offset, first=first, most=most)
+    rows = await pool.fetch(statement, *arguments.values)
+    if rows[0]["scopes"] > scopes:
+        return None
+    return [item_of(row) for row in rows if row["path"] is not None]
+
+
+async def _has_more(pool: PostgreSQLPool, scope: Scope, items: int) -> bool:
+    """Return whether a scope has more than so many items, with expired ones."""
+    arguments = Arguments()
+    most = arguments.bind(items + 1, "bigint")
+    statement = queries.count_items(scope.condition("i", arguments), most)
+    return bool(await pool.fetchval(statement, *arguments.values) > items)

@@ -14,6 +14,8 @@ from locus_memory.store.listing import Listing
 __all__ = ["list_namespaces"]
 
 _PAGE: Final = 500
+_SPARE: Final = 8
+"""A page has so many more namespaces than are wanted: some may be the same once they are cut."""
 
 
 async def list_namespaces(
@@ -24,10 +26,11 @@ async def list_namespaces(
         return []
     low, high = listing.range()
     found: dict[Namespace, None] = {}
+    size = min(_PAGE, limit + _SPARE)
     while True:
-        rows = await pool.fetch(NAMESPACES, low, now, high, _PAGE)
+        rows = await pool.fetch(NAMESPACES, low, now, high, size)
         page = [decode_namespace(row["path"]) for row in rows]
         found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
-        if len(page) < _PAGE or len(found) >= limit:
+        if len(page) < size or len(found) >= limit:
             return list(found)[:limit]
-        low = listing.beyond(page[-1])
+        low, size = listing.beyond(page[-1]), min(_PAGE, 2 * size)

@@ -41,10 +41,12 @@ __all__ = [
     "WRITE",
     "WRITE_VECTORS",
     "Arguments",
+    "count_items",
     "count_vectors",
     "nearest_by_index",
     "nearest_exactly",
     "newest_items",
+    "newest_of_each",
     "other_dimension",
     "scan_items",
     "sort_items",
@@ -220,17 +222,30 @@ coalesce(
   {_FOLLOWING % f"i.name >= {_AFTER_FOUND}"})
 """
 _WITHIN: Final = "found.path IS NOT NULL AND ($3::text IS NULL OR found.path < $3)"
-NAMESPACES: Final = f"""
-WITH RECURSIVE found (path) AS (
+_PATHS: Final = f"""
+RECURSIVE found (path) AS (
   SELECT {_FIRST}
   UNION ALL
   SELECT {_NEXT} FROM found WHERE {_WITHIN})
-SELECT found.path FROM found
-WHERE {_WITHIN} AND (
-  SELECT true FROM {{items}} AS i
-  WHERE i.name >= left(found.path, {LONGEST}) AND i.name < {_AFTER_FOUND}
-    AND i.path = found.path AND {_LIVE_2} LIMIT 1)
-LIMIT $4
+"""
+# With a condition on the path, the planner expects one item of a namespace, and reads all of its
+# items to find it. Only cut names need it.
+_FROM_FOUND: Final = f"FROM {{items}} AS i WHERE i.name >= left(found.path, {LONGEST})"
+_IS_CUT: Final = f"length(found.path) >= {LONGEST}"
+_UNTIL_FOUND: Final = f"i.name < {_AFTER_FOUND}"
+_LIVES: Final = f"""
+CASE WHEN {_IS_CUT}
+  THEN (SELECT true {_FROM_FOUND} AND {_UNTIL_FOUND} AND i.path = found.path AND {_LIVE_2} LIMIT 1)
+  ELSE (SELECT true {_FROM_FOUND} AND {_UNTIL_FOUND} AND {_LIVE_2} LIMIT 1) END
+"""
+_SCOPE: Final = f"""
+CASE WHEN {_IS_CUT}
+  THEN (SELECT i.scope {_FROM_FOUND} AND {_UNTIL_FOUND} AND i.path = found.path LIMIT 1)
+  ELSE (SELECT i.scope {_FROM_FOUND} ORDER BY i.name LIMIT 1) END
+"""
+NAMESPACES: Final = f"""
+WITH {_PATHS}
+SELECT found.path FROM found WHERE {_WITHIN} AND {_LIVES} LIMIT $4
 """
 
 
@@ -305,6 +320,48 @@ SELECT {COLUMNS} FROM (
   SELECT i.name, i.revision FROM {{items}} AS i WHERE {where}
   ORDER BY i.revision DESC {page}) AS hit
 JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.revision DESC
+"""
+
+
+def newest_of_each(
+    conditions: Iterable[str], limit: str, offset: str, *, first: str, most: str
+) -> str:
+    """Return the query for a page of a tree's items, from the newest ones of each namespace.
+
+    It reads no more of a namespace than a page. `$1` is the first path, `$2` the moment, and `$3`
+    the bound of all paths. `scopes` in each row, of which there is at least one, is the number of
+    namespaces; if that is `most`, there may be more, and there is no item.
+
+    Args:
+        conditions: The conditions on an item `i`, without those of the tree.
+        limit: The parameter of the page's size.
+        offset: The parameter of the page's start.
+        first: The parameter of the sum of both.
+        most: The parameter of the largest number of namespaces, and one more.
+    """
+    return f"""
+WITH {_PATHS},
+scopes AS MATERIALIZED (
+  SELECT {_SCOPE} AS scope FROM found WHERE {_WITHIN} LIMIT {most}),
+hit AS MATERIALIZED (
+  SELECT each.name, each.revision FROM scopes CROSS JOIN LATERAL (
+    SELECT i.name, i.revision FROM {{items}} AS i
+    WHERE i.scope = scopes.scope AND {" AND ".join(conditions)}
+    ORDER BY i.revision DESC LIMIT {first}) AS each
+  WHERE (SELECT count(*) FROM scopes) < {most}
+  ORDER BY each.revision DESC LIMIT {limit} OFFSET {offset})
+SELECT (SELECT count(*) FROM scopes) AS scopes, found.*
+FROM (SELECT) AS one LEFT JOIN hit ON true
+LEFT JOIN LATERAL (SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = hit.name LIMIT 1) AS found
+  ON true
+ORDER BY hit.revision DESC
+"""
+
+
+def count_items(scope: str, most: str) -> str:
+    """Return the query for the number of items in a scope, counted up to `most`."""
+    return f"""
+SELECT count(*) FROM (SELECT FROM {{items}} AS i WHERE {scope} LIMIT {most}) AS counted
 """
 
 
