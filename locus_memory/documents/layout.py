@@ -24,6 +24,7 @@ from locus_memory.store.json_values import encode_metadata
 __all__ = [
     "RESERVED",
     "Document",
+    "check_source",
     "checked_metadata",
     "chunk_key",
     "chunk_put",
@@ -167,7 +168,18 @@ def piece(text: str, source: str, metadata: Mapping[str, Any] | None) -> Documen
 
 
 def _check(text: object, source: object) -> None:
-    if check_text(text, "a document") is None or check_text(source, "a source") is None:
+    if check_text(text, "a document") is None:
+        raise InvalidArgumentError("a document and its source are texts, not None")
+    check_source(source)
+
+
+def check_source(source: object) -> None:
+    """Check that a name can be that of a source.
+
+    Raises:
+        InvalidArgumentError: It is no text, or it has more than one line.
+    """
+    if check_text(source, "a source") is None:
         raise InvalidArgumentError("a document and its source are texts, not None")
     if "\n" in str(source):
         raise InvalidArgumentError("a source is one line, such as a path")

@@ -72,7 +72,7 @@ async def ingested(
         except (OSError, LocusMemoryError) as error:
             if FilePath(op.source).name == file.source and len(files) == 1:
                 raise
-            counts.skipped.append((file.source, reason_of(error)))
+            counts.skipped.append((file.shown, reason_of(error)))
             continue
         await _put(writer, path, text, {**metadata, "source": file.source}, counts)
     result = MemoryResourceResult(
@@ -123,4 +123,4 @@ def _text(file: File) -> str:
         OSError: It cannot be read.
         LocusMemoryError: It has no text, or its format needs an extra.
     """
-    return read_text(file.source, read_bytes(file.path, MOST_BYTES)).text
+    return read_text(file.source, read_bytes(file, MOST_BYTES)).text

@@ -1,5 +1,6 @@
 """Files and folders: which are read, how, and what happens when a run is cut short."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -115,6 +116,8 @@ def test_links_lead_nowhere_outside(tmp_path):
     (inside / "loop").symlink_to(inside)
     (inside / "again.txt").symlink_to(inside / "own.txt")
     (inside / "broken.txt").symlink_to(inside / "none.txt")
+    (inside / "circle.txt").symlink_to(inside / "round.txt")
+    (inside / "round.txt").symlink_to(inside / "circle.txt")
     assert [each.source for each in ingest_path(inside)] == ["again.txt", "own.txt"]
 
 
@@ -137,6 +140,65 @@ async def test_large_and_unreadable_files_are_skipped(tmp_path):
         ("small.txt", "added", 2, 2),
     ]
     assert "documents.skipped" in [name for name, _ in seen]
+
+
+@pytest.mark.parametrize("name", [b"half\xff.txt", b"a\nb.txt"])
+async def test_a_file_with_a_name_that_is_no_source_is_skipped(tmp_path, name):
+    """A source is one line of whole characters: a name on two lines would look like a piece."""
+    for each in (b"a", name):
+        (tmp_path / os.fsdecode(each)).write_text("Some words.")
+    async with get_documents("memory") as index:
+        done = await index.add_path(tmp_path)
+        assert (done.added, len(done.skipped)) == (1, 1)
+        path, reason = done.skipped[0]
+        assert path.encode()
+        assert "half a character" in reason or "one line" in reason
+        assert [each.source for each in await index.sources()] == ["a"]
+
+
+async def test_a_folder_that_cannot_be_listed_is_skipped_and_not_pruned(tmp_path, monkeypatch):
+    """Nobody knows which of its files are gone."""
+    for name in ("a.txt", "closed/b.txt", "closed-too.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("Some words.")
+    listed = os.scandir
+
+    def refusing(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    async with get_documents("memory") as index:
+        await index.add_path(tmp_path)
+        (tmp_path / "closed-too.txt").unlink()
+        monkeypatch.setattr(os, "scandir", refusing)
+        done = await index.add_path(tmp_path, prune=True)
+        assert (done.unchanged, done.deleted) == (1, 1)
+        assert done.skipped == (("closed", "Permission denied"),)
+        assert [each.source for each in await index.sources()] == ["a.txt", "closed/b.txt"]
+        with pytest.raises(InvalidArgumentError, match="cannot be listed: Permission denied"):
+            await index.add_path(tmp_path / "closed", prune=True)
+
+
+async def test_a_file_that_cannot_be_looked_at_stops_nothing(tmp_path, monkeypatch):
+    """Such as one in a folder that may be listed and not entered."""
+    (tmp_path / "a.txt").write_text("Some words.")
+    (tmp_path / "b.txt").write_text("Other words.")
+
+    def refusing(verb):
+        def look(path, *arguments):
+            if path.name == "a.txt":
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return verb(path, *arguments)
+
+        return look
+
+    for name in ("is_file", "open"):
+        monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
+    async with get_documents("memory") as index:
+        done = await index.add_path(tmp_path)
+    assert (done.added, done.skipped) == (1, (("a.txt", "Permission denied"),))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,13 @@ from locus_memory.documents.chunking.config import ChunkConfig
 from locus_memory.documents.ingest.files import File, files_of
 from locus_memory.documents.ingest.formats import Text, kind_of, read_text
 from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
-from locus_memory.documents.layout import Document, checked_metadata, digest_of, document_id
+from locus_memory.documents.layout import (
+    Document,
+    check_source,
+    checked_metadata,
+    digest_of,
+    document_id,
+)
 from locus_memory.documents.values import Ingested
 from locus_memory.documents.writing import Change, Outcome, Writer
 from locus_memory.errors import InvalidArgumentError, MissingDriverError
@@ -115,7 +121,7 @@ class PathAdding:
         done = Ingested()
         for start in range(0, len(files), _LOOKED_UP):
             part = files[start : start + _LOOKED_UP]
-            known = await self._writer.known([self._source(each) for each in part])
+            known = await self._writer.known(list(filter(_is_source, map(self._source, part))))
             group = _Group()
             for number, file in enumerate(part, start + 1):
                 if group.add(await self._planned(file, number, root, known)):
@@ -135,10 +141,10 @@ class PathAdding:
         source = self._source(file)
         was = known.get(source)
         try:
-            check_text(source, "a path")
+            check_source(source)
             read = await in_thread(self._read, file, was)
         except (OSError, InvalidArgumentError, MissingDriverError) as error:
-            return _Planned(file, number, Ingested(skipped=((file.source, reason_of(error)),)))
+            return _Planned(file, number, Ingested(skipped=((file.shown, reason_of(error)),)))
         if read.text is None:
             return _Planned(file, number, counted("unchanged", 0))
         document = Document(
@@ -170,7 +176,7 @@ class PathAdding:
         return done
 
     def _read(self, file: File, known: str | None) -> _Read:
-        content = read_bytes(file.path, self._max_bytes)
+        content = read_bytes(file, self._max_bytes)
         digest = digest_of(content)
         kind = kind_of(file.source)
         name = document_id(self._source(file), digest, self._config, kind, self._metadata)
@@ -182,7 +188,7 @@ class PathAdding:
         )
         emit(
             "documents.ingested",
-            source=self._source(file),
+            source=f"{self._prefix}{file.shown}",
             outcome=outcome,
             chunks=one.chunks,
             number=number,
@@ -191,10 +197,22 @@ class PathAdding:
 
     async def _prune(self, root: str, files: Sequence[File]) -> Ingested:
         there = {self._source(each) for each in files}
-        gone = await self._writer.missing(root, there)
+        # Of a folder that cannot be listed, nobody knows what is gone.
+        closed = tuple(f"{self._source(each)}/" for each in files if each.error is not None)
+        gone = [
+            each for each in await self._writer.missing(root, there) if not each.startswith(closed)
+        ]
         for source in gone:
             await self._writer.delete_source(source)
         return Ingested(deleted=len(gone))
+
+
+def _is_source(name: str) -> bool:
+    try:
+        check_source(name)
+    except InvalidArgumentError:
+        return False
+    return True
 
 
 def _listed(path: str | Path) -> tuple[list[File], Path, bool]:

@@ -121,10 +121,17 @@ class File:
     Attributes:
         path: The path.
         source: The path relative to the folder that was given, with `/`.
+        error: Why it cannot be listed, if it is a folder; `None`: it is a file.
     """
 
     path: Path
     source: str
+    error: OSError | None = None
+
+    @property
+    def shown(self) -> str:
+        """The source as a text: bytes of a name that are no characters are escaped."""
+        return self.source.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def files_of(path: str | Path) -> list[File]:
@@ -132,10 +139,10 @@ def files_of(path: str | Path) -> list[File]:
 
     Left out are hidden files and folders, folders of dependencies and of built files, and files
     whose suffix says that they have no text. Links to folders are not followed, and links to files
-    only within the folder.
+    only within the folder. A folder in it that cannot be listed stands for its files.
 
     Raises:
-        InvalidArgumentError: Nothing is there.
+        InvalidArgumentError: Nothing is there, or the folder itself cannot be listed.
     """
     root = Path(path)
     if root.is_file():
@@ -147,14 +154,32 @@ def files_of(path: str | Path) -> list[File]:
 
 def _below(root: Path) -> Iterator[File]:
     real = root.resolve()
-    for folder, names, files in os.walk(root):
+    closed: list[OSError] = []
+    for folder, names, files in os.walk(root, onerror=closed.append):
         names[:] = [each for each in names if not each.startswith(".") and each not in _LEFT_OUT]
         for name in files:
             path = Path(folder, name)
-            suffix = path.suffix[1:].lower()
-            if name.startswith(".") or suffix in _BINARY:
-                continue
-            if path.is_symlink() and not path.resolve().is_relative_to(real):
-                continue
-            if path.is_file():
-                yield File(path, path.relative_to(root).as_posix())
+            if not name.startswith(".") and path.suffix[1:].lower() not in _BINARY:
+                yield from _file(path, root, real)
+    for error in closed:
+        path = Path(os.fsdecode(error.filename))
+        if path == root:
+            raise InvalidArgumentError(
+                f"the folder {quote(str(root))} cannot be listed: {error.strerror}"
+            )
+        yield File(path, path.relative_to(root).as_posix(), error)
+
+
+def _file(path: Path, root: Path, real: Path) -> Iterator[File]:
+    """Yield a file, unless it is none, or a link that leads nowhere or out of the folder."""
+    try:
+        is_file = path.is_file() and not (path.is_symlink() and _is_outside(path, real))
+    except OSError:
+        # Reading it says why.
+        is_file = True
+    if is_file:
+        yield File(path, path.relative_to(root).as_posix())
+
+
+def _is_outside(link: Path, real: Path) -> bool:
+    return not link.resolve(strict=True).is_relative_to(real)

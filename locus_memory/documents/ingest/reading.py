@@ -42,24 +42,26 @@ def ingest_path(
 
 def _chunks(file: File, config: ChunkConfig | None, max_bytes: int) -> Iterator[Chunk]:
     try:
-        found = read_text(file.source, read_bytes(file.path, max_bytes))
+        found = read_text(file.source, read_bytes(file, max_bytes))
     except (OSError, LocusMemoryError) as error:
-        emit("documents.skipped", error=error, source=file.source)
+        emit("documents.skipped", error=error, source=file.shown)
         return
     for chunk in chunk_text(found.text, source=file.source, config=config, kind=found.kind):
         metadata = {**chunk.metadata, "kind": found.kind}
         yield replace(chunk, metadata=metadata)
 
 
-def read_bytes(path: Path, max_bytes: int) -> bytes:
+def read_bytes(file: File, max_bytes: int) -> bytes:
     """Return the bytes of a file.
 
     Raises:
         InvalidArgumentError: It has more bytes than `max_bytes`.
-        OSError: It cannot be read.
+        OSError: It cannot be read, or it is a folder that cannot be listed.
     """
-    with path.open("rb") as file:
-        content = file.read(max_bytes + 1)
+    if file.error is not None:
+        raise file.error
+    with file.path.open("rb") as opened:
+        content = opened.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise InvalidArgumentError(f"it has more than {max_bytes:,} bytes")
     return content
