@@ -18,11 +18,12 @@ from locus_memory.errors import (
 )
 from locus_memory.resources.levels.modelled import LONGEST_HINT
 from locus_memory.resources.operations import MemoryOpResource
+from locus_memory.resources.reading.memories import FACTS
 from locus_memory.resources.results import MemoryResourceResult
 from locus_memory.resources.storing.nodes import Entry, is_folder
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.writing import TreeWriter
-from locus_memory.resources.uri import MemoryURI
+from locus_memory.resources.uri import SCHEME, MemoryURI
 
 __all__ = ["RESOURCES", "ingested"]
 
@@ -67,7 +68,7 @@ async def ingested(
     metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
     for file in files:
         try:
-            path = MemoryURI((*folder.segments, *file.source.split("/"))).segments
+            path = _place(folder, file)
             text = await in_thread(_text, file)
         except (OSError, LocusMemoryError) as error:
             if FilePath(op.source).name == file.source and len(files) == 1:
@@ -104,6 +105,19 @@ async def _put(
     else:
         counts.added += 1
     counts.chunks += entry.chunks
+
+
+def _place(folder: MemoryURI, file: File) -> Path:
+    """Return the path of the entry of a file.
+
+    Raises:
+        InvalidMemoryURI: It is no path.
+        MemoryConflict: It is below the view of the memories.
+    """
+    uri = MemoryURI((*folder.segments, *file.source.split("/")))
+    if uri.segments[0] == FACTS:
+        raise MemoryConflict(str(uri), f"{SCHEME}{FACTS}/ shows memories, and no files")
+    return uri.segments
 
 
 def _name(where: str) -> str:

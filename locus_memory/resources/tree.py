@@ -407,9 +407,12 @@ class MemoryTree(MemoryVerbs, StoreUser):
         paths = [each async for each in self._writer.entries(uri.segments)]
         if not paths:
             raise MemoryNotFound(str(uri))
-        for path in paths:
-            moved = (*target.segments, *path[len(uri.segments) :])
-            await self._writer.move(path, MemoryURI(moved).segments)
+        # All are checked before the first one moves.
+        moves = {each: target.segments + each[len(uri.segments) :] for each in paths}
+        for moved in moves.values():
+            self._check_not_facts(op, MemoryURI(moved))
+        for path, moved in moves.items():
+            await self._writer.move(path, moved)
             self._refiner.add(moved)
         return MemoryMoveResult(str(target.as_folder), len(paths))
 

@@ -9,7 +9,12 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    InvalidMemoryURI,
+    UnsupportedMemoryOp,
+)
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
@@ -188,3 +193,31 @@ def test_options_that_cannot_work():
             MemoryTree(InMemoryStore(), **options)
     with pytest.raises(InvalidArgumentError):
         MemoryTree(InMemoryStore()).for_user("")
+
+
+async def test_nothing_comes_below_memories_from_the_side(tmp_path):
+    """By the move of a folder, or by files: it could be neither read nor deleted there."""
+    folder = tmp_path / "memories"
+    folder.mkdir()
+    (folder / "boat.md").write_text("The mast is spruce.")
+    (tmp_path / "log.md").write_text("High water at noon.")
+    async with MemoryTree(InMemoryStore()) as tree:
+        await tree.write("memory://old/log", "A calm day.")
+        await tree.write("memory://old/memories/boat", "She leaks.")
+        with pytest.raises(UnsupportedMemoryOp):
+            await tree.move("memory://old", "memory://")
+        assert len((await tree.tree("memory://old")).entries) == 3
+        done = await tree.add_resource(str(tmp_path), "memory://")
+        assert (done.added, [path for path, _ in done.skipped]) == (1, ["memories/boat.md"])
+        assert (await tree.find("mast")).hits == ()
+
+
+async def test_a_folder_that_does_not_fit_moves_not_at_all():
+    """An entry of it would have too many segments."""
+    deep = "memory://" + "/".join(["d"] * 60)
+    async with MemoryTree(InMemoryStore()) as tree:
+        await tree.write("memory://old/log", "A calm day.")
+        await tree.write("memory://old/1/2/3/4/5/boat", "She leaks.")
+        with pytest.raises(InvalidMemoryURI):
+            await tree.move("memory://old", deep)
+        assert (await tree.read("memory://old/log")).data == "A calm day."
