@@ -41,11 +41,21 @@ __all__ = [
 _SIGN: Final = "@"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAMED: Final = (
-    r"(?:passw(?:or)?d|passphrase|pwd|secret|token|api_?key|private_?key|credential|encryption)s?"
+    r"(?:passw(?:or)?d|passphrase|pwd|secret|token|credential|encryption"
+    r"|(?:api|private|secret|access|encryption|signing|master)_?key|(?:http|basic)_?auth)s?"
 )
 _SECRET_OPTION: Final = re.compile(rf"(?i)(?:^|_){_NAMED}$")
-_SECRET_PARAMETER: Final = re.compile(rf"(?i)[?&;][\w-]*{_NAMED}=[^&;\s]+")
+# Its number is a secret as well; that of `max_tokens` is none.
+_PASSWORD_OPTION: Final = re.compile(r"(?i)(?:^|_)(?:passw(?:or)?d|passphrase|pwd|pin)$")
+# A user and a password: the last one is the secret.
+_PAIR_OPTION: Final = re.compile(r"(?i)auth$")
+# Of a URL, or of a connection string such as `host=db password=...`; a variable is a zero byte.
+_SECRET_PARAMETER: Final = re.compile(
+    rf"(?i)(?:[?&;:\s]|^)[\w-]*{_NAMED}\s*=\s*[\"']?\0*[^&;\s\0\"']"
+)
 _PASSWORD: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]+@")
+# The password of a provider string such as `oracle:user:password@host`.
+_BARE_PASSWORD: Final = re.compile(r"^[\w.+-]+:[^/\\?#\s]*:[^/\\?#\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +245,7 @@ def _preset(name: str, value: object, source: str) -> Preset:
     if is_preset(url):
         raise ConfigurationError(f"{source}: the preset {quote(name)} names another preset")
     bare = _VARIABLE.sub("", url)
-    if _PASSWORD.search(bare) or _SECRET_PARAMETER.search(bare):
+    if _BARE_PASSWORD.search(bare) or _is_literal(url):
         raise _literal(name, "url", source)
     if bare == url:
         parse_address(url)
@@ -250,13 +260,32 @@ def _check_secrets(name: str, options: Mapping[str, Any], source: str) -> None:
         ConfigurationError: There is one.
     """
     for option, value in options.items():
-        if isinstance(value, dict):
-            _check_secrets(name, cast("dict[str, Any]", value), source)
-        elif isinstance(value, str):
-            bare = _VARIABLE.sub("", value)
-            is_secret = _SECRET_OPTION.search(option) is not None and bare != ""
-            if is_secret or _PASSWORD.search(bare) or _SECRET_PARAMETER.search(bare):
-                raise _literal(name, option, source)
+        for found in _secrets(option, value):
+            raise _literal(name, found, source)
+
+
+def _secrets(option: str, value: Any) -> Iterator[str]:
+    """Yield the names of the options, at any depth, that hold a literal secret."""
+    if isinstance(value, dict):
+        for inner, each in cast("dict[str, Any]", value).items():
+            yield from _secrets(inner, each)
+    elif isinstance(value, list):
+        for each in value[-1:] if _PAIR_OPTION.search(option) else value:
+            yield from _secrets(option, each)
+    elif isinstance(value, str):
+        is_named = _SECRET_OPTION.search(option) is not None
+        if (is_named and _VARIABLE.sub("", value)) or _is_literal(value):
+            yield option
+    elif not isinstance(value, bool) and _PASSWORD_OPTION.search(option):
+        yield option
+
+
+def _is_literal(text: str) -> bool:
+    """Whether a text has a password that is no variable."""
+    return bool(
+        _PASSWORD.search(_VARIABLE.sub("", text))
+        or _SECRET_PARAMETER.search(_VARIABLE.sub("\0", text))
+    )
 
 
 def _literal(name: str, option: str, source: str) -> ConfigurationError:

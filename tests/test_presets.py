@@ -128,6 +128,18 @@ async def test_options_of_a_preset_reach_their_part(tmp_path, monkeypatch):
         'p = { url = "opensearch:db", api_key = "hunter2" }',
         'p = { url = "memory", nested = { token = "hunter2" } }',
         'p = { url = "memory", other = "https://a:hunter2@db" }',
+        'p = "postgresql:host=db password=hunter2"',
+        'p = "postgresql:password = hunter2 host=db"',
+        'p = "redis::hunter2@db:6379"',
+        'p = "oracle:ada:hunter2@db:1521/app"',
+        'p = "postgresql:${X}:hunter2@db/app"',
+        'p = { url = "opensearch:db", hosts = ["https://a:hunter2@db"] }',
+        'p = { url = "opensearch:db", http_auth = ["${X}", "hunter2"] }',
+        'p = { url = "memory", nested = [[{ password = "hunter2" }]] }',
+        'p = { url = "memory", password = 5551 }',
+        'p = { url = "memory", secret_key = "hunter2" }',
+        'p = { url = "memory", aws_secret_access_key = "hunter2" }',
+        'p = { url = "memory", encryption_key = "hunter2" }',
         'p = "@other"',
         "p = 5",
         "p = { name = 1 }",
@@ -145,11 +157,16 @@ def test_what_is_no_secret_is_kept(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text(
         "[tool.locus_memory.presets]\n"
         'a = { url = "redis:db", key_prefix = "x:", password = "${P}" }\n'
-        'b = "postgresql://ada:${P}@db/app?sslmode=require"\nc = "${WHOLE}"\n',
+        'b = "postgresql://ada:${P}@db/app?sslmode=require"\nc = "${WHOLE}"\n'
+        'd = { url = "opensearch:db", http_auth = ["ada", "${P}"], max_tokens = 5 }\n'
+        "e = \"postgresql:password='${P}' host=db user=ada\"\n"
+        'f = "postgresql:password=${P} host=db"\ng = "oracle:ada:${P}@db:1521/app"\n'
+        'h = { url = "sqlite:./a.db", encryption_key = "${P}", hosts = ["https://db:1"] }\n',
         "utf-8",
     )
     monkeypatch.chdir(tmp_path)
-    assert [each.name for each in list_presets()][:3] == ["a", "b", "c"]
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "".join(each.name for each in list_presets()) == "abcdefgh"
 
 
 def test_a_broken_file_is_one_sentence(tmp_path, monkeypatch):
