@@ -242,3 +242,15 @@ async def test_the_tools_read_in_pages_and_write_only_if_allowed():
     answers = [await write["write_resource"](uri="memory://n", content=f"{n}") for n in range(21)]
     assert "error" in answers[-1]
     assert answers[0] == {"uri": "memory://n", "bytes": 1}
+
+
+async def test_the_root_of_the_tools_stays_a_folder():
+    """An entry in its place would leave no room for any other."""
+    tree = MemoryTree(InMemoryStore())
+    tools = {
+        each.spec.name: each.function
+        for each in resource_tools(tree, root="memory://a", write=True)
+    }
+    with pytest.raises(MemoryAccessDenied):
+        await tools["write_resource"](uri="memory://a", content="mine")
+    await tools["write_resource"](uri="memory://a/b", content="mine")

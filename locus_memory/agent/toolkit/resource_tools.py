@@ -130,6 +130,8 @@ def _write_tool(tree: MemoryVerbs, top: MemoryURI) -> Tool:
         ] = "replace",
     ) -> object:
         place = _within(uri, top)
+        if place.segments == top.segments:
+            raise MemoryAccessDenied(f"{top} is a folder: name an entry in it")
         refused = writes.allow()
         if refused is not None:
             return {"error": refused}
