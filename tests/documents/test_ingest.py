@@ -1,5 +1,6 @@
 """Files and folders: which are read, how, and what happens when a run is cut short."""
 
+import asyncio
 import errno
 import os
 import shutil
@@ -140,6 +141,15 @@ async def test_large_and_unreadable_files_are_skipped(tmp_path):
         ("small.txt", "added", 2, 2),
     ]
     assert "documents.skipped" in [name for name, _ in seen]
+
+
+async def test_of_two_runs_at_once_only_one_counts_a_file(tmp_path):
+    for number in range(20):
+        (tmp_path / f"{number}.txt").write_text("Some words.")
+    async with get_documents("memory") as index:
+        both = await asyncio.gather(index.add_path(tmp_path), index.add_path(tmp_path))
+    whole = both[0] + both[1]
+    assert (whole.added, whole.updated, whole.unchanged, whole.chunks) == (20, 0, 20, 20)
 
 
 @pytest.mark.parametrize("name", [b"half\xff.txt", b"a\nb.txt"])

@@ -169,10 +169,13 @@ class PathAdding:
         ready = iter(await self._writer.embedded(changes))
         done = Ingested()
         for each in group.planned:
+            one = each.done
             if each.change is not None:
-                await self._writer.apply(next(ready))
-            done += each.done
-            self._tell(each.file, each.done, each.number, total)
+                # Another process may have been first.
+                change = await self._writer.apply(next(ready))
+                one = replace(counted(change.outcome, change.chunks), notes=one.notes)
+            done += one
+            self._tell(each.file, one, each.number, total)
         return done
 
     def _read(self, file: File, known: str | None) -> _Read:
