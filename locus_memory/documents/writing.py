@@ -45,7 +45,7 @@ from locus_memory.store.base import BaseStore, all_keys, has_semantic_search, sc
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.text import index_text
 
-__all__ = ["Change", "Outcome", "Writer"]
+__all__ = ["Change", "Known", "Outcome", "Writer"]
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -62,6 +62,19 @@ _LONGEST_PAUSE: Final = 0.05
 """Seconds."""
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The document of a source that is there.
+
+    Attributes:
+        id: Its id; empty if it was not written to its end.
+        root: The digest of the folder it is from; empty if it is from none.
+    """
+
+    id: str
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +129,25 @@ class Writer:
         self._embedder = embedder
         self._is_checked = False
 
-    async def known(self, sources: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the documents of these sources, as far as they are there.
-
-        The id of a document that was not written to its end is empty.
-        """
+    async def known(self, sources: Sequence[str]) -> dict[str, Known]:
+        """Return the documents of these sources, as far as they are there."""
         found = await self._store.get_batch([(self._sources, each) for each in sources])
         return {
-            key: value["document"] if value["complete"] else "" for (_, key), value in found.items()
+            key: Known(value["document"] if value["complete"] else "", value["root"])
+            for (_, key), value in found.items()
         }
+
+    async def adopt(self, source: str, document: str, root: str) -> None:
+        """Note that a document is from another folder by now, unless another writer is first."""
+        item = await self._store.get_item(self._sources, source)
+        if item is None or item.value["document"] != document:
+            return
+        value = {**item.value, "root": root}
+        put = Put(
+            namespace=self._sources, key=source, value=value, text="", if_version=item.version
+        )
+        with suppress(VersionConflictError):
+            await self._store.put_batch([put])
 
     async def change(self, document: Document, config: ChunkConfig) -> Change:
         """Return what a write of a document changes.

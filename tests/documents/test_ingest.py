@@ -191,6 +191,26 @@ async def test_a_folder_that_cannot_be_listed_is_skipped_and_not_pruned(tmp_path
             await index.add_path(tmp_path / "closed", prune=True)
 
 
+async def test_a_file_belongs_to_the_folder_that_had_it_last(tmp_path):
+    """It was added alone, or its folder had another name: `prune` deletes it all the same."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (first / name).write_text("Some words.")
+    async with get_documents("memory") as index:
+        await index.add_path(first / "a.txt")
+        assert (await index.add_path(first)).unchanged == 1
+        await index.add_path(first / "a.txt")
+        (first / "a.txt").unlink()
+        assert (await index.add_path(first, prune=True)).deleted == 1
+        first.rename(second)
+        done = await index.add_path(second, prune=True)
+        assert (done.unchanged, done.deleted) == (1, 0)
+        (second / "b.txt").unlink()
+        assert (await index.add_path(second, prune=True)).deleted == 1
+        assert await index.sources() == []
+
+
 async def test_a_file_that_cannot_be_looked_at_stops_nothing(tmp_path, monkeypatch):
     """Such as one in a folder that may be listed and not entered."""
     (tmp_path / "a.txt").write_text("Some words.")

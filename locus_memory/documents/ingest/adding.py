@@ -21,7 +21,7 @@ from locus_memory.documents.layout import (
     document_id,
 )
 from locus_memory.documents.values import Ingested
-from locus_memory.documents.writing import Change, Outcome, Writer
+from locus_memory.documents.writing import Change, Known, Outcome, Writer
 from locus_memory.errors import InvalidArgumentError, MissingDriverError
 from locus_memory.events import emit
 from locus_memory.store.item import check_limit, check_text
@@ -112,12 +112,14 @@ class PathAdding:
         self._prefix = check_text(prefix, "a prefix") or ""
         self._metadata = checked_metadata(metadata)
         self._max_bytes = check_limit(max_bytes, "max_bytes")
+        self._adopts = False
 
     async def run(self, path: str | Path, *, prune: bool) -> Ingested:
         """Add a file or a folder."""
         started = time.perf_counter()
         files, place, is_folder = await in_thread(_listed, path)
         root = digest_of(f"{place}\n{self._prefix}")
+        self._adopts = is_folder
         done = Ingested()
         for start in range(0, len(files), _LOOKED_UP):
             part = files[start : start + _LOOKED_UP]
@@ -136,16 +138,19 @@ class PathAdding:
         return self._prefix + file.source
 
     async def _planned(
-        self, file: File, number: int, root: str, known: Mapping[str, str]
+        self, file: File, number: int, root: str, known: Mapping[str, Known]
     ) -> _Planned:
         source = self._source(file)
         was = known.get(source)
         try:
             check_source(source)
-            read = await in_thread(self._read, file, was)
+            read = await in_thread(self._read, file, None if was is None else was.id)
         except (OSError, InvalidArgumentError, MissingDriverError) as error:
             return _Planned(file, number, Ingested(skipped=((file.shown, reason_of(error)),)))
         if read.text is None:
+            # A file that is added alone stays with its folder.
+            if self._adopts and was is not None and was.root != root:
+                await self._writer.adopt(source, was.id, root)
             return _Planned(file, number, counted("unchanged", 0))
         document = Document(
             id=read.id,
