@@ -19,6 +19,7 @@ from locus_memory.memory.inject import fitting
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.messages import Message, Role
 from locus_memory.presets import is_preset
+from locus_memory.registry import get_store
 from locus_memory.resources.backends import registry
 from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
 from locus_memory.resources.backends.handle import MemoryStoreHandle
@@ -85,7 +86,8 @@ class ResourceHooks:
         settings: How it is used.
 
     Raises:
-        ConfigurationError: It is something else.
+        ConfigurationError: It is something else, or no provider has such a string.
+        MissingDriverError: The driver of the store is not installed.
     """
 
     def __init__(self, resources: object, settings: ResourceSettings | None) -> None:
@@ -192,6 +194,9 @@ class ResourceHooks:
 
 
 def _checked(resources: object) -> object:
+    if isinstance(resources, str) and resources not in registry.list_names():
+        # A run would only report an unknown preset, provider or option.
+        get_store(resources)
     kinds = (str, MemoryTree, MemoryStoreHandle, MemoryStoreSpec, MemoryBackend)
     if resources is None or isinstance(resources, kinds):
         return resources

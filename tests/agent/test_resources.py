@@ -164,6 +164,9 @@ async def test_whatever_names_a_tree_is_opened_and_closed(kind, tmp_path, monkey
 def test_what_is_no_tree_is_refused():
     for options in (
         {"resources": 5},
+        # Each run would say so, and no run would end.
+        {"resources": "@nothing"},
+        {"resources": "sqlte:./a.db"},
         {"resource_settings": ResourceSettings()},
         {"resources": "local", "resource_settings": 5},
     ):
