@@ -38,8 +38,10 @@ def preferred(providers: Iterable[str], *, probe: bool = False) -> str:
 
     Raises:
         UnknownProviderError: A provider or preset is not known.
-        ConfigurationError: None can be used; the message says why, for each.
+        ConfigurationError: None can be used; the message says why, for each. Or they are no list.
     """
+    if isinstance(providers, str):
+        raise ConfigurationError("the provider strings are a list, also a single one")
     reasons: list[str] = []
     for where in providers:
         try:

@@ -19,6 +19,7 @@ from locus_memory.presets import (
 )
 from locus_memory.probing import preferred
 from locus_memory.registry import get_checkpointer, get_store, open_backend, register_store
+from locus_memory.resources import backends
 from locus_memory.resources.backends.base import MemoryStoreSpec
 from locus_memory.testing import FakeModel
 
@@ -205,6 +206,9 @@ async def test_the_first_provider_that_can_be_used_is_preferred(redis_server, mo
         preferred(["@prod"])
     with pytest.raises(ConfigurationError, match="none was given"):
         preferred([])
+    for choose in (preferred, backends.preferred):
+        with pytest.raises(ConfigurationError, match="a list"):
+            choose("memory")
     dead = "redis:localhost:1"
     assert preferred([dead, "memory"]) == dead
     assert preferred([dead, redis_server.url, "memory"], probe=True) == redis_server.url

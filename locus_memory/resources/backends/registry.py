@@ -93,7 +93,10 @@ def preferred(names: Iterable[str]) -> MemoryBackend:
 
     Raises:
         MemoryBackendNotFound: None is.
+        ConfigurationError: The names are no list.
     """
+    if isinstance(names, str):
+        raise ConfigurationError("the names of backends are a list, also a single one")
     wanted = list(names)
     for name in wanted:
         if is_available(name):
