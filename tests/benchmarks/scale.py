@@ -39,7 +39,7 @@ MOST = {
     "sqlite": {
         "vector search, ms": 30,
         "text search of common words, each searched before, ms": 15,
-        "RSS, MB": 300,
+        "RSS after vector searches, MB": 300,
     }
 }
 

@@ -89,6 +89,7 @@ class Verbs:
         """Return all figures."""
         found = {"cold open and get, ms": await self.first(self.store.get(self.here, f"{5:07}"))}
         found |= await self.vectors()
+        found["RSS after vector searches, MB"] = resident()
         if self.spaces.is_uneven:
             found |= await self.sizes()
         found |= await self.words()

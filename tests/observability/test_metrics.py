@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 
@@ -76,21 +77,32 @@ def connections(recorded, state):
     }
 
 
+def most(recorded):
+    """Return the most connections, by the names of their pools: pools of one server share a name."""
+    points = recorded.points("db.client.connection.max").items()
+    return {dict(key)["db.client.connection.pool.name"]: point.value for key, point in points}
+
+
 async def test_the_connections_of_postgresql_are_measured(
     instrumented, postgresql_server, schema_of, tmp_path
 ):
     schema = schema_of(tmp_path)
+    # Another test may have left pools of the same server behind.
+    gc.collect()
+    before = most(instrumented)
     async with get_store(postgresql_server.url, pool_size=2, schema=schema) as store:
         await asyncio.gather(*(store.get(NS, str(n)) for n in range(8)))
         [(name, idle)] = [
             each for each in connections(instrumented, "idle").items() if each[0].startswith("post")
         ]
         assert idle == 2
-        assert instrumented.value("db.client.connection.max", name=name) == 2
+        assert most(instrumented)[name] - before.get(name, 0) == 2
         assert "@" not in name
 
 
 async def test_the_connections_of_redis_are_measured(instrumented, redis_server):
+    gc.collect()
+    before = most(instrumented)
     async with get_store(f"redis:{redis_server.url}", pool_size=3) as store:
         await asyncio.gather(*(store.get(NS, str(n)) for n in range(8)))
         [(name, idle)] = [
@@ -99,7 +111,7 @@ async def test_the_connections_of_redis_are_measured(instrumented, redis_server)
             if each[0].startswith("redis")
         ]
         assert 1 <= idle <= 3
-        assert instrumented.value("db.client.connection.max", name=name) == 3
+        assert most(instrumented)[name] - before.get(name, 0) == 3
         assert "@" not in name
 
 
