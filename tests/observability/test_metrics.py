@@ -78,7 +78,7 @@ def connections(recorded, state):
 
 
 def most(recorded):
-    """Return the most connections, by the names of their pools: pools of one server share a name."""
+    """Return the most connections, by the names of their pools; those of one server share it."""
     points = recorded.points("db.client.connection.max").items()
     return {dict(key)["db.client.connection.pool.name"]: point.value for key, point in points}
 
