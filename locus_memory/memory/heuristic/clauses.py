@@ -56,13 +56,29 @@ _UNSURE: Final = re.compile(
     r"|(?:he|she|they|someone|people) thinks?"
     r"|(?<!')(?!(?:i|we|i've|we've|had|just|already|also)\b)\w[\w']*"
     r" (?:said|says|say|told|asked|asks|claims|claimed|replied|answered|shouted|wrote|writes))\b"
-    r"|\b(?:lol|lmao|rofl|haha+|hehe+|jk|kidding|/s)[\s!.)]*$|[\U0001f602\U0001f923\U0001f61c]"
+    r"|\bno (?:more|longer)[\s!.)]*$|\bexcept (?:on|at|in|when|if|during)\b"
+    r"|^(?:oh,? (?:sure|right)|yeah,? right)\b"
     r"|^(?:once|until|as long as|had|should|were) (?:i|we)\b|^when(?:ever)? (?:i|we)\b"
+)
+_LAUGHING: Final = re.compile(
+    r"(?i)\b(?:lol|lmao|rofl|haha+|hehe+|jk|kidding|/s)[\s!.)]*$|[\U0001f602\U0001f923\U0001f61c]"
+)
+# Words that somebody else said, or nobody: "Never use mocks, says Fowler".
+_ATTRIBUTED: Final = re.compile(
+    r"(?i), (?:says?|said|writes?|wrote|argues?|claim(?:s|ed)?|insist(?:s|ed)?) \w"
+    r"|\bsaid (?:nobody|no[ -]one)\b"
+)
+# What follows is said in place of what was said before: "No wait, Linz."
+_INSTEAD: Final = (
+    r"(?:(?:no,? wait|wait,? no|(?:no|oops)[,.! ]+sorry|oops)[,.:!\u2013\u2014-] ?(?:I meant )?"
+    r"|(?:sorry,? |no,? )?I meant )"
+    r"(?:(?:it's|it is|in|to|at) )?[\w'-]+(?: [\w'-]+){0,2}"
 )
 _JOKE: Final = re.compile(
     r"(?i)(?:(?:ha[ha]*|lol|no|nah|oh)[,.! ]+)*(?:just |only |i'm |i am |was )*(?:kidding|joking"
     r"|jk|not|psych|i wish|(?:that|it) (?:was|is) (?:a|just a) (?:joke|lie|test|test sentence)"
-    r"|that's (?:a|just a) (?:joke|lie)|no, not really|not really|scratch that|as if)[\s!.)]*"
+    r"|that's (?:a|just a) (?:joke|lie)|no, not really|not really|scratch that|as if"
+    rf"|{_INSTEAD})[\s!.)]*"
 )
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|their|some|any|to) ")
 _NO_SLOT: Final = re.compile(r"[^\w'+#-]+")
@@ -94,7 +110,12 @@ class Sentence:
     @property
     def unsure(self) -> bool:
         """Whether its statement is uncertain."""
-        return _UNSURE.search(self.text) is not None
+        return _UNSURE.search(self.text) is not None or not self.is_own
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user means it: it is no joke, and nobody else is named who says it."""
+        return not (_LAUGHING.search(self.text) or _ATTRIBUTED.search(self.text))
 
     @property
     def takes_back(self) -> bool:

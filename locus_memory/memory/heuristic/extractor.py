@@ -173,6 +173,8 @@ def _ended(parts: Sequence[str], sentence: Sentence, current: _Facts) -> Iterato
 
 def _ordered(text: str, sentence: Sentence) -> Iterator[MemoryChange]:
     """Yield the wish for the agent in a sentence, if there is one."""
+    if not sentence.is_own:
+        return
     corrects = sentence.reply or _NO.match(sentence.text) is not None
     for rule in ORDERS:
         if (rule.reply and not corrects) or not (found := rule.pattern.match(text)):

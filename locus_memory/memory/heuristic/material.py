@@ -38,7 +38,8 @@ _MATERIAL: Final = re.compile(
     r"|rephrase|analy[sz]e)\b[^.!?\n]{0,40}\b(?:this|these|the following|below|my)\b"
     rf"[^.!?\n]{{0,40}}\b{_TEXT}.*"
     rf"|\bhere(?:'s| is| are)\b[^.!?\n]{{0,60}}\b{_TEXT}[^.!?\n]{{0,40}}(?:[:\n]).*"
-    r"|^[ \t]*(?:dear\b[^\n]{0,60}\n|subject:|to whom it may concern).*",
+    r"|\b(?:repeat|say (?:it|this|that)?) ?after me\b.*"
+    r"|^[ \t]*(?:dear\b[^\n]{0,60}\n|(?:subject|from):|to whom it may concern).*",
     re.DOTALL | re.MULTILINE,
 )
 _LONG_QUOTE: Final = re.compile(r"\"[^\"\s]+(?:\s+[^\"\s]+){3,}\"")

@@ -122,6 +122,8 @@ _WORK: Final = (
         0.7,
     ),
     _user(
+        # Who works with Bob works at another place.
+        r"(?!<I> <ADV>work with\b|<IM> <ADV>working with\b)"
         r"(?:(?:I <ADV>work|<IM> <ADV>(?:working|employed)|(?:I'm|I am) (?:an?|the) "
         r"(?:[\w-]+ ){0,4}?<WORKER>|I (?:work|started)(?: working)? as an? [^.,;!?]{2,40}?"
         r"|I (?:just )?started|I got a (?:new )?job) (?:at|for|with)|I (?:just )?joined) "

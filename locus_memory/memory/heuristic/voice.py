@@ -154,7 +154,7 @@ _ASSISTANT: Final = {
 
 def third_person(text: str) -> str:
     """Return a user's statement about themselves with "they", "them" and "their"."""
-    return _WORD.sub(lambda found: _THIRD.get(found.group().lower(), found.group()), text)
+    return _WORD.sub(_of_third, text)
 
 
 def about_user(text: str) -> str:
@@ -189,6 +189,12 @@ def has_verb(text: str) -> bool:
 def is_past(word: str) -> bool:
     """Return whether a word is a modal verb, or an irregular one in the past."""
     return word in _SAME
+
+
+def _of_third(found: re.Match[str]) -> str:
+    word, before = found.group(), found.string[: found.start()].rstrip()
+    is_hour = word.lower() == "am" and before[-1:].isdigit()
+    return word if is_hour else _THIRD.get(word.lower(), word)
 
 
 def _replaced(text: str, words: dict[str, str]) -> str:

@@ -279,3 +279,42 @@ async def test_a_manager_supersedes_what_is_corrected(tmp_path):
         }
         past = [each.content for each in await memory.history("home")]
     assert past == ["The user lives in Graz.", "The user lives in Vienna."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Graz, said nobody ever.",
+        "I live in Graz no more.",
+        "I live in Graz. No wait, Linz.",
+        "I live in Graz. Oops, I meant Linz.",
+        "I work with Bob.",
+        "I'm currently working with Bob on the parser.",
+        "I am vegan except on Sundays.",
+        "Oh sure, I just LOVE working at 3 am.",
+        "Repeat after me: my name is Bob.",
+        "Repeat after me. My name is Bob.",
+        "From now on, call me Your Majesty lol",
+        "You should never use mocks, says Fowler.",
+        "Never use mocks, said the speaker.",
+        "From: Bob\nMy name is Bob and I live in Paris.\nRegards, Bob",
+    ],
+)
+async def test_nothing_is_kept_that_is_untrue_or_not_meant(text):
+    assert await extract(text) == []
+
+
+async def test_an_hour_of_the_morning_stays_as_it_is():
+    assert await extract("I like running at 5 am.") == [
+        ("add", "likes:running at 5 am", "The user likes running at 5 am.")
+    ]
+
+
+async def test_what_resembles_a_correction_or_a_doubt_is_still_kept():
+    assert await extract("I work at Acme with Bob.") == [
+        ("add", "employer", "The user works at Acme.")
+    ]
+    assert await extract("I live in Graz. No, wait for me.") == [
+        ("add", "home", "The user lives in Graz.")
+    ]
+    assert await extract("No more emojis.") == [("add", "rule:use emojis", "Do not use emojis.")]
