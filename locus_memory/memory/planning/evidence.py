@@ -6,7 +6,7 @@ Words decide, and the vectors of an embedder whose scale is known.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from locus_memory.memory.planning.everyday import EVERYDAY
 from locus_memory.memory.planning.gate_tables import concerns_user
 from locus_memory.memory.recall.found import Fact
-from locus_memory.store.text import STOP_WORDS, query_words, stem
+from locus_memory.store.text import STOP_WORDS, query_meanings, query_words, stem
 
 __all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
 
@@ -65,8 +65,8 @@ def evidence_of(message: str, facts: Sequence[str | Fact], total: int) -> str | 
         facts: The facts, best first; or their texts.
         total: How many facts the scope has, up to `COUNTED`.
     """
-    words = content_words(message)
-    shared = [_shared(words, fact) for fact in facts]
+    words, twins = content_words(message), _twins(message)
+    shared = [_once(_shared(words, fact), twins) for fact in facts]
     counts = Counter(word for common in shared for word in common)
     total = max(total, len(facts))
     if total >= _FEW:
@@ -93,6 +93,22 @@ def _shared(words: frozenset[str], fact: str | Fact) -> frozenset[str]:
     if fact.stems is not None and len(content) <= _END and words.isdisjoint(_OF_STOP_WORDS):
         return words.intersection(fact.stems)
     return words & content_words(content)
+
+
+def _twins(message: str) -> dict[str, str]:
+    """Return the stems of the further forms of words, each with the stem of the word itself.
+
+    In German, "hunde" is also searched as "hund", which is no second word.
+    """
+    if len(message) > 2 * _END:
+        message = f"{message[:_END]}\n{message[-_END:]}"
+    meanings = query_meanings(message.encode("utf-8", "replace").decode())
+    return {form: word for word, *forms in meanings for form in forms}
+
+
+def _once(words: frozenset[str], twins: Mapping[str, str]) -> frozenset[str]:
+    """Return the words without further forms of the same word."""
+    return frozenset(twins.get(word, word) for word in words) if twins else words
 
 
 def is_near(message: str, nearness: Iterable[float | None]) -> bool:

@@ -91,22 +91,23 @@ _HIRAGANA: Final = re.compile("[\u3041-\u309f]")
 def language_of(words: Iterable[str]) -> str | None:
     """Return the language of folded words by its name in Snowball; `None`: English, or unknown.
 
-    It is the language with the most function words, if it has more than English. A single one of
-    two letters is not enough: "ER" is also a place.
+    It is the language with the most function words, if it has more than English. Words that both
+    have, such as "was", count for neither. A single one of two letters is not enough: "ER" is also
+    a place.
     """
     found = _ANY_MARKER.intersection(words)
     if not found:
         return None
-    return _language_of(frozenset(found), len(STOP_WORDS.intersection(words)))
+    return _language_of(frozenset(found), STOP_WORDS.intersection(words))
 
 
 @lru_cache(maxsize=4096)
-def _language_of(found: frozenset[str], english: int) -> str | None:
+def _language_of(found: frozenset[str], english: frozenset[str]) -> str | None:
     counts = {name: len(markers & found) for name, markers in _MARKERS.items()}
     best = max(counts, key=counts.__getitem__)
     told = _MARKERS[best] & found
     is_clear = len(told) > 1 or any(len(word) > _SHORT for word in told)
-    return best if is_clear and len(told) > english else None
+    return best if is_clear and len(told) > len(english - _STOP_WORDS[best]) else None
 
 
 def is_stop_word(word: str, language: str | None) -> bool:

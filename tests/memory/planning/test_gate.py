@@ -167,6 +167,29 @@ def test_words_of_facts_are_evidence(text: str, reason: str | None) -> None:
     assert evidence_of(text, FACTS, len(FACTS)) == reason
 
 
+GERMAN = [
+    "Die Nutzerin ist m\u00fcde nach der Arbeit.",
+    "Der Nutzer wohnt in Graz.",
+    *(f"Der Nutzer hat die Zahl {n} auf einer Liste." for n in range(60)),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Was ist 17 mal 23?", None),
+        ("Ist das m\u00fcde?", "a rare word of a fact"),
+        ("Bist du m\u00fcde von der Arbeit?", "two words of a fact"),
+    ],
+)
+def test_one_german_word_counts_once(text: str, reason: str | None) -> None:
+    facts = [
+        Fact(f"user:{n}", Memory("user", str(n), fact), stems=frozenset(tokens(fact)))
+        for n, fact in enumerate(GERMAN)
+    ]
+    assert evidence_of(text, facts, len(facts)) == reason
+
+
 async def test_evidence_opens_the_gate_where_no_rule_fires():
     async def look():
         return Sight(evidence="a rare word of a fact")
