@@ -21,6 +21,7 @@ from locus_memory.memory.extraction.extraction import (
     Extraction,
     Origin,
     as_memories,
+    check_end,
     check_length,
 )
 from locus_memory.memory.extraction.extractors import as_extractor
@@ -265,11 +266,11 @@ class LLMMemoryManager(
             What was written and is still there.
 
         Raises:
-            InvalidArgumentError: One is no memory, or its key or content has more than 20,000
-                characters.
+            InvalidArgumentError: One is no memory, its key or content has more than 20,000
+                characters, or its `expires_at` is no moment.
             BackendError: The store failed; each memory is written whole or not at all.
         """
-        checked = [check_length(each, LONGEST_CONTENT) for each in as_memories(memories)]
+        checked = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
         return await self._ledger.apply(self._scope, list(map(Statement, checked)))
 
     @override

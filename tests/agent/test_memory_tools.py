@@ -334,3 +334,10 @@ async def test_the_passive_part_and_the_tool_do_not_depend_on_each_other(
     turns = await store.scan(Scope(ada.namespace).transcript("t"), 10)
     assert bool(turns) is passive
     await manager.close()
+
+
+@pytest.mark.parametrize("actions", [None, 5, (), "search", ("drop",)])
+def test_unknown_actions_are_refused(actions: Any) -> None:
+    """Whatever they are."""
+    with pytest.raises(ConfigurationError, match="actions are of"):
+        memory_tool(LLMMemoryManager(InMemoryStore()), actions=actions)

@@ -60,6 +60,24 @@ async def test_an_unknown_id_is_no_memory(text: str) -> None:
         assert not await manager.delete(text)
 
 
+@pytest.mark.parametrize("wrong", [None, 5, ["user:home"]])
+async def test_an_id_is_a_text(wrong: object) -> None:
+    """A wrong argument is an error of this library."""
+    manager = managed(clock_at_start())
+    for verb in (manager.get, manager.delete, manager.update, manager.identity.remove):
+        with pytest.raises(InvalidArgumentError):
+            await verb(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("end", ["soon", "2026-13-01", 5])
+async def test_an_end_that_is_no_moment_is_refused(end: object) -> None:
+    """Else the memory would never expire, and nobody would know."""
+    manager = managed(clock_at_start())
+    with pytest.raises(InvalidArgumentError, match="expires_at"):
+        await manager.save(Memory(MemoryType.USER, "pass", "Ada has a pass.", {EXPIRES_AT: end}))
+    assert [each async for each in manager.memories()] == []
+
+
 async def test_no_other_scope_has_the_id() -> None:
     """The id of one user's memory finds nothing of another user."""
     manager = managed(clock_at_start())

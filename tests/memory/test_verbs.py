@@ -38,6 +38,34 @@ async def test_remember(make):
         await manager.remember(" ")
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The user lives in Graz.", "The user lives in Linz."),
+        ("I live in Graz.", "The user lives in Linz."),
+        ("The user's name is Ada.", "User's name is Bo."),
+        ("The user works at Acme.", "The user works at Initech."),
+    ],
+)
+async def test_a_fact_told_of_the_user_replaces_the_earlier_one(make, first, second):
+    manager = make()
+    assert await manager.remember(first) == await manager.remember(second)
+    assert [each.content async for each in manager.memories()] == [second]
+
+
+async def test_what_only_begins_like_a_fact_of_the_user_has_a_key_of_its_own(make):
+    manager = make()
+    await manager.remember("The user's laptop is old.")
+    await manager.remember("The user lives for music.")
+    assert len([each async for each in manager.memories()]) == 2
+
+
+@pytest.mark.parametrize("content", ["\x00\x01", "\u200b", "\u202e \n", 5, None])
+async def test_what_nobody_can_see_is_not_remembered(make, content):
+    with pytest.raises(InvalidArgumentError):
+        await make().remember(content)
+
+
 async def test_the_defaults_of_a_manager():
     class Least(BaseMemoryManager):
         async def extract(self, messages):

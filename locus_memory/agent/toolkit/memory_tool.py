@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from locus_memory._internal.quoting import quote
@@ -58,7 +58,8 @@ def memory_tool(
         ConfigurationError: Unknown actions or none, or an object that is no manager.
         InvalidArgumentError: The user id is invalid.
     """
-    allowed = tuple(dict.fromkeys(actions))
+    given: object = actions
+    allowed = tuple(dict.fromkeys(actions)) if isinstance(given, Iterable) else ()
     if not allowed or not set(allowed) <= set(_ALL):
         raise ConfigurationError(f"actions are of {', '.join(_ALL)}, not {quote(actions)}")
     verbs = verbs_of(manager, user_id)

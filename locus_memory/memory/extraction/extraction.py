@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import (
@@ -24,6 +25,7 @@ from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
+    EXPIRES_AT,
     ORIGIN,
     TOOL,
     Extractor,
@@ -31,6 +33,7 @@ from locus_memory.memory.models import (
     MemoryChange,
     MemoryType,
 )
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall.recall import Recall
@@ -403,6 +406,18 @@ def check_length(memory: Memory, most: int) -> Memory:
             raise InvalidArgumentError(
                 f"a memory's {name} has at most {most:,} characters, not {len(text):,}"
             )
+    return memory
+
+
+def check_end(memory: Memory) -> Memory:
+    """Return a memory whose `expires_at`, if it has one, is a moment.
+
+    Raises:
+        InvalidArgumentError: It is not, and the memory would never expire.
+    """
+    end = memory.metadata.get(EXPIRES_AT)
+    if end is not None and read_moment(end) is None:
+        raise InvalidArgumentError(f"a memory's {EXPIRES_AT} is ISO 8601, not {quote(end)}")
     return memory
 
 

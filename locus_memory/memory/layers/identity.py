@@ -100,7 +100,9 @@ class Identity:
         Raises:
             InvalidArgumentError: No override, or more than one, has this id.
         """
-        found = [each for each in self.overrides if each.id.startswith(override_id or " ")]
+        wanted: object = override_id
+        start = wanted if isinstance(wanted, str) and wanted else " "
+        found = [each for each in self.overrides if each.id.startswith(start)]
         if len(found) != 1:
             many = "more than one override has" if found else "no override has"
             raise InvalidArgumentError(f"{many} the id {quote(override_id)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
@@ -136,10 +137,11 @@ def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
     """Check that a sentence may be remembered.
 
     Raises:
-        InvalidArgumentError: It is empty or has more than 2,000 characters, or it looks like a
-            secret, which is also the event `memory.secret_dropped`.
+        InvalidArgumentError: It has no visible character or more than 2,000 characters, or it looks
+            like a secret, which is also the event `memory.secret_dropped`.
     """
-    if not content.strip() or len(content) > _LONGEST:
+    given: object = content
+    if not isinstance(given, str) or not neutralise(given) or len(given) > _LONGEST:
         raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
     kind = None if allow_secrets else find_secret(content)
     if kind is not None:

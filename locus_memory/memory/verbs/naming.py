@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
@@ -10,6 +11,28 @@ from locus_memory.messages import Message
 from locus_memory.store.text import query_words
 
 __all__ = ["named_memory"]
+
+_USERS: Final = re.compile(r"(?i)(?:the )?user's (?=\w)")
+_USER: Final = re.compile(r"(?i)(?:the )?user (?P<verb>[a-z']+)\b")
+_VERBS: Final = {
+    "is": "am",
+    "has": "have",
+    "does": "do",
+    "doesn't": "don't",
+    "isn't": "am not",
+    "studies": "study",
+    "lives": "live",
+    "works": "work",
+    "likes": "like",
+    "loves": "love",
+    "hates": "hate",
+    "dislikes": "dislike",
+    "prefers": "prefer",
+    "speaks": "speak",
+    "plays": "play",
+    "moved": "moved",
+}
+"""The verbs of facts about the user, with their forms after "I"."""
 
 _WORDS: Final = 4
 _LONGEST: Final = 64
@@ -24,8 +47,8 @@ async def named_memory(
     """Return the memory of a sentence.
 
     A fact that the rules of the `HeuristicExtractor` know, such as a home, gets their type and
-    key, so it replaces the earlier one. Any other sentence is of the type `user` and gets a key of
-    its first four content words.
+    key, so it replaces the earlier one, whether it is told by the user or of "the user". Any other
+    sentence is of the type `user` and gets a key of its first four content words.
 
     Args:
         content: The sentence.
@@ -36,7 +59,7 @@ async def named_memory(
     Raises:
         InvalidArgumentError: The content or the key is empty, or the type is unknown.
     """
-    changes = await HeuristicExtractor().extract([Message.user(content)], [])
+    changes = await HeuristicExtractor().extract([Message.user(_as_told(content))], [])
     found = changes[0] if len(changes) == 1 and changes[0].op != "delete" else None
     if kind is not None and found is not None and found.type != kind:
         found = None
@@ -47,3 +70,13 @@ async def named_memory(
         content.strip(),
         metadata or {},
     )
+
+
+def _as_told(content: str) -> str:
+    """Return a sentence about the user as the user says it: "The user is" is "I am"."""
+    text = content.strip()
+    if found := _USERS.match(text):
+        return f"My {text[found.end() :]}"
+    found = _USER.match(text)
+    verb = _VERBS.get(found["verb"].lower()) if found else None
+    return text if found is None or verb is None else f"I {verb}{text[found.end() :]}"

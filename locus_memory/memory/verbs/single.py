@@ -140,7 +140,8 @@ class SingleMemories:
             memory_id: `Memory.id`, or the type, a colon and the key, such as `user:home`.
 
         Raises:
-            InvalidArgumentError: Two memories have this id: name the type and the key.
+            InvalidArgumentError: It is no text, or two memories have this id: name the type and the
+                key.
             BackendError: The store failed.
         """
         found = await self._by_id(memory_id)
@@ -148,6 +149,9 @@ class SingleMemories:
 
     async def _by_id(self, memory_id: str) -> Memory | None:
         """Return a memory by its id, an expired one included."""
+        wanted: object = memory_id
+        if not isinstance(wanted, str):
+            raise InvalidArgumentError(f"a memory's id is a text, not {quote(wanted)}")
         named = split_key(memory_id)
         kinds = list(MemoryType) if named is None else [named[0]]
         found = [
