@@ -51,6 +51,16 @@ def test_an_empty_and_a_long_sentence_are_refused(run):
         assert "1 to 300 characters" in run("identity", "add", text).err
 
 
+def test_sentences_that_do_not_fit_are_named(ok):
+    """They would be silent, and the person would trust that they hold."""
+    assert ok("identity", "add", RULE, "--json").json["left_out"] == 0
+    added = ok("identity", "add", "\u5b57" * 290)
+    assert "1 fixed sentence is not shown to the model" in added.out + added.err
+    shown = ok("identity")
+    assert "1 fixed sentence is not shown to the model" in shown.out + shown.err
+    assert ok("identity", "--json").json["left_out"] == 1
+
+
 def test_episodes_come_newest_first(ok, empty_directory):
     scope = Scope(("locus_memory", "users", "ada"))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
+    from locus_memory.memory.manager import LLMMemoryManager
 
 __all__ = ["commands", "list_episodes"]
 
@@ -56,8 +57,20 @@ def show_identity(
 
 
 async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
-    identity = await scoped_manager(backend.store, prefix, user).identity.read()
-    return {"user": user, **identity.to_value()}
+    manager = scoped_manager(backend.store, prefix, user)
+    identity = await manager.identity.read()
+    return {"user": user, **identity.to_value(), "left_out": await _left_out(manager)}
+
+
+async def _left_out(manager: LLMMemoryManager) -> int:
+    """Return how many fixed sentences do not fit into the context."""
+    return (await manager.plan(None)).left_out
+
+
+def _warn(console: Console, left_out: int) -> None:
+    if left_out:
+        told = "1 fixed sentence is" if left_out == 1 else f"{left_out} fixed sentences are"
+        remark(console, f"{told} not shown to the model: together they may have 200 tokens")
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:
@@ -74,6 +87,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         rows.append(["narrative", "", visible(document["content"]), since])
     if rows:
         print_table(console, ["kind", "id", "*text", "since"], rows)
+        _warn(console, document["left_out"])
     else:
         remark(console, f"no identity{for_user(document['user'])}")
 
@@ -96,8 +110,9 @@ def add_override(
 
 
 async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) -> dict[str, Any]:
-    added = await scoped_manager(backend.store, prefix, user).identity.add(text)
-    return {"user": user, **asdict(added)}
+    manager = scoped_manager(backend.store, prefix, user)
+    added = await manager.identity.add(text)
+    return {"user": user, **asdict(added), "left_out": await _left_out(manager)}
 
 
 def remove_override(
@@ -127,6 +142,7 @@ async def _remove(
 def _say(console: Console, *, document: dict[str, Any], what: str) -> None:
     line = f"{what} {document['id'][:_ID]}: {visible(document['text'])}"
     console.out(line, highlight=False)
+    _warn(console, document.get("left_out", 0))
 
 
 def list_episodes(
