@@ -431,19 +431,22 @@ if not pid:
     os.environ["TERM"] = "dumb"
     os.execv(sys.executable, [sys.executable, "-m", "locus_memory.cli", *sys.argv[2:]])
 shown = b""
-for typed in sys.argv[1].split("|"):
+typed = ""
+
+def read():
+    # A key that is pressed between the prompt and its reading is lost: press it again.
+    while not select.select([terminal], [], [], 5)[0]:
+        os.write(terminal, typed.encode())
+    return os.read(terminal, 4096)
+
+for following in sys.argv[1].split("|"):
     prompts = shown.count(b"> ") + 1
     while shown.count(b"> ") < prompts:
-        shown += os.read(terminal, 4096)
+        shown += read()
+    typed = following
     os.write(terminal, typed.encode())
 try:
-    while True:
-        # A key that is pressed between the prompt and its reading is lost: press it again.
-        while not select.select([terminal], [], [], 2)[0]:
-            os.write(terminal, typed.encode())
-        piece = os.read(terminal, 4096)
-        if not piece:
-            break
+    while piece := read():
         shown += piece
 except OSError:
     pass  # On Linux, a terminal that nobody holds any more ends so.
