@@ -14,6 +14,7 @@ from typing import Final
 from locus_memory.memory.planning.everyday import EVERYDAY
 from locus_memory.memory.planning.gate_tables import concerns_user
 from locus_memory.memory.recall.found import Fact
+from locus_memory.retrieval.ranking.query import both_ends
 from locus_memory.store.text import STOP_WORDS, query_meanings, query_words, stem
 
 __all__ = ["COUNTED", "content_words", "evidence_of", "is_near", "telling_words"]
@@ -34,13 +35,18 @@ _OF_STOP_WORDS: Final = frozenset(map(stem, STOP_WORDS))
 
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the content words of a text; of a long one, of its two ends."""
-    return _content_words(text if len(text) <= 2 * _END else f"{text[:_END]}\n{text[-_END:]}")
+    return _content_words(both_ends(text))
 
 
 @lru_cache(maxsize=2048)
 def _content_words(text: str) -> frozenset[str]:
-    words = query_words(text if text.isascii() else text.encode("utf-8", "replace").decode())
+    words = query_words(_whole(text))
     return frozenset(stem(word) for word in words if word not in STOP_WORDS)
+
+
+def _whole(text: str) -> str:
+    """Return a text without halves of characters."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def telling_words(words: AbstractSet[str]) -> frozenset[str]:
@@ -100,9 +106,7 @@ def _twins(message: str) -> dict[str, str]:
 
     In German, "hunde" is also searched as "hund", which is no second word.
     """
-    if len(message) > 2 * _END:
-        message = f"{message[:_END]}\n{message[-_END:]}"
-    meanings = query_meanings(message.encode("utf-8", "replace").decode())
+    meanings = query_meanings(_whole(both_ends(message)))
     return {form: word for word, *forms in meanings for form in forms}
 
 

@@ -77,6 +77,25 @@ class Postings:
         """The size in bytes."""
         return self.low.nbytes + self.counts.nbytes + self.times.nbytes
 
+    def ends(self) -> Ids:
+        """Return where each block ends."""
+        return np.cumsum(self.counts)
+
+    def block(self, number: int, ends: Ids, size: int) -> tuple[NDArray[np.uint16], Times]:
+        """Return the low bits of the ids in a block, and how often each item has the word.
+
+        Args:
+            number: The number of the block.
+            ends: Where each block ends.
+            size: How many ids of the block count; later ones are left out.
+        """
+        if number >= len(ends):
+            return self.low[:0], self.times[:0]
+        part = slice(ends[number - 1] if number else 0, ends[number])
+        low, times = self.low[part], self.times[part]
+        known = len(low) if size >= BLOCK else int(np.searchsorted(low, size))
+        return low[:known], times[:known]
+
     def ids(self) -> Ids:
         """Return the ids of the items."""
         high = np.arange(len(self.counts), dtype=np.int64) << _BITS

@@ -172,18 +172,13 @@ class Everything:
     def _blocks(self) -> Iterator[tuple[int, Scores]]:
         """Yield the first id of each block, and the scores of its items until the next one."""
         room = _Room(self.totals.norms(np.arange(int(self.lengths.max(initial=0)) + 1)))
-        ends = [np.cumsum(each.postings.counts) for each in self.words]
+        ends = [each.postings.ends() for each in self.words]
         for number, start in enumerate(range(0, len(self.lengths), BLOCK)):
             lengths = self.lengths[start : start + BLOCK]
             room.scores.fill(0.0)
             for each, end in zip(self.words, ends, strict=True):
-                if number < len(end):
-                    part = slice(end[number - 1] if number else 0, end[number])
-                    low, times = each.postings.low[part], each.postings.times[part]
-                    if len(lengths) < BLOCK:
-                        known = int(np.searchsorted(low, len(lengths)))
-                        low, times = low[:known], times[:known]
-                    room.add(each.weight, low, times, lengths)
+                low, times = each.postings.block(number, end, len(lengths))
+                room.add(each.weight, low, times, lengths)
             room.scores[[each - start for each in self.replaced if 0 <= each - start < BLOCK]] = 0.0
             yield start, room.scores
 
