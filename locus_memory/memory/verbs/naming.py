@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
+from locus_memory.memory.heuristic.voice import about_user
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
 from locus_memory.store.text import query_words
@@ -15,23 +16,12 @@ __all__ = ["named_memory"]
 _USERS: Final = re.compile(r"(?i)(?:the )?user's (?=\w)")
 _USER: Final = re.compile(r"(?i)(?:the )?user (?P<verb>[a-z']+)\b")
 _VERBS: Final = {
-    "is": "am",
-    "has": "have",
-    "does": "do",
-    "doesn't": "don't",
-    "isn't": "am not",
-    "studies": "study",
-    "lives": "live",
-    "works": "work",
-    "likes": "like",
-    "loves": "love",
-    "hates": "hate",
-    "dislikes": "dislike",
-    "prefers": "prefer",
-    "speaks": "speak",
-    "plays": "play",
-    "moved": "moved",
-}
+    about_user(f"I {verb} it").split()[2]: verb
+    for verb in (
+        *("am", "have", "do", "don't", "study", "live", "work", "like", "love", "hate"),
+        *("dislike", "prefer", "speak", "play", "moved"),
+    )
+} | {"isn't": "am not"}
 """The verbs of facts about the user, with their forms after "I"."""
 
 _WORDS: Final = 4
