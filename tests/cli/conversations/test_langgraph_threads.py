@@ -175,7 +175,11 @@ def test_the_threads_of_writes_are_hidden(ok, talk):
 
     shown = ['langgraph:["ada",""]', 'langgraph:["bo",""]']
     assert listed() == shown
-    assert listed("--all") == ['langgraph:["ada","","writes"]', *shown]
+    # On a slow machine a step's writes do not wait for its checkpoint: `bo` has some too then.
+    hidden = [name for name in listed("--all") if name not in shown]
+    assert 'langgraph:["ada","","writes"]' in hidden
+    assert all(name.endswith(',"writes"]') for name in hidden)
+    assert len(listed("--all")) == len(shown) + len(hidden)
     assert listed("--limit", "1") == shown[:1]
     assert ok("threads", "--limit", "1", "--json").json["more"] == 1
     assert listed("--after", shown[0]) == shown[1:]
@@ -193,7 +197,8 @@ def test_rm_takes_the_writes_along(ok, talk):
     (gone,) = ok("threads", "rm", "ada", "--yes", "--json").json["threads"]
     assert gone["writes"] == ['langgraph:["ada","","writes"]']
     left = [t["thread_id"] for t in ok("threads", "--all", "--json").json["threads"]]
-    assert left == ['langgraph:["bo",""]']
+    assert 'langgraph:["bo",""]' in left
+    assert not any(name.startswith('langgraph:["ada"') for name in left)
 
 
 @pytest.mark.slow
