@@ -92,6 +92,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         vector_index: `"hnsw"` keeps an index for each vector length; `None` none, and every
             vector search is exact.
         exact_below: A search among fewer vectors than this is exact.
+        namespace_indexes: How many large namespaces may have a vector index of their own.
         **keywords: The fields of `PostgreSQLOptions` by name, in place of `options`.
 
     Raises:
@@ -109,13 +110,15 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         embedding_dimension: int | None = None,
         vector_index: Literal["hnsw"] | None = "hnsw",
         exact_below: int = 10_000,
+        namespace_indexes: int = 16,
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:
             raise ConfigurationError("postgresql: needs embedding_dimension >= 1")
-        if vector_index not in ("hnsw", None) or exact_below < 0:
+        if vector_index not in ("hnsw", None) or min(exact_below, namespace_indexes) < 0:
             raise ConfigurationError(
-                "postgresql: vector_index is 'hnsw' or None, and exact_below at least 0"
+                "postgresql: vector_index is 'hnsw' or None, exact_below and namespace_indexes "
+                "at least 0"
             )
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._pool, self._owned = pool_for(database, pool, options)
@@ -123,7 +126,10 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         self._dimension = embedding_dimension
         self._texts = TextSearch(self._pool)
         self._vectors = VectorSearch(
-            self._pool, indexed=vector_index is not None, exact_below=exact_below
+            self._pool,
+            indexed=vector_index is not None,
+            exact_below=exact_below,
+            most_own=namespace_indexes,
         )
         self._until_purge = 0
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Final, Self
+from uuid import UUID
 
 from locus_memory.backends.postgresql.connection.driver import (
     Connection,
@@ -12,11 +15,14 @@ from locus_memory.backends.postgresql.connection.driver import (
 )
 
 __all__ = [
+    "COUNT_SCOPE",
     "DEAD",
     "INDEXES",
     "LARGE_DIMENSIONS",
+    "LARGE_SCOPES",
     "LOCKED",
     "LOCK_VECTORS",
+    "OWN_KIND",
     "SIZE_OF_VECTORS",
     "TRY_LOCK",
     "FoundIndex",
@@ -24,11 +30,18 @@ __all__ = [
     "index_names",
     "locked_at_once",
     "make_index",
+    "own_index_name",
     "rename_index",
+    "scope_of_index",
 ]
 
 DEAD: Final = "dead_index_"
 """After the prefix, how the name of an index begins that is to be dropped."""
+
+OWN_KIND: Final = "halfvec"
+"""The type of the vectors in the index of one namespace."""
+
+_OWN: Final = "own_"
 
 # Vectors of up to this length had an index of `vector` before, and it goes on.
 _LONGEST_VECTOR: Final = 2_000
@@ -57,6 +70,18 @@ LOCK_VECTORS: Final = "LOCK TABLE {vectors} IN SHARE UPDATE EXCLUSIVE MODE NOWAI
 LARGE_DIMENSIONS: Final = """
 SELECT DISTINCT dimension FROM (
   SELECT dimension FROM {vectors} GROUP BY scope, dimension HAVING count(*) >= $1::bigint) AS large
+"""
+
+LARGE_SCOPES: Final = """
+SELECT scope::text AS scope, dimension FROM {vectors}
+GROUP BY scope, dimension HAVING count(*) >= $1::bigint ORDER BY count(*) DESC LIMIT $2::bigint
+"""
+
+# The number of all vectors is the server's estimate, -1 before the first analysis.
+COUNT_SCOPE: Final = """
+SELECT count(*) AS here, (
+  SELECT reltuples::bigint FROM pg_catalog.pg_class WHERE oid = '{vectors}'::regclass) AS everywhere
+FROM {vectors} AS v WHERE v.scope = $1::text::uuid AND v.dimension = $2::bigint
 """
 
 
@@ -92,16 +117,44 @@ def index_names(prefix: str, dimension: int) -> list[tuple[str, str]]:
     ]
 
 
-def make_index(name: str, dimension: int, kind: str) -> str:
-    """Return the statement that builds the index of all vectors of one length.
+def own_index_name(prefix: str, dimension: int, scope: str) -> str:
+    """Return the name of the index of one namespace, in at most 63 characters.
+
+    Args:
+        prefix: The beginning of every name.
+        dimension: The length of the vectors.
+        scope: The digest of the namespace, a UUID.
+    """
+    # 22 characters, without the padding.
+    digest = urlsafe_b64encode(UUID(scope).bytes)[:22].decode()
+    return f"{prefix}{_OWN}{digest}_{dimension}"
+
+
+def scope_of_index(prefix: str, name: str) -> tuple[str, int] | None:
+    """Return the scope and the dimension of the index of one namespace; `None`: of any other."""
+    match = re.fullmatch(re.escape(prefix + _OWN) + r"([\w-]{22})_([0-9]+)", name, re.ASCII)
+    if match is None:
+        return None
+    return str(UUID(bytes=urlsafe_b64decode(match[1] + "=="))), int(match[2])
+
+
+def make_index(name: str, dimension: int, kind: str, scope: str | None = None) -> str:
+    """Return the statement that builds the index of the vectors of one length.
 
     It has more links than the default of pgvector: with the default, no search reaches some
     clusters of vectors.
+
+    Args:
+        name: The name of the index.
+        dimension: The length of the vectors.
+        kind: Their type in the index.
+        scope: The digest of the only namespace in it, or `None` for all.
     """
+    inside = "" if scope is None else f" AND scope = '{scope}'"
     return f"""
 CREATE INDEX CONCURRENTLY IF NOT EXISTS "{name}" ON {{vectors}} USING hnsw (
   (embedding::{{vector}}.{kind}({dimension})) {{vector}}.{kind}_ip_ops)
-WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}
+WITH (m = 24, ef_construction = 200) WHERE dimension = {dimension}{inside}
 """
 
 

@@ -3,7 +3,7 @@
 The index covers the whole table, without filters or namespaces: it returns one
 vector after the other until there are enough hits. If hits are rare, this takes long and misses
 some, so it stops early, and each vector in the scope is compared instead: no filter and no
-neighbouring namespace ever costs a hit.
+neighbouring namespace ever costs a hit. A large namespace gets an index of its own then.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from locus_memory.backends.postgresql.connection.connection import (
     Record,
 )
 from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.index_queries import LARGE_DIMENSIONS
+from locus_memory.backends.postgresql.items.index_queries import LARGE_DIMENSIONS, OWN_KIND
 from locus_memory.backends.postgresql.items.items import item_of
+from locus_memory.backends.postgresql.items.naming import scope_of
 from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope
-from locus_memory.backends.postgresql.search.indexes import VectorIndexes
+from locus_memory.backends.postgresql.search.indexes import OwnIndex, VectorIndexes
 from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.filters import Condition
@@ -51,6 +52,9 @@ _MOST_SCANNED: Final = "2000"
 
 _COMPARED: Final = 3
 """Times `exact_below`: a comparison of fewer vectors takes about as long as the index does."""
+
+_OWN: Final = 1.5
+"""Times `exact_below`: from this number of vectors on, a namespace may need an index of its own."""
 
 _USES: Final = 256
 """How many searches of a namespace reuse the result of a check of its size, or skip the index."""
@@ -98,6 +102,19 @@ class VectorQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class _Index:
+    """An index to use.
+
+    Attributes:
+        kind: The type of the vectors in it.
+        own: The namespace that it belongs to, or `None` for all.
+    """
+
+    kind: str
+    own: OwnIndex | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Statement:
     """The common parts of both kinds of search.
 
@@ -114,9 +131,11 @@ class _Statement:
     vector: str
 
     @classmethod
-    def of(cls, scope: Scope, query: VectorQuery) -> Self:
+    def of(cls, scope: Scope, query: VectorQuery, own: OwnIndex | None = None) -> Self:
         arguments = Arguments()
-        here, live = scope.condition("v", arguments), scope.live(arguments)
+        # The planner uses an index of one namespace only for a constant.
+        here = f"v.scope = '{own.scope}'" if own else scope.condition("v", arguments)
+        live = scope.live(arguments)
         vector = arguments.bind(query.vector, "text")
         return cls(arguments, here, f"{live} AND {arguments.compile(query.condition)}", vector)
 
@@ -131,11 +150,17 @@ class VectorSearch:
         pool: The database.
         indexed: Whether there are indexes.
         exact_below: With fewer vectors than this in the scope, all are compared.
+        most_own: How many namespaces may have an index of their own.
     """
 
-    def __init__(self, pool: PostgreSQLPool, *, indexed: bool, exact_below: int) -> None:
+    def __init__(
+        self, pool: PostgreSQLPool, *, indexed: bool, exact_below: int, most_own: int
+    ) -> None:
         self._pool = pool
-        self._indexes = VectorIndexes(pool, wanted=indexed)
+        self._own_from = max(1, int(_OWN * exact_below))
+        self._indexes = VectorIndexes(
+            pool, wanted=indexed, most_own=most_own, least_own=self._own_from
+        )
         self._exact_below = exact_below
         self._sizes: RecentlyUsed[tuple[int, int]] = RecentlyUsed(_REMEMBERED)
         self._skipped: RecentlyUsed[int] = RecentlyUsed(_REMEMBERED)
@@ -144,6 +169,8 @@ class VectorSearch:
         """Build the indexes that the search of a single namespace would use, and wait for them."""
         rows = await self._pool.fetch(LARGE_DIMENSIONS, max(1, self._exact_below))
         await self._indexes.build([row["dimension"] for row in rows])
+        if rows:
+            await self._indexes.build_own()
 
     async def close(self) -> None:
         """End the builds that are running."""
@@ -176,24 +203,28 @@ class VectorSearch:
             )
 
     async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
-        kind = await self._index(scope, query, page)
-        if kind is None or self._is_skipped(scope, query):
+        index = await self._index(scope, query, page)
+        if index is None or self._is_skipped(scope, query, index):
             return await self._compare_all(scope, query, page, ())
-        first = await self._ask_index(scope, query, page, kind)
+        first = await self._ask_index(scope, query, page, index)
         if len(first) < _FIRST:
-            await self._skip(scope, query)
+            await self._skip(scope, query, index)
             return await self._compare_all(scope, query, page, ())
         if page.offset + page.limit <= _FIRST:
             return first[page.offset : page.offset + page.limit]
         return await self._compare_all(scope, query, page, first)
 
-    async def _index(self, scope: Scope, query: VectorQuery, page: Page) -> str | None:
-        """Return the type of the index to use; `None`: all vectors are compared."""
+    async def _index(self, scope: Scope, query: VectorQuery, page: Page) -> _Index | None:
+        """Return the index to use; `None`: all vectors are compared."""
         if page.limit > _FIRST or not self._indexes.may_exist(query.dimension):
             return None
         if await self._size(scope, query) < self._exact_below:
             return None
-        return await self._indexes.kind(query.dimension)
+        kind = await self._indexes.kind(query.dimension)
+        own = _own(scope, query)
+        if own is not None and self._indexes.has_own(own):
+            return _Index(OWN_KIND, own)
+        return None if kind is None else _Index(kind, None)
 
     async def _size(self, scope: Scope, query: VectorQuery) -> int:
         """Return the number of vectors in the scope, counted as far as it matters."""
@@ -210,18 +241,24 @@ class VectorSearch:
         self._sizes.put(name, (size, uses - 1))
         return size
 
-    def _is_skipped(self, scope: Scope, query: VectorQuery) -> bool:
+    def _is_skipped(self, scope: Scope, query: VectorQuery, index: _Index) -> bool:
         """Return whether the index found too little for this scope and filter before."""
-        name = f"{_name(scope, query)} {query.condition}"
+        name = _searched(scope, query, index)
         uses = self._skipped.get(name)
         if uses:
             self._skipped.put(name, uses - 1)
         return bool(uses)
 
-    async def _skip(self, scope: Scope, query: VectorQuery) -> None:
-        """Compare all vectors of a scope at once in the next searches, unless it is too large."""
-        if await self._size(scope, query) < _COMPARED * self._exact_below:
-            self._skipped.put(f"{_name(scope, query)} {query.condition}", _USES)
+    async def _skip(self, scope: Scope, query: VectorQuery, index: _Index) -> None:
+        """Have an index of the namespace made after an index found too little.
+
+        Unless the scope is too large, its next searches compare all vectors at once.
+        """
+        size, own = await self._size(scope, query), _own(scope, query)
+        if size < _COMPARED * self._exact_below:
+            self._skipped.put(_searched(scope, query, index), _USES)
+        if index.own is None and own is not None and size >= self._own_from:
+            await self._indexes.make_own(own)
 
     async def _compare_all(
         self, scope: Scope, query: VectorQuery, page: Page, first: Sequence[Record]
@@ -242,16 +279,16 @@ class VectorSearch:
         return await self._pool.fetch(template, *statement.arguments.values)
 
     async def _ask_index(
-        self, scope: Scope, query: VectorQuery, page: Page, kind: str
+        self, scope: Scope, query: VectorQuery, page: Page, index: _Index
     ) -> list[Record]:
         """Return the first hits; those not on the page are without their items."""
-        statement = _Statement.of(scope, query)
+        statement = _Statement.of(scope, query, index.own)
         start, end = statement.bind(page.offset), statement.bind(page.offset + page.limit)
         template = queries.nearest_by_index(
             statement.scope,
             statement.live,
             query.dimension,
-            kind=kind,
+            kind=index.kind,
             query=statement.vector,
             most=_FIRST,
             page=f"hit.place > {start} AND hit.place <= {end}",
@@ -267,6 +304,16 @@ class VectorSearch:
 def _name(scope: Scope, query: VectorQuery) -> str:
     """Return the key of a cache."""
     return f"{query.dimension} {scope.recursive} {scope.path}"
+
+
+def _own(scope: Scope, query: VectorQuery) -> OwnIndex | None:
+    """Return the index that the namespace of a search may have; a tree of them has none."""
+    return None if scope.recursive else OwnIndex(scope_of(scope.path), query.dimension)
+
+
+def _searched(scope: Scope, query: VectorQuery, index: _Index) -> str:
+    """Return the key of a cache for searches by an index."""
+    return f"{_name(scope, query)} {index.own is None} {query.condition}"
 
 
 def _hit(row: Record) -> SemanticSearchResult:

@@ -327,7 +327,7 @@ class TestStatements:
             pool.transact(lambda c: cross(c, b"b", b"a")),
         )
         assert done == [b"a", b"b"]
-        assert len(runs) == 3
+        assert len(runs) >= 3
         removals = await pool.fetch("SELECT removals FROM {threads}")
         assert [row[0] for row in removals] == [2, 2]
 
