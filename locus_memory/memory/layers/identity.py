@@ -239,12 +239,21 @@ class OwnIdentity:
         book: The identities.
         scope: The scope.
         now: Returns the present moment, ISO 8601 in UTC.
+        check: Raises an `InvalidArgumentError` for a sentence that could never be shown.
     """
 
-    def __init__(self, book: IdentityBook, scope: Scope, now: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        book: IdentityBook,
+        scope: Scope,
+        now: Callable[[], str],
+        *,
+        check: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._book = book
         self._scope = scope
         self._now = now
+        self._check = check
 
     async def read(self) -> Identity:
         """Return the identity; an empty one if there is none.
@@ -258,13 +267,19 @@ class OwnIdentity:
         """Add a sentence that is always in context, such as "Answer in English" or "Be brief".
 
         Raises:
-            InvalidArgumentError: The text has no visible character or more than 300, the identity
-                has it already, or it has 50 overrides.
+            InvalidArgumentError: The text has no visible character or more than 300, it alone is
+                longer than the 200 tokens of all overrides, the identity has it already, or it has
+                50 overrides.
             BackendError: The store failed.
         """
         now = self._now()
-        changed = await self._book.change(self._scope, lambda each: each.with_override(text, now))
-        return changed.overrides[-1]
+
+        def fixed(identity: Identity) -> Identity:
+            changed = identity.with_override(text, now)
+            self._check(changed.overrides[-1].text)
+            return changed
+
+        return (await self._book.change(self._scope, fixed)).overrides[-1]
 
     async def remove(self, override_id: str) -> Override:
         """Remove an override, and return it.

@@ -54,11 +54,21 @@ def test_an_empty_and_a_long_sentence_are_refused(run):
 def test_sentences_that_do_not_fit_are_named(ok):
     """They would be silent, and the person would trust that they hold."""
     assert ok("identity", "add", RULE, "--json").json["left_out"] == 0
-    added = ok("identity", "add", "\u5b57" * 290)
+    ok("identity", "add", "Say it in short words. " * 12)
+    added = ok("identity", "add", "Say it in short lines. " * 13)
+    assert "fixed sentence" not in added.out + added.err
+    added = ok("identity", "add", "\u5b57" * 100)
     assert "1 fixed sentence is not shown to the model" in added.out + added.err
     shown = ok("identity")
     assert "1 fixed sentence is not shown to the model" in shown.out + shown.err
     assert ok("identity", "--json").json["left_out"] == 1
+
+
+def test_a_sentence_that_can_never_fit_is_refused(run, ok):
+    refused = run("identity", "add", "\u5b57" * 290)
+    assert refused.code == 2
+    assert "an override has at most 200 tokens, this one" in refused.err
+    assert ok("identity", "--json").json["overrides"] == []
 
 
 def test_episodes_come_newest_first(ok, empty_directory):
