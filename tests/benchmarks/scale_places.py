@@ -168,7 +168,7 @@ class PostgreSQLPlace(ServerPlace):
                 " CASE WHEN relkind = 'r' THEN pg_total_relation_size(oid)"
                 " ELSE pg_relation_size(oid) END / 1e6 AS size FROM pg_class"
                 " WHERE relname IN ('locus_items', 'locus_vectors')"
-                " OR relname LIKE 'locus_vectors_by_halves%'"
+                " OR relname LIKE 'locus_vectors_by_halves%' OR relname LIKE 'locus_own%'"
             )
         found = {row["name"]: float(row["size"]) for row in rows}
         return {f"{name.removeprefix('locus_')}, MB": size for name, size in found.items()}
