@@ -21,7 +21,7 @@ from locus_memory.registry import get_store
 from locus_memory.testing.servers import PostgreSQLServer, RedisServer, Server
 
 # As for a machine of its own: the defaults of PostgreSQL are for one with 256 MB.
-SETTINGS = {"shared_buffers": "2GB", "maintenance_work_mem": "64MB", "max_connections": 200}
+SETTINGS = {"shared_buffers": "2GB", "maintenance_work_mem": "3GB", "max_connections": 200}
 
 
 class Place(ABC):

@@ -258,7 +258,8 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
                 hits = hits._replace(beside=items.read_values(connection, other, keys))
             return hits, new
 
-        found, new = await self._database.read(find)
+        is_short = near is None and self._texts.is_quick
+        found, new = await self._database.read(find, is_short=is_short)
         self._items.hold(new)
         return found
 

@@ -86,6 +86,7 @@ class SQLiteDatabase:
         self._readers: list[threading.Thread] = []
         self._writers: list[threading.Thread] = []
         self._reading = 0
+        self._writing = 0
         self._closed = False
         self._lock = threading.Lock()
         self._process: int | None = None
@@ -113,15 +114,23 @@ class SQLiteDatabase:
         """
         await self.read(_nothing)
 
-    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on a reader thread, inside one consistent snapshot, and return its result.
+    async def read(self, work: Callable[[sqlite3.Connection], T], *, is_short: bool = False) -> T:
+        """Run `work` inside one consistent snapshot, and return its result.
+
+        Args:
+            work: It reads, on a thread for readers.
+            is_short: Whether a write may wait until it is over. Then it runs on the thread that
+                writes, if that one is idle: a write makes other connections drop the pages that
+                they cached, and that thread keeps its own.
 
         Raises:
             BackendError: SQLite failed; see `locus_memory.errors`.
         """
         if self._settings.path == MEMORY:
             return await self.write(work)
-        job = Job(work)
+        if is_short and self._writers and not self._writing:
+            return await self._put(Job(work, "read"))  # type: ignore[no-any-return] # as below
+        job = Job(work, "read")
         with self._lock:
             self._admit()
             self._reading += 1
@@ -149,16 +158,22 @@ class SQLiteDatabase:
         Raises:
             BackendError: SQLite failed, and nothing of `work` is kept.
         """
-        return await self._put(Job(work)).settled()  # type: ignore[no-any-return] # see above
+        return await self._put(Job(work, "write"))  # type: ignore[no-any-return] # see above
 
-    def _put(self, job: Job) -> Job:
+    async def _put(self, job: Job) -> Any:
+        """Run a job on the thread that writes, and return its result."""
         with self._lock:
             self._admit()
             if not self._writers:
                 writer = Writer(self._settings, self._writes)
                 self._writers.append(writer.start("locus-memory-sqlite-writer"))
+            self._writing += 1
             self._writes.put(job)
-        return job
+        try:
+            return await job.settled()
+        finally:
+            with self._lock:
+                self._writing -= 1
 
     async def empty_log(self) -> None:
         """Fold the write-ahead log into the file and empty it, so that it keeps no old page.
@@ -169,7 +184,7 @@ class SQLiteDatabase:
         Raises:
             BackendError: SQLite failed.
         """
-        busy = await self._put(Job(empty_log, is_apart=True)).settled()
+        busy = await self._put(Job(empty_log, "alone"))
         if busy:
             emit("sqlite.log_kept", path=self.path, reason=_LOG_KEPT)
 
@@ -189,7 +204,7 @@ class SQLiteDatabase:
 
     @staticmethod
     async def _stop(jobs: Queue, threads: list[threading.Thread]) -> None:
-        endings = [Job(end) for _ in threads]
+        endings = [Job(end, "alone") for _ in threads]
         for ending in endings:
             jobs.put(ending)
         for ending in endings:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from traceback import clear_frames
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from locus_memory.backends.sqlite.connection.driver_errors import translate
 from locus_memory.backends.sqlite.connection.opening import Settings, roll_back
@@ -42,16 +42,18 @@ def empty_log(connection: sqlite3.Connection) -> bool:
     return bool(busy)
 
 
+Kind = Literal["read", "write", "alone"]
+"""The transaction of a job: one that reads, one that is shared with other writes, or none."""
+
+
 class Job:
-    """Work for a thread, and the future of the loop that waits for it; some in no transaction."""
+    """Work for a thread, and the future of the loop that waits for it."""
 
-    __slots__ = ("_finished", "_unclaimed", "error", "future", "is_apart", "loop", "result", "work")
+    __slots__ = ("_finished", "_unclaimed", "error", "future", "kind", "loop", "result", "work")
 
-    def __init__(
-        self, work: Callable[[sqlite3.Connection], Any], *, is_apart: bool = False
-    ) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], Any], kind: Kind) -> None:
         self.work = work
-        self.is_apart = is_apart
+        self.kind = kind
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
@@ -124,6 +126,7 @@ class _Worker:
         self._jobs = jobs
         self._connection: sqlite3.Connection | None = None
         self._keep = True
+        self._look_again = 0.0
 
     def start(self, name: str) -> threading.Thread:
         """Start the thread; it must not keep the interpreter from ending."""
@@ -163,24 +166,6 @@ class _Worker:
     def _tidy(self, connection: sqlite3.Connection) -> None:
         """Leave the file in good order; the data is safe whether or not this succeeds."""
 
-    def _fail(self, jobs: Iterable[Job], error: BaseException) -> None:
-        for job in jobs:
-            job.error = translate(error, self._settings.path)
-
-
-class Reader(_Worker):
-    """Runs each job in a read transaction of its own, so that it sees all writes before it."""
-
-    _look_again = 0.0
-
-    def _serve(self, first: Job) -> None:
-        try:
-            if first.claim():
-                self._read(self._connected(), first)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
-            self._fail([first], error)
-        _deliver([first])
-
     def _read(self, connection: sqlite3.Connection, job: Job) -> None:
         # What is read from a file that went away this moment is still what was there.
         if (now := time.monotonic()) >= self._look_again:
@@ -196,9 +181,25 @@ class Reader(_Worker):
         finally:
             roll_back(connection)
 
+    def _fail(self, jobs: Iterable[Job], error: BaseException) -> None:
+        for job in jobs:
+            job.error = translate(error, self._settings.path)
+
+
+class Reader(_Worker):
+    """Runs each job in a read transaction of its own, so that it sees all writes before it."""
+
+    def _serve(self, first: Job) -> None:
+        try:
+            if first.claim():
+                self._read(self._connected(), first)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([first], error)
+        _deliver([first])
+
 
 class Writer(_Worker):
-    """Runs whatever waits at one moment in one transaction."""
+    """Runs whatever waits to be written at one moment in one transaction, and then the rest."""
 
     def _serve(self, first: Job) -> None:
         jobs = [first]
@@ -226,13 +227,15 @@ class Writer(_Worker):
         return job
 
     def _commit(self, connection: sqlite3.Connection, together: list[Job]) -> None:
-        waiting = [job for job in together if not job.is_apart]
+        waiting = [job for job in together if job.kind == "write"]
         if waiting:
             self._transact(connection, waiting)
         for job in together:
-            if job.is_apart and job.claim():
+            if job.kind == "alone" and job.claim():
                 self._settings.check_file()
                 self._run_one(connection, job)
+            elif job.kind == "read" and job.claim():
+                self._read_one(connection, job)
 
     def _transact(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -259,6 +262,12 @@ class Writer(_Worker):
         return job.error is None or (
             connection.in_transaction and connection.total_changes == before
         )
+
+    def _read_one(self, connection: sqlite3.Connection, job: Job) -> None:
+        try:
+            self._read(connection, job)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([job], error)
 
     def _run_apart(self, connection: sqlite3.Connection, job: Job) -> None:
         """Run a job so that its failure undoes nothing else."""

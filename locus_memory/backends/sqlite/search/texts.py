@@ -88,6 +88,12 @@ class TextSearch:
         self._large: dict[int, tuple[bool, int]] = {}
         self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
         self._counts: dict[str, tuple[int, int, int]] = {}
+        self._is_quick = False
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the last search was in a file of so few items that the next one is quick."""
+        return self._is_quick
 
     def find(
         self,
@@ -145,6 +151,7 @@ class TextSearch:
     def _best(self, search: _Search, quoted: list[str], page: Page) -> list[Any]:
         """Return a page of the matches of any of the words, the first ones with bounded work."""
         items, limit = search.items(), page.offset + page.limit
+        self._is_quick = items <= _FEW
         if len(quoted) > _MOST_WORDS or limit > _MOST_BOUNDED:
             return search.page(_any_of(quoted), page)
         if items <= _FEW:
