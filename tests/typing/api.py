@@ -240,7 +240,7 @@ def options() -> None:
     )
     get_store("redis:host", options=redis)
     postgresql = PostgreSQLOptions(schema="mine", pooler=True)
-    PostgreSQLStore("mydb", options=postgresql, exact_below=5)
+    PostgreSQLStore("mydb", options=postgresql, exact_below=5, namespace_indexes=0)
     PostgreSQLStore("mydb", schema="mine", pooler=True, exact_below=5)
     assert_type(
         PostgreSQLCheckpointer("mydb", schema="mine", state_type=AgentState),
