@@ -6,7 +6,9 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from typing_extensions import override
 
@@ -19,7 +21,7 @@ from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.items import Address, Past, Row, Scope
 from locus_memory.backends.sqlite.newest import newest
 from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
-from locus_memory.backends.sqlite.search.texts import TextSearch
+from locus_memory.backends.sqlite.search.texts import LongSearchError, TextSearch
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.item import (
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from locus_memory.backends.sqlite.search.vectors import VectorCache
 
 __all__ = ["SQLiteStore"]
+
+_Result = TypeVar("_Result")
 
 _SHARE_OF_TEXTS: Final = 16
 """Text search may cache one of so many parts of the bytes for vectors."""
@@ -246,10 +250,14 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         near = None if embedding is None else self._near(selection, embedding, page)
         other = None if beside is None else self._scope(check_namespace(beside))
 
-        def find(connection: sqlite3.Connection) -> tuple[Candidates, Mapping[int, Held]]:
+        def find(
+            connection: sqlite3.Connection, *, is_short: bool = False
+        ) -> tuple[Candidates, Mapping[int, Held]]:
             rows: list[Any] = []
             if look_for:
-                rows = self._texts.find(connection, scope, look_for, condition, page, whole=False)
+                rows = self._texts.find(
+                    connection, scope, look_for, condition, page, whole=False, is_short=is_short
+                )
             by_text = list(map(Found._make, rows))
             by_vector = [] if near is None else near(connection)
             hits, new = self._items.candidates(connection, by_text, by_vector)
@@ -258,10 +266,16 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
                 hits = hits._replace(beside=items.read_values(connection, other, keys))
             return hits, new
 
-        is_short = near is None and self._texts.is_quick
-        found, new = await self._database.read(find, is_short=is_short)
+        found, new = await (self._soon(find) if near is None else self._database.read(find))
         self._items.hold(new)
         return found
+
+    async def _soon(self, find: Callable[..., _Result]) -> _Result:
+        """Return what a text search finds; one that is likely to be short may hold up a write."""
+        if self._texts.is_quick:
+            with suppress(LongSearchError):
+                return await self._database.read(partial(find, is_short=True), is_short=True)
+        return await self._database.read(find)
 
     def _near(
         self, selection: Selection, embedding: Sequence[float], page: Page

@@ -26,7 +26,7 @@ from locus_memory.store.filters import Condition
 if TYPE_CHECKING:
     from locus_memory.backends.sqlite.search.posted.search import PostedSearch
 
-__all__ = ["TextSearch"]
+__all__ = ["LongSearchError", "TextSearch"]
 
 _USES: Final = 256
 """How many searches reuse the result of a check of a namespace's or word's size."""
@@ -56,10 +56,17 @@ _CHEAP: Final = 5_000
 """So many matches are ranked without further ado."""
 
 _FEW: Final = 2 * _CHEAP
-"""In a file of so few items, the matches are ranked and not even counted before."""
+"""In a file of so few items, the matches of most words are not counted before they are ranked."""
+
+_MANY: Final = 500
+"""More matches are ranked faster by postings."""
 
 _REMEMBERED: Final = 1_024
 """The number of cached namespaces or words."""
+
+
+class LongSearchError(Exception):
+    """A search that others wait for would rank many matches."""
 
 
 class TextSearch:
@@ -92,7 +99,7 @@ class TextSearch:
 
     @property
     def is_quick(self) -> bool:
-        """Whether the last search was in a file of so few items that the next one is quick."""
+        """Whether the last search ranked few matches, so that the next one may do so too."""
         return self._is_quick
 
     def find(
@@ -104,6 +111,7 @@ class TextSearch:
         page: Page,
         *,
         whole: bool = True,
+        is_short: bool = False,
     ) -> list[Any]:
         """Return the matches of any of the words that satisfy the condition, the best first.
 
@@ -115,6 +123,10 @@ class TextSearch:
             page: The wanted part of the hits.
             whole: Whether the rows are full items with their scores, or ids with
                 revisions and scores.
+            is_short: Whether others wait.
+
+        Raises:
+            LongSearchError: Others wait, and there are many matches.
         """
         values: dict[str, object] = {}
         namespace, within = None, ""
@@ -127,7 +139,7 @@ class TextSearch:
                 within = _only(namespace)
         where, bound = compile_filter(condition, metadata="i.metadata", value="i.value")
         values |= bound | scope.bound_values
-        search = _Search(connection, where, scope, values, within)
+        search = _Search(connection, where, scope, values, within, is_short)
         found = self._ranked(search, namespace, [f'"{word}"' for word in words], page)
         return _items(connection, found) if whole else found
 
@@ -143,6 +155,7 @@ class TextSearch:
         if len(best) == page.limit:
             return best
         before = page.offset + len(best)
+        self._check_time(search, _is_few(search.items()))
         if not best and page.offset:
             before = search.count(_any_of(telling))
         rest = Page(page.limit - len(best), max(0, page.offset - before))
@@ -151,16 +164,30 @@ class TextSearch:
     def _best(self, search: _Search, quoted: list[str], page: Page) -> list[Any]:
         """Return a page of the matches of any of the words, the first ones with bounded work."""
         items, limit = search.items(), page.offset + page.limit
-        self._is_quick = items <= _FEW
         if len(quoted) > _MOST_WORDS or limit > _MOST_BOUNDED:
+            self._check_time(search, _is_few(items))
             return search.page(_any_of(quoted), page)
-        if items <= _FEW:
-            told = self._present(search, quoted)
-            return search.page(_any_of(told), page) if told else []
+        quoted = self._present(search, quoted)
+        if not quoted:
+            return []
+        matches = self._matches(search, quoted, items)
+        self._check_time(search, matches <= _MANY or _is_few(items))
+        if matches <= _MANY or (search.within and _is_few(items)):
+            return search.page(_any_of(quoted), page)
         found = self._posted_best(search, quoted, limit)
         if found is None:
             found = self._ranked_best(search, quoted, items, limit)
         return found[page.offset :]
+
+    def _check_time(self, search: _Search, is_quick: bool) -> None:  # noqa: FBT001 - private
+        """Note whether a search is quick.
+
+        Raises:
+            LongSearchError: It is not, and others wait for it.
+        """
+        self._is_quick = is_quick
+        if search.is_short and not is_quick:
+            raise LongSearchError
 
     def _posted_best(self, search: _Search, quoted: list[str], limit: int) -> list[Any] | None:
         """Return the best matches by cached postings, or `None` if these cannot be used."""
@@ -202,6 +229,15 @@ class TextSearch:
             return quoted
         return self._absent.without(search.connection, namespace, quoted)
 
+    def _matches(self, search: _Search, quoted: Iterable[str], items: int) -> int:
+        """Return about how many matches the words have, each counted for itself.
+
+        In a file of few items, only the words that are frequent in queries count.
+        """
+        if not _is_few(items):
+            return sum(self._count(search, each, items) for each in quoted)
+        return sum(self._counts[each][0] for each in quoted if each in self._counts)
+
     def _count(self, search: _Search, word: str, items: int) -> int:
         """Return about how many items of the file have a word; `items` is how many there are."""
         known, uses, then = self._counts.get(word, (0, 0, 0))
@@ -232,6 +268,10 @@ class TextSearch:
             return search.connection.execute(queries.IS_COMMON, values).fetchone() is not None
 
         return _remembered(self._common, (namespace, word), look, unasked=_UNASKED)
+
+
+def _is_few(items: int) -> bool:
+    return items <= _FEW
 
 
 def _only(namespace: int) -> str:
@@ -287,6 +327,7 @@ class _Search:
         scope: The namespaces.
         values: The parameters of the statement.
         within: The expression before each match.
+        is_short: Whether others wait for it.
         known: The totals, once they are read.
     """
 
@@ -295,6 +336,7 @@ class _Search:
     scope: Scope
     values: dict[str, object]
     within: str
+    is_short: bool = False
     known: list[int] = field(default_factory=list)
 
     def page(self, match: str, page: Page, weight: float = 1.0) -> list[Any]:

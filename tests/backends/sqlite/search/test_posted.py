@@ -38,6 +38,7 @@ CAPACITY = 1_000_000
 def _small(monkeypatch):
     """Every file is large enough, and worth a cache at once."""
     monkeypatch.setattr(texts, "_FEW", 0)
+    monkeypatch.setattr(texts, "_MANY", -1)
     monkeypatch.setattr(posting_cache, "_WORTH", 0)
 
 

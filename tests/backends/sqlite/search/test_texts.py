@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +115,7 @@ def test_bounded_work_finds_the_best(chance, words):
                         patch.setattr(texts, "_MOST_WORDS", most)
                         patch.setattr(texts, "_CHEAP", 0)
                         patch.setattr(texts, "_FEW", 0)
+                        patch.setattr(texts, "_MANY", -1)
                         patch.setattr(pruning, "_IMPACT", 2.2)
                         patch.setattr(pruning, "_HEAVY_IMPACT", 2.2)
                         store._texts._common.clear()
@@ -135,3 +137,75 @@ async def test_the_mean_length_is_that_of_fts5(tmp_path):
         )
         # A word more each: that of the namespace.
         assert found == pytest.approx(151)
+
+
+def told(found):
+    return [(item.key, score) for item, score in found.by_text]
+
+
+async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "_MANY", 100)
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        await store.put_batch(
+            [(("a",), f"{n}", f"boat keel{n} {'sail' * (n % 2)}") for n in range(300)]
+        )
+        used = []
+        for _ in range(8):
+            used.append(store._texts._posted is not None)
+            found = await store.search(("a",), "sail keel7", 20)
+            assert [hit.key for hit in found[:1]] == ["7"]
+        # A word of its first searches is taken for a rare one.
+        assert used == [False] * 3 + [True] * 5
+        async with SQLiteStore(tmp_path / "texts.db") as fresh:
+            plain = await fresh.search(("a",), "sail keel7", 20)
+        assert [(hit.key, hit.score) for hit in found] == [(hit.key, hit.score) for hit in plain]
+
+
+async def test_few_matches_of_a_large_file_are_ranked_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "_FEW", 100)
+    monkeypatch.setattr(texts, "_MANY", 10)
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        await store.put_batch([(("a",), f"{n}", f"boat keel{n}") for n in range(300)])
+        await store.put_batch([(("b",), f"{n}", f"monday {n}") for n in range(300)])
+        for _ in range(5):
+            assert [hit.key for hit in await store.search(("a",), "keel7 keel9")] == ["9", "7"]
+        assert store._texts._posted is None
+        # Once it is known that nobody there says this word, it costs nothing.
+        for _ in range(5):
+            assert [hit.key for hit in await store.search(("a",), "keel7 on monday")] == ["7"]
+        posted = store._texts._posted.cache._spent
+        await store.search(("a",), "keel7 on monday")
+        assert store._texts._posted.cache._spent == posted
+
+
+async def test_a_search_that_turns_out_long_holds_up_no_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "_FEW", 100)
+    monkeypatch.setattr(texts, "_MANY", 10)
+    threads = []
+    find = TextSearch.find
+
+    def watched(*args, **how):
+        threads.append(threading.current_thread().name.rpartition("-")[2])
+        return find(*args, **how)
+
+    monkeypatch.setattr(TextSearch, "find", watched)
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        await store.put_batch([(("a",), f"{n}", f"boat {n} keel{n % 7}") for n in range(300)])
+
+        async def search(words):
+            threads.clear()
+            found = await store.candidates(("a",), 20, words=words)
+            return told(found), list(threads)
+
+        rare, first = await search("7 9")
+        assert (len(rare), first) == (2, ["reader"])
+        assert await search("7 9") == (rare, ["writer"])
+        many, threads_of_many = await search("keel2")
+        assert (len(many), threads_of_many) == (20, ["writer", "reader"])
+        assert await search("keel2") == (many, ["reader"])
+        assert await search("7 9") == (rare, ["reader"])
+        assert await search("7 9") == (rare, ["writer"])
+        # Vectors are read by the readers alone.
+        threads.clear()
+        await store.candidates(("a",), 5, words="7 9", embedding=[1.0, 0.0])
+        assert threads == ["reader"]

@@ -95,16 +95,20 @@ class _Room:
 
     An array that is made for every step costs more than the step: its memory is new each time.
 
+    Args:
+        norms: The share of each length in the formula.
+        size: The most items of a block.
+
     Attributes:
         scores: The score of each item of the block.
     """
 
-    def __init__(self, norms: Scores) -> None:
-        self.scores: Scores = np.zeros(BLOCK)
+    def __init__(self, norms: Scores, size: int) -> None:
+        self.scores: Scores = np.zeros(size)
         self._norms = norms
-        self._places, self._longs = np.zeros(BLOCK, np.intp), np.zeros(BLOCK, np.intp)
-        self._shares: Scores = np.zeros(BLOCK)
-        self._divisors: Scores = np.zeros(BLOCK)
+        self._places, self._longs = np.zeros(size, np.intp), np.zeros(size, np.intp)
+        self._shares: Scores = np.zeros(size)
+        self._divisors: Scores = np.zeros(size)
 
     def add(self, weight: float, low: NDArray[np.uint16], times: Times, lengths: Lengths) -> None:
         """Add a word's share to the scores of the items that have it.
@@ -171,7 +175,9 @@ class Everything:
 
     def _blocks(self) -> Iterator[tuple[int, Scores]]:
         """Yield the first id of each block, and the scores of its items until the next one."""
-        room = _Room(self.totals.norms(np.arange(int(self.lengths.max(initial=0)) + 1)))
+        norms = self.totals.norms(np.arange(int(self.lengths.max(initial=0)) + 1))
+        size = min(BLOCK, len(self.lengths))
+        room = _Room(norms, size)
         ends = [each.postings.ends() for each in self.words]
         for number, start in enumerate(range(0, len(self.lengths), BLOCK)):
             lengths = self.lengths[start : start + BLOCK]
@@ -179,7 +185,7 @@ class Everything:
             for each, end in zip(self.words, ends, strict=True):
                 low, times = each.postings.block(number, end, len(lengths))
                 room.add(each.weight, low, times, lengths)
-            room.scores[[each - start for each in self.replaced if 0 <= each - start < BLOCK]] = 0.0
+            room.scores[[each - start for each in self.replaced if 0 <= each - start < size]] = 0.0
             yield start, room.scores
 
 
