@@ -139,6 +139,9 @@ class PostgreSQLPlace(ServerPlace):
         return get_store(self.url, command_timeout=None, vector_index=None)
 
     async def settle(self, store: Any) -> dict[str, float]:
+        async with self._connected() as connection:
+            # Otherwise the server does it in the middle of the searches.
+            await connection.execute("VACUUM (ANALYZE)")
         before, since = self.seconds(), time.perf_counter()
         await store.compact()
         return {
@@ -164,11 +167,12 @@ class PostgreSQLPlace(ServerPlace):
     async def _sizes(self) -> dict[str, float]:
         async with self._connected() as connection:
             rows = await connection.fetch(
-                "SELECT CASE WHEN relkind = 'r' THEN relname::text ELSE 'vector index' END AS name,"
-                " CASE WHEN relkind = 'r' THEN pg_total_relation_size(oid)"
-                " ELSE pg_relation_size(oid) END / 1e6 AS size FROM pg_class"
+                "SELECT CASE WHEN relkind = 'r' THEN relname::text ELSE 'vector indexes' END"
+                " AS name, sum(CASE WHEN relkind = 'r' THEN pg_total_relation_size(oid)"
+                " ELSE pg_relation_size(oid) END) / 1e6 AS size FROM pg_class"
                 " WHERE relname IN ('locus_items', 'locus_vectors')"
                 " OR relname LIKE 'locus_vectors_by_halves%' OR relname LIKE 'locus_own%'"
+                " GROUP BY 1"
             )
         found = {row["name"]: float(row["size"]) for row in rows}
         return {f"{name.removeprefix('locus_')}, MB": size for name, size in found.items()}

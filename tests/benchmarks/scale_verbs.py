@@ -151,6 +151,7 @@ class Verbs:
             for name, where in (("vector", {}), ("filtered", {"metadata_filter": FILTER})):
                 call = self.near(space, **where)
                 found[f"{name} of {size:,}, ms"] = await self.usual(call)
+                found[f"{name} of {size:,}, ms of a clock"] = await self._clocked(call)
                 nearest = self.nearest[f"{size} {name}"]
                 found[f"recall@10, {name} of {size:,}"] = await self.recall(call, nearest)
         return found
