@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend
 from locus_memory.memory.extraction.thread import asked
@@ -25,7 +26,7 @@ from locus_memory.memory.planning.asking import ask_model
 from locus_memory.memory.planning.cache import ScopeCache
 from locus_memory.memory.planning.decision import Decision, Section
 from locus_memory.memory.planning.gate import Gate, Sight
-from locus_memory.memory.planning.lines import NOTE, Outcome, PartName, PlannedLine
+from locus_memory.memory.planning.lines import NOTE, Outcome, PartName, PlannedLine, always_line
 from locus_memory.memory.planning.sections import Found, Sections
 from locus_memory.memory.planning.standing import (
     STANDING_TOKENS,
@@ -211,6 +212,19 @@ class Planner:
             # The wording decided: the facts are searched only to tell what the gate kept back.
             contents = replace(contents, facts=await self._sections.facts(scope, query))
         return replace(plan, lines=tuple(self._lines(contents, rendered)))
+
+    def check_override(self, text: str) -> None:
+        """Check that there is room for an override, if it is the only one.
+
+        Raises:
+            InvalidArgumentError: No run could show it.
+        """
+        tokens = self._count(f"{always_line(text)}\n")
+        if tokens > STANDING_TOKENS:
+            raise InvalidArgumentError(
+                f"an override has at most {STANDING_TOKENS} tokens, this one {tokens}: it would "
+                "never be shown"
+            )
 
     def _lines(self, contents: _Contents, rendered: Rendered | None) -> Iterator[PlannedLine]:
         """Yield each line that was found, with its fate: first those that could be shown."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from locus_memory.chat.base import ChatModel
-from locus_memory.conversation.tokens import TokenCounter, as_token_counter
-from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.planning.lines import always_line
-from locus_memory.memory.planning.standing import STANDING_TOKENS
+from locus_memory.memory.planning.planner import Planner
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.memory.tending.rewriting.report import FactsReport
@@ -28,23 +25,13 @@ class LayerVerbs:
     _identities: IdentityBook
     _episodes: EpisodeBook
     _tender: Tender
-    token_counter: TokenCounter | None
+    _planner: Planner
 
     @property
     def identity(self) -> OwnIdentity:
         """Who the owner of the memories is: what a person fixed, and what was derived."""
-        return OwnIdentity(
-            self._identities, self._scope, self._ledger.now, check=self._check_override
-        )
-
-    def _check_override(self, text: str) -> None:
-        count = self.token_counter or as_token_counter(None)
-        tokens = count(f"{always_line(text)}\n")
-        if tokens > STANDING_TOKENS:
-            raise InvalidArgumentError(
-                f"an override has at most {STANDING_TOKENS} tokens, this one {tokens}: it would "
-                "never be shown"
-            )
+        check = self._planner.check_override
+        return OwnIdentity(self._identities, self._scope, self._ledger.now, check=check)
 
     async def episodes(self, limit: int = 20) -> list[Episode]:
         """Return the digests of the newest sessions.

@@ -431,9 +431,9 @@ class TestRoundTrips:
         done = []
         read = SQLiteDatabase.read
 
-        async def counted(self, work):
+        async def counted(self, work, **how):
             done.append(work)
-            return await read(self, work)
+            return await read(self, work, **how)
 
         monkeypatch.setattr(SQLiteDatabase, "read", counted)
         return done
