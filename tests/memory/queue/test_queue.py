@@ -249,7 +249,7 @@ async def test_an_answer_that_is_read_at_the_second_attempt_loses_nothing(make, 
 
 async def test_an_extractor_that_never_returns_is_given_up(make, events):
     gate = Gate()
-    manager = make(extract_fn=gate, extract_timeout=0.01)
+    manager = make(extract_fn=gate, extract_timeout=0.3)
     await manager.on_session_end(run_of(conversation("one", "two")))
     (failed,) = events.of("memory.extract_failed")
     assert isinstance(failed.error, TimeoutError)
