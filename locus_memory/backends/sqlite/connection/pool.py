@@ -166,6 +166,15 @@ class _Worker:
     def _tidy(self, connection: sqlite3.Connection) -> None:
         """Leave the file in good order; the data is safe whether or not this succeeds."""
 
+    def _answer(self, job: Job) -> None:
+        """Run a job that reads, and hand its outcome over."""
+        try:
+            if job.claim():
+                self._read(self._connected(), job)
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+            self._fail([job], error)
+        _deliver([job])
+
     def _read(self, connection: sqlite3.Connection, job: Job) -> None:
         # What is read from a file that went away this moment is still what was there.
         if (now := time.monotonic()) >= self._look_again:
@@ -190,21 +199,27 @@ class Reader(_Worker):
     """Runs each job in a read transaction of its own, so that it sees all writes before it."""
 
     def _serve(self, first: Job) -> None:
-        try:
-            if first.claim():
-                self._read(self._connected(), first)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
-            self._fail([first], error)
-        _deliver([first])
+        self._answer(first)
 
 
 class Writer(_Worker):
-    """Runs whatever waits to be written at one moment in one transaction, and then the rest."""
+    """Runs whatever waits to be written at one moment in one transaction.
+
+    What waits to be read comes first: it need not wait until another process lets this one write.
+    """
 
     def _serve(self, first: Job) -> None:
         jobs = [first]
         while len(jobs) < _BATCH and (job := self._more()) is not None:
             jobs.append(job)
+        for job in jobs:
+            if job.kind == "read":
+                self._answer(job)
+        self._write([job for job in jobs if job.kind != "read"])
+
+    def _write(self, jobs: list[Job]) -> None:
+        if not jobs:
+            return
         try:
             self._commit(self._connected(), jobs)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of anything
@@ -234,8 +249,6 @@ class Writer(_Worker):
             if job.kind == "alone" and job.claim():
                 self._settings.check_file()
                 self._run_one(connection, job)
-            elif job.kind == "read" and job.claim():
-                self._read_one(connection, job)
 
     def _transact(self, connection: sqlite3.Connection, waiting: list[Job]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -262,12 +275,6 @@ class Writer(_Worker):
         return job.error is None or (
             connection.in_transaction and connection.total_changes == before
         )
-
-    def _read_one(self, connection: sqlite3.Connection, job: Job) -> None:
-        try:
-            self._read(connection, job)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
-            self._fail([job], error)
 
     def _run_apart(self, connection: sqlite3.Connection, job: Job) -> None:
         """Run a job so that its failure undoes nothing else."""

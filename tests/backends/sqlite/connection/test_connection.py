@@ -405,6 +405,25 @@ class TestShortReads:
         await writing
         assert await database.read(names, is_short=True) == ["a", "b"]
 
+    async def test_it_waits_for_no_other_process(self, database, tmp_path):
+        await database.write(add("a"))
+        other = sqlite3.connect(tmp_path / "agent.db", isolation_level=None)
+        gate = Gate()
+        first = asyncio.ensure_future(database.read(gate, is_short=True))
+        await gate.wait()
+        other.execute("BEGIN IMMEDIATE")
+        # Both wait at one moment, the write first.
+        writing = asyncio.ensure_future(database.write(add("b")))
+        await asyncio.sleep(0)
+        reading = asyncio.ensure_future(database._put(Job(names, "read")))
+        await asyncio.sleep(0)
+        gate.leave.set()
+        await first
+        assert await asyncio.wait_for(reading, PATIENCE / 2) == ["a"]
+        assert not writing.done()
+        other.close()
+        await writing
+
     async def test_cancelling_waits_until_it_is_over(self, database):
         await database.write(add("a"))
         gate = Gate()
