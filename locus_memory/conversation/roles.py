@@ -14,6 +14,7 @@ __all__ = [
     "DOCUMENTS_OPENING",
     "is_documents_block",
     "is_memory_block",
+    "may_have_block",
     "role_of",
     "split_block",
 ]
@@ -60,6 +61,17 @@ def role_of(message: Any) -> str:
     if not isinstance(role, str):
         role = getattr(role, "value", role)
     return "system" if role == "developer" else role
+
+
+def may_have_block(message: Any) -> bool:
+    """Whether a message has metadata or begins like a block of memories; nearly none does.
+
+    This is quick: a thread has many messages, and each run looks at all of them.
+    """
+    if getattr(message, "metadata", None):
+        return True
+    content = getattr(message, "content", None)
+    return isinstance(content, str) and content.startswith(BLOCK_OPENING)
 
 
 def is_memory_block(message: Any) -> bool:

@@ -16,6 +16,7 @@ from locus_memory.conversation.roles import (
     BLOCK_MARK,
     BLOCK_OPENING,
     is_memory_block,
+    may_have_block,
     role_of,
     split_block,
 )
@@ -175,7 +176,13 @@ def inject(
 
 def strip(messages: Sequence[Any]) -> list[Any]:
     """Return the messages without the blocks of memories that `inject` added."""
-    return [_without_block(message) for message in messages if not is_memory_block(message)]
+    kept: list[Any] = []
+    for message in messages:
+        if not may_have_block(message):
+            kept.append(message)
+        elif not is_memory_block(message):
+            kept.append(_without_block(message))
+    return kept
 
 
 def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:

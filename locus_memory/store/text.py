@@ -16,6 +16,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
@@ -55,6 +56,9 @@ _FOLDED: Final = bytes(
     for code in range(256)
 )
 """The result of `_WORD` and `_fold` for ASCII, as a table: several times as fast."""
+
+_SHORT: Final = 500
+"""The most characters of a query whose words are kept."""
 
 _END: Final = "\x01"
 _FOLDED_PARTS: Final = _FOLDED[: ord(_END)] + _END.encode() + _FOLDED[ord(_END) + 1 :]
@@ -140,10 +144,14 @@ def query_words(query: str) -> list[str]:
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
     """
-    pieces = _pieces(check_text(query, "a query") or "")
-    words = list(dict.fromkeys(chain.from_iterable(map(_words, pieces))))
+    text = check_text(query, "a query") or ""
+    return list(_short_words(text) if len(text) <= _SHORT else _query_words(text))
+
+
+def _query_words(text: str) -> tuple[str, ...]:
+    words = list(dict.fromkeys(chain.from_iterable(map(_words, _pieces(text)))))
     language = language_of(words)
-    return [word for word in words if not is_stop_word(word, language)] or words
+    return tuple(word for word in words if not is_stop_word(word, language)) or tuple(words)
 
 
 def query_meanings(query: str) -> list[tuple[str, ...]]:
@@ -151,14 +159,27 @@ def query_meanings(query: str) -> list[tuple[str, ...]]:
 
     An entry has a word and its variant. Pairs of characters are left out: their characters tell the
     same. Stop words are left out as in `query_words`.
+
+    Raises:
+        InvalidArgumentError: `query` is not a string of whole characters.
     """
-    words = query_words(query)
-    sources = {further: source for source, further in variants(query, _plain_words(query), _fold)}
+    text = check_text(query, "a query") or ""
+    return list(_short_meanings(text) if len(text) <= _SHORT else _query_meanings(text))
+
+
+def _query_meanings(text: str) -> tuple[tuple[str, ...], ...]:
+    words = query_words(text)
+    sources = {further: source for source, further in variants(text, _plain_words(text), _fold)}
     entries: dict[str, dict[str, None]] = {}
     for word in words:
         if len(word) == 1 or not _CJK.fullmatch(word):
             entries.setdefault(sources.get(word, word), {})[stem(word)] = None
-    return list(dict.fromkeys(map(tuple, entries.values()))) or [(stem(each),) for each in words]
+    return tuple(dict.fromkeys(map(tuple, entries.values()))) or tuple((stem(w),) for w in words)
+
+
+# A message is searched for in several layers of memory, and each search reads it.
+_short_words: Final = lru_cache(maxsize=1024)(_query_words)
+_short_meanings: Final = lru_cache(maxsize=1024)(_query_meanings)
 
 
 def tokens(text: str) -> list[str]:

@@ -106,6 +106,15 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             shares_writes=self._database.path == MEMORY,
         )
         self._items = ItemCache()
+        self._capabilities = StoreCapabilities(
+            search=True,
+            semantic_search=True,
+            embedding_dimension=embedding_dimension,
+            ttl=True,
+            list_namespaces=True,
+            batch_operations=True,
+            transactions=True,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._database.path!r})"
@@ -119,15 +128,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     @override
     def capabilities(self) -> StoreCapabilities:
         """Everything."""
-        return StoreCapabilities(
-            search=True,
-            semantic_search=True,
-            embedding_dimension=self._dimension,
-            ttl=True,
-            list_namespaces=True,
-            batch_operations=True,
-            transactions=True,
-        )
+        return self._capabilities
 
     @override
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Row | Address:
