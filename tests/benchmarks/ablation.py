@@ -4,9 +4,10 @@
 R@5, R@10 and nDCG@10 are printed for text, vectors and both, with all rules and with none, and for
 both without each rule; then the difference of both to each side, with its interval of 95%.
 
-`--embedder local` adds vectors. `--long` joins the turns of the first speaker of each conversation,
-up to ten in a session, as one that takes the place of the last of them. `--only` keeps the
-conversations whose id contains a text, such as one language.
+`--embedder local` adds vectors; `--query-prefix` replaces the prefix of its queries. `--long` joins
+the turns of the first speaker of each conversation, up to ten in a session, as one that takes the
+place of the last of them. `--only` keeps the conversations whose id contains a text, such as one
+language.
 """
 
 from __future__ import annotations
@@ -122,12 +123,14 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--embedder")
+    parser.add_argument("--query-prefix")
     parser.add_argument("--only", default="")
     parser.add_argument("--long", action="store_true")
     given = parser.parse_args()
     made = None
     if given.embedder is not None:
-        made = CachingEmbedder(get_embedder(given.embedder))
+        prefix = {} if given.query_prefix is None else {"query_prefix": given.query_prefix}
+        made = CachingEmbedder(get_embedder(given.embedder, **prefix))
     found: Found = {}
     for conversation in read_dataset(given.file):
         if given.only in conversation.id:

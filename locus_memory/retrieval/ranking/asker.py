@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import chain
 from typing import Final, Literal
 
 __all__ = ["Person", "is_question", "meant", "person_of"]
@@ -48,6 +49,14 @@ _REQUEST: Final = re.compile(
     r"|[你您](?:还|能)?(?:记得|知道|能告诉|可以告诉|告诉我)(?!过)",
     re.IGNORECASE,
 )
+# The clauses of a question, and the conjunctions that begin one which only says when or why.
+_CLAUSE_END: Final = re.compile(r"[.,;:!?\n،؛؟।、。！，：；？]+")  # noqa: RUF001 - of other scripts
+_ASIDE: Final = re.compile(
+    r"\s*(?:when|while|after|before|if|since|because|although|als|wenn|nachdem|bevor|weil|obwohl"
+    r"|quand|lorsque|après|avant|si|parce|cuando|después|antes|porque|quando|dopo|prima|depois)\b"
+    r"|\s*(?:当|如果|因为|虽然)",
+    re.IGNORECASE,
+)
 _PRONOUN: Final = re.compile(
     r"わたし|ぼく|あなた|[我你您私僕俺君]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+[\u0900-\u097f]*"
 )
@@ -61,11 +70,19 @@ def is_question(text: str) -> bool:
 def person_of(text: str) -> Person | None:
     """Return whom a question means: the first "I" or "you", or else the first "my" or "your".
 
-    Requests to the assistant, such as "do you remember", do not count.
+    The last clause that has such a word decides, as in "I asked you about tea, what did you say?".
+    Clauses such as "when I asked you" count only if there is no other. Requests to the assistant,
+    such as "do you remember", do not count.
     """
-    words = [match[0].casefold() for match in _PRONOUN.finditer(_REQUEST.sub(" ", text))]
+    clauses = _CLAUSE_END.split(_REQUEST.sub(" ", text))
+    clauses.reverse()
+    asides = [clause for clause in clauses if _ASIDE.match(clause)]
+    told = [clause for clause in clauses if clause not in asides]
+    words = [
+        [match[0].casefold() for match in _PRONOUN.finditer(clause)] for clause in told + asides
+    ]
     for asker, asked in ((_ASKER, _ASKED), (_OWN, _THEIRS)):
-        for word in words:
+        for word in chain.from_iterable(words):
             if word in asker:
                 return "asker"
             if word in asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -41,14 +42,26 @@ class SearchHits:
 
     @classmethod
     def of(
-        cls, found: Mapping[int, Candidate], numbers: Sequence[int], options: SearchOptions
+        cls,
+        found: Mapping[int, Candidate],
+        numbers: Sequence[int],
+        options: SearchOptions,
+        *,
+        lowest: float = math.inf,
     ) -> SearchHits:
-        """Return the hits of a search, by rank from 1, under the numbers of the candidates."""
+        """Return the hits of a search, by rank from 1, under the numbers of the candidates.
+
+        Args:
+            found: The hits, by rank.
+            numbers: The numbers of the candidates.
+            options: The kind of fusion.
+            lowest: The score that contributes nothing; by default that of the last hit.
+        """
         places = dict(zip(numbers, found, strict=True))
         listed = zip(numbers, found.values(), strict=True)
         scores = {number: score for number, (_, score) in listed}
         if options.fusion == "weighted":
-            worth = min_max(scores)
+            worth = min_max(scores, lowest=lowest)
         else:
             # Reciprocal ranks, on the scale of the other parts.
             k = options.rrf_k

@@ -19,9 +19,8 @@ __all__ = [
 
 _T = TypeVar("_T", bound=Hashable)
 
-_TEXT: Final = 0.2
-_VECTOR: Final = 0.5
-"""The weights that each search keeps however badly it seems to do: the measures are rough."""
+_KEPT: Final = 0.4
+"""The weight that a search keeps however badly it seems to do: the measures are rough."""
 
 
 def reciprocal_rank_fusion(
@@ -60,12 +59,19 @@ def reciprocal_rank_fusion(
     return sorted(scores.items(), key=lambda entry: -entry[1])
 
 
-def min_max(scores: Mapping[_T, float]) -> dict[_T, float]:
-    """Return the scores scaled to 0 to 1: the best is 1 and the worst 0; equal ones are 1."""
+def min_max(scores: Mapping[_T, float], *, lowest: float = math.inf) -> dict[_T, float]:
+    """Return the scores scaled to 0 to 1: the best is 1 and the worst 0; equal ones are 1.
+
+    Args:
+        scores: The score of each item.
+        lowest: The score that is 0 in place of the worst, if it is lower, such as that of a text
+            which has no word of the query. Then a score does not depend on how many items there
+            are.
+    """
     if not scores:
         return {}
     # Halved, so that no difference is too large for a float.
-    low, high = min(scores.values()) / 2, max(scores.values()) / 2
+    low, high = min(lowest, *scores.values()) / 2, max(scores.values()) / 2
     span = high - low
     if span <= 0:
         return dict.fromkeys(scores, 1.0)
@@ -126,7 +132,7 @@ def search_weights(
     if not shares or not by_text or not by_vector:
         return 1.0, 1.0
     agreed = correlation([shares[number] for number in by_vector], list(by_vector.values()))
-    return _TEXT + max(shares), _VECTOR + max(0.0, agreed)
+    return min(1.0, _KEPT + max(shares)), min(1.0, _KEPT + max(0.0, agreed))
 
 
 def correlation(first: Sequence[float], second: Sequence[float]) -> float:

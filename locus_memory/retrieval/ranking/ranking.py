@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from locus_memory.retrieval.embedders.scale import Scale
 from locus_memory.retrieval.options import SearchOptions
@@ -23,6 +23,9 @@ from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["Name", "Ranked", "blend", "prefer_current", "prefer_newer", "rank"]
+
+_NO_WORD: Final = 0.0
+"""The score of a text search for an item that has no word of the query."""
 
 Name = tuple[Namespace, str]
 """The identity of an item: namespace and key."""
@@ -83,7 +86,7 @@ def rank(
     made = Evidence.of(
         query,
         (
-            SearchHits.of(by_text, text_numbers, options),
+            SearchHits.of(by_text, text_numbers, options, lowest=_NO_WORD),
             SearchHits.of(by_vector, vector_numbers, options),
         ),
         passages,

@@ -55,12 +55,22 @@ def keys(ranking):
         ("你还记得我看了什么展览吗\uff1f", "asker"),
         ("私の猫の名前は\uff1f", "asker"),
         ("मैंने क्या कहा था?", "asker"),
+        ("I once asked you about tea. What did you say?", "asked"),
+        ("I told you about my plans. Where did I plan to go?", "asker"),
+        ("You taught me a dish. What is the recipe?", "asked"),
+        ("You recommended books to me, do you remember which ones?", "asked"),
+        ("When I told you about tea, what did you say?", "asked"),
+        ("What did you say, when I told you about tea?", "asked"),
+        ("When did I tell you about tea?", "asker"),
+        ("Als ich krank war, was hast du geraten?", "asked"),
+        ("我向你咨询过绘画的方法\uff0c你给了我哪些建议\uff1f", "asked"),
+        ("我曾告诉过你我的旅行计划\uff0c我计划去哪个地方\uff1f", "asker"),
         ("What is on television tonight?", None),
         ("Where does Ada live?", None),
         ("", None),
     ],
 )
-def test_the_first_person_of_a_question_decides(question, person):
+def test_the_first_person_of_the_last_clause_decides(question, person):
     assert person_of(question) == person
 
 
@@ -211,6 +221,11 @@ def test_a_search_that_answers_badly_weighs_less():
     assert search_weights(good, {}, by_vector) == (1, 1)
     assert search_weights(good, by_text, {}) == (1, 1)
     assert search_weights([], by_text, by_vector) == (1, 1)
+
+
+def test_no_search_weighs_more_because_the_other_agrees():
+    scores = {0: 0.9, 1: 0.5, 2: 0.1}
+    assert search_weights([1.0, 0.5, 0.0], scores, scores) == (1, 1)
 
 
 numbers = st.floats(-1e6, 1e6)

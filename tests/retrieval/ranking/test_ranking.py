@@ -129,7 +129,7 @@ def test_an_explanation_adds_up():
     assert (parts.text_rank, parts.vector_rank) == (1, 2)
     assert (parts.speaker, parts.date) == (1.75, 2.0)
     assert parts.to_dict()["text_score"] == 5
-    assert parts.describe().startswith("text #1 +0.")
+    assert parts.describe().startswith("text #1 +1.00, vector #2 +1.00, ")
     assert Explanation().describe() == ""
 
 

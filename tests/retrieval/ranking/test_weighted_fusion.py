@@ -20,6 +20,12 @@ def test_equal_scores_are_all_the_best():
     assert min_max({}) == {}
 
 
+def test_a_lowest_score_takes_the_place_of_the_worst_if_it_is_lower():
+    assert min_max({"a": 4.0, "b": 1.0}, lowest=0.0) == {"a": 1.0, "b": 0.25}
+    assert min_max({"a": 4.0, "b": -4.0}, lowest=0.0) == {"a": 1.0, "b": 0.0}
+    assert min_max({"a": 4.0}, lowest=0.0) == {"a": 1.0}
+
+
 @pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(SCORES)
