@@ -161,9 +161,9 @@ class Writer:
         if record is not None and _is_whole(record.value, document):
             return Change(document, config, "unchanged")
         chunks = await in_thread(chunk_text, document.text, config=config, kind=document.kind)
-        there = await all_keys(
-            self._store, self._chunks, source_range(document.source or document.digest)
-        )
+        # A document without a source replaces nothing.
+        versions = source_range(document.source) if document.source else f"{document.id}/"
+        there = await all_keys(self._store, self._chunks, versions)
         done = set(there)
         keys = {chunk_key(document.id, each.index): each for each in chunks}
         return Change(

@@ -152,6 +152,17 @@ async def test_it_is_kept_on_disk(tmp_path):
         assert len(await index.retrieve("plum")) == 1
 
 
+async def test_a_text_without_a_source_replaces_no_other():
+    """Not even the same text with other metadata."""
+    async with get_documents("memory") as index:
+        for team in ("sales", "support"):
+            await index.add("A plum grows.", metadata={"team": team})
+        found = await index.retrieve("plum")
+        assert sorted(each.metadata["team"] for each in found) == ["sales", "support"]
+        again = await index.add("A plum grows.", metadata={"team": "sales"})
+        assert (again.unchanged, len(await index.sources())) == (1, 2)
+
+
 async def test_the_best_hundred_are_reranked_by_late_interaction():
     class Lengths:
         """A reranker that notes what it sees."""
