@@ -211,6 +211,24 @@ async def test_a_file_belongs_to_the_folder_that_had_it_last(tmp_path):
         assert await index.sources() == []
 
 
+async def test_a_changed_file_that_is_added_alone_stays_with_its_folder(tmp_path):
+    """`prune` deletes it when it is gone; one of another folder with its name is left."""
+    folder, other = tmp_path / "folder", tmp_path / "other"
+    for place in (folder / "sub", other):
+        place.mkdir(parents=True)
+        for name in ("a.txt", "b.txt"):
+            (place / name).write_text(f"Some words of {place.name}.")
+    async with get_documents("memory") as index:
+        await index.add_path(folder / "sub", prefix="kb/")
+        (folder / "sub/a.txt").write_text("A plum grows.")
+        assert (await index.add_path(folder / "sub/a.txt", prefix="kb/")).updated == 1
+        assert (await index.add_path(other / "b.txt", prefix="kb/")).updated == 1
+        for name in ("a.txt", "b.txt"):
+            (folder / "sub" / name).unlink()
+        assert (await index.add_path(folder / "sub", prefix="kb/", prune=True)).deleted == 1
+        assert [each.source for each in await index.sources()] == ["kb/b.txt"]
+
+
 async def test_a_file_that_cannot_be_looked_at_stops_nothing(tmp_path, monkeypatch):
     """Such as one in a folder that may be listed and not entered."""
     (tmp_path / "a.txt").write_text("Some words.")

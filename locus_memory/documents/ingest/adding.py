@@ -113,13 +113,14 @@ class PathAdding:
         self._metadata = checked_metadata(metadata)
         self._max_bytes = check_limit(max_bytes, "max_bytes")
         self._adopts = False
+        self._place = Path()
 
     async def run(self, path: str | Path, *, prune: bool) -> Ingested:
         """Add a file or a folder."""
         started = time.perf_counter()
         files, place, is_folder = await in_thread(_listed, path)
-        root = digest_of(f"{place}\n{self._prefix}")
-        self._adopts = is_folder
+        root = _root(place, self._prefix)
+        self._adopts, self._place = is_folder, place
         done = Ingested()
         for start in range(0, len(files), _LOOKED_UP):
             part = files[start : start + _LOOKED_UP]
@@ -160,7 +161,7 @@ class PathAdding:
             kind=read.text.kind,
             metadata=self._metadata,
             record=source,
-            root=root,
+            root=was.root if was is not None and self._stays(source, was.root) else root,
         )
         change = await self._writer.change(document, self._config)
         done = counted(change.outcome, change.chunks)
@@ -190,6 +191,16 @@ class PathAdding:
         name = document_id(self._source(file), digest, self._config, kind, self._metadata)
         return _Read(name, digest, None if name == known else read_text(file.source, content))
 
+    def _stays(self, source: str, root: str) -> bool:
+        """Whether a file that is added alone is from a folder that has it under this source."""
+        if self._adopts:
+            return False
+        names = ((each, self._place.relative_to(each).as_posix()) for each in self._place.parents)
+        return any(
+            source.endswith(name) and _root(folder, source.removesuffix(name)) == root
+            for folder, name in names
+        )
+
     def _tell(self, file: File, one: Ingested, number: int, total: int) -> None:
         outcome = next(
             (name for name in ("added", "updated", "unchanged") if getattr(one, name)), "skipped"
@@ -213,6 +224,11 @@ class PathAdding:
         for source in gone:
             await self._writer.delete_source(source)
         return Ingested(deleted=len(gone))
+
+
+def _root(place: Path, prefix: str) -> str:
+    """Return the digest of a folder, or of a file that is added alone."""
+    return digest_of(f"{place}\n{prefix}")
 
 
 def _is_source(name: str) -> bool:
