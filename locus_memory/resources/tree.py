@@ -411,6 +411,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
         moves = {each: target.segments + each[len(uri.segments) :] for each in paths}
         for moved in moves.values():
             self._check_not_facts(op, MemoryURI(moved))
+            await self._writer.check_free(moved, leaving=moves)
         for path, moved in moves.items():
             await self._writer.move(path, moved)
             self._refiner.add(moved)

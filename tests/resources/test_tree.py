@@ -13,6 +13,7 @@ from locus_memory.errors import (
     ConfigurationError,
     InvalidArgumentError,
     InvalidMemoryURI,
+    MemoryConflict,
     UnsupportedMemoryOp,
 )
 from locus_memory.memory.forgetting.forget import forget
@@ -221,3 +222,26 @@ async def test_a_folder_that_does_not_fit_moves_not_at_all():
         with pytest.raises(InvalidMemoryURI):
             await tree.move("memory://old", deep)
         assert (await tree.read("memory://old/log")).data == "A calm day."
+
+
+@pytest.mark.parametrize("taken", ["new/m", "new/m/log", "new/m/log/day"])
+async def test_a_folder_whose_place_is_taken_moves_not_at_all(taken):
+    """An entry of it would meet another one, or a folder."""
+    async with MemoryTree(InMemoryStore()) as tree:
+        await tree.write(f"memory://{taken}", "She leaks.")
+        for name in ("a", "m/log", "z/boat"):
+            await tree.write(f"memory://old/{name}", "A calm day.")
+        before = await tree.tree("memory://", 9)
+        with pytest.raises(MemoryConflict):
+            await tree.move("memory://old", "memory://new")
+        assert await tree.tree("memory://", 9) == before
+
+
+async def test_a_folder_moves_to_where_its_own_entries_were():
+    """They have moved away by then."""
+    async with MemoryTree(InMemoryStore()) as tree:
+        for name in ("b/log", "b/b/log"):
+            await tree.write(f"memory://a/{name}", name)
+        assert (await tree.move("memory://a/b", "memory://a")).moved == 2
+        assert (await tree.read("memory://a/log")).data == "b/log"
+        assert (await tree.read("memory://a/b/log")).data == "b/b/log"

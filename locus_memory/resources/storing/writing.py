@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
@@ -172,6 +172,24 @@ class TreeWriter:
             await self._settle(target, is_new=True)
 
         await retried(once)
+
+    async def check_free(self, path: Path, *, leaving: Container[Path]) -> None:
+        """Check that an entry may come to a path.
+
+        Args:
+            path: The path.
+            leaving: The entries that move away before it comes.
+
+        Raises:
+            MemoryConflict: The path is taken, or a part of it is an entry.
+        """
+        for depth in range(1, len(path) + 1):
+            item = await self.item(path[:depth])
+            if item is None:
+                return
+            is_taken = depth == len(path) or not is_folder(item)
+            if is_taken and path[:depth] not in leaving:
+                raise MemoryConflict(str(MemoryURI(path[:depth])))
 
     async def entries(self, path: Path, most: int | None = None) -> AsyncIterator[Path]:
         """Yield the paths of the entries below a folder, at any depth."""
