@@ -166,6 +166,12 @@ async def test_a_file_with_a_name_that_is_no_source_is_skipped(tmp_path, name):
         assert [each.source for each in await index.sources()] == ["a"]
 
 
+async def test_a_path_that_cannot_be_looked_at_is_refused():
+    async with get_documents("memory") as index:
+        with pytest.raises(InvalidArgumentError, match="cannot be read: File name too long"):
+            await index.add_path("a" * 300)
+
+
 async def test_a_folder_that_cannot_be_listed_is_skipped_and_not_pruned(tmp_path, monkeypatch):
     """Nobody knows which of its files are gone."""
     for name in ("a.txt", "closed/b.txt", "closed-too.txt"):

@@ -142,12 +142,20 @@ def files_of(path: str | Path) -> list[File]:
     only within the folder. A folder in it that cannot be listed stands for its files.
 
     Raises:
-        InvalidArgumentError: Nothing is there, or the folder itself cannot be listed.
+        InvalidArgumentError: Nothing is there, the path cannot be looked at, or the folder itself
+            cannot be listed.
     """
     root = Path(path)
-    if root.is_file():
+    try:
+        is_file, is_folder = root.is_file(), root.is_dir()
+    except OSError as error:
+        # Such as a name that is too long, or a folder above it that may not be entered.
+        raise InvalidArgumentError(
+            f"{quote(str(path))} cannot be read: {error.strerror}"
+        ) from error
+    if is_file:
         return [File(root, root.name)]
-    if not root.is_dir():
+    if not is_folder:
         raise InvalidArgumentError(f"there is no file and no folder {quote(str(path))}")
     return sorted(_below(root), key=lambda each: each.source)
 
