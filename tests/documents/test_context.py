@@ -239,6 +239,12 @@ def test_settings_are_checked(options):
         ContextConfig(**options)
 
 
+@pytest.mark.parametrize("query", [None, 5, b"plum"])
+async def test_a_query_is_a_string(index, query):
+    with pytest.raises(InvalidArgumentError, match="a query is a string"):
+        await inject_context(query, [], index)
+
+
 async def test_other_classes_of_messages():
     class Plain(SimpleNamespace):
         pass
