@@ -99,7 +99,7 @@ class Sessions:
         """
         # Before anything is queued.
         MemoryURI((SESSIONS, op.session_id))
-        said = said_messages([_plain(each) for each in op.messages])
+        said = said_messages(_plain_all(op.messages))
         await self._manager().add(said, thread_id=op.session_id)
         return await retried(lambda: self._archived(op, said))
 
@@ -231,14 +231,24 @@ def _of_user(messages: Sequence[Spoken]) -> list[str]:
     return [text[:_LONGEST_SAID] for text in texts if text.strip()]
 
 
+def _plain_all(messages: Any) -> Any:
+    """Return messages, or the one message; parts become their texts."""
+    if isinstance(messages, list | tuple):
+        return [_plain(each) for each in messages]
+    return _plain(messages)
+
+
 def _plain(message: Any) -> Any:
-    """Return a message; parts become its text."""
+    """Return a message; parts become its text, unless it has one beside them."""
     if not isinstance(message, Mapping) or "parts" not in message:
         return message
     fields = {name: value for name, value in message.items() if name != "parts"}
+    if fields.get("content"):
+        return fields
     parts: Any = message["parts"]
+    parts = [parts] if isinstance(parts, str) else parts
     texts = [_text_of_part(each) for each in parts] if isinstance(parts, list | tuple) else []
-    return {"content": "\n".join(filter(None, texts)), **fields}
+    return {**fields, "content": "\n".join(filter(None, texts))}
 
 
 def _text_of_part(part: Any) -> str:

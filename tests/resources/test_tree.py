@@ -245,3 +245,20 @@ async def test_a_folder_moves_to_where_its_own_entries_were():
         assert (await tree.move("memory://a/b", "memory://a")).moved == 2
         assert (await tree.read("memory://a/log")).data == "b/log"
         assert (await tree.read("memory://a/b/log")).data == "b/b/log"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "", "parts": [{"text": "She leaks."}]}],
+        [{"role": "user", "content": None, "parts": [{"text": "She leaks."}]}],
+        [{"role": "user", "parts": "She leaks."}],
+        {"role": "user", "parts": ["She leaks."]},
+        "She leaks.",
+    ],
+)
+async def test_what_was_said_is_archived_in_any_shape(messages):
+    """An empty content beside parts, and a message that is no list, are as said."""
+    async with MemoryTree(InMemoryStore()) as tree:
+        done = await tree.commit("s", messages)
+        assert (await tree.read(done.archived_uri)).data == "**user**: She leaks."
