@@ -78,6 +78,8 @@ class MemoryOpWrite(MemoryOp):
             raise InvalidArgumentError("content is a string, not None")
         _check_choice(self.mode, "mode", _MODES)
         _check_seconds(self.timeout_seconds)
+        if not isinstance(self.metadata, Mapping | None):
+            raise InvalidArgumentError("metadata are texts by name")
         for name, text in (self.metadata or {}).items():
             if check_text(name, "a name of metadata") is None or check_text(text, name) is None:
                 raise InvalidArgumentError("metadata are texts by name")

@@ -254,6 +254,7 @@ async def test_cancellation_goes_through():
         lambda: MemoryOpWrite("memory://a", "t", mode="new"),
         lambda: MemoryOpWrite("memory://a", "t", timeout_seconds=0),
         lambda: MemoryOpWrite("memory://a", "t", metadata={"a": 1}),
+        lambda: MemoryOpWrite("memory://a", "t", metadata=["a"]),
         lambda: MemoryOpRead("memory://a", "all"),
         lambda: MemoryOpRead("memory://a", encoding="latin-1"),
         lambda: MemoryOpRead("memory://a", version=-1),
