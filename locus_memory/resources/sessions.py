@@ -22,7 +22,7 @@ from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.storing.writing import retried
-from locus_memory.resources.uri import MemoryURI
+from locus_memory.resources.uri import MemoryURI, as_uri
 from locus_memory.store.base import write_together
 from locus_memory.store.item import Put
 
@@ -93,21 +93,24 @@ class Sessions:
             The path of the archive; `None` if nothing is new.
 
         Raises:
-            InvalidArgumentError: The messages are not messages, or the session's id is no segment
-                of a URI.
+            InvalidArgumentError: The messages are not messages, the session's id is no segment of
+                a URI, or what was used is no URI.
             BackendError: The store failed; commit again.
         """
         # Before anything is queued.
         MemoryURI((SESSIONS, op.session_id))
+        used = _canonical(op.used_uris)
         said = said_messages(_plain_all(op.messages))
         await self._manager().add(said, thread_id=op.session_id)
-        return await retried(lambda: self._archived(op, said))
+        return await retried(lambda: self._archived(op, said, used))
 
-    async def _archived(self, op: MemoryOpCommit, said: Sequence[Any]) -> Path | None:
+    async def _archived(
+        self, op: MemoryOpCommit, said: Sequence[Any], uris: Sequence[str]
+    ) -> Path | None:
         known, version = await self.record(op.session_id)
         start, before = known.cursor.unseen(said)
         new = said[start:]
-        used = tuple(dict.fromkeys((*known.used, *map(str, op.used_uris))))[-_MOST_USED:]
+        used = tuple(dict.fromkeys((*known.used, *uris)))[-_MOST_USED:]
         if not new and used == known.used:
             return None
         spoken = await in_thread(_spoken, new)
@@ -229,6 +232,11 @@ def _spoken(messages: Sequence[Any]) -> list[Spoken]:
 def _of_user(messages: Sequence[Spoken]) -> list[str]:
     texts = [each.text or "" for each in messages if each.role == "user"]
     return [text[:_LONGEST_SAID] for text in texts if text.strip()]
+
+
+def _canonical(uris: str | Sequence[str]) -> list[str]:
+    """Return URIs, or the one URI, as a search has them."""
+    return [str(as_uri(each)) for each in ([uris] if isinstance(uris, str) else uris)]
 
 
 def _plain_all(messages: Any) -> Any:

@@ -262,3 +262,15 @@ async def test_what_was_said_is_archived_in_any_shape(messages):
     async with MemoryTree(InMemoryStore()) as tree:
         done = await tree.commit("s", messages)
         assert (await tree.read(done.archived_uri)).data == "**user**: She leaks."
+
+
+@pytest.mark.parametrize("used", [["memory:///x/t%77o"], "memory://x/two"])
+async def test_what_a_session_used_ranks_higher_however_it_is_written(used):
+    """Two texts of one URI are the same."""
+    async with MemoryTree(InMemoryStore()) as tree:
+        for name in ("one", "two", "three"):
+            await tree.write(f"memory://x/{name}", "The harbour opens at dawn.")
+        with pytest.raises(InvalidMemoryURI):
+            await tree.commit("s", [], used_uris=["x/two"])
+        await tree.commit("s", [{"role": "user", "content": "I sail alone."}], used)
+        assert (await tree.search("harbour", "s", "memory://x")).hits[0].uri == "memory://x/two"
