@@ -157,6 +157,8 @@ def memory_table(
     for source, table in _tables_of(store):
         memory = _table(table, "memory", source)
         wanted = memory.get("default_provider") if name is None else name
+        if name is None and not isinstance(wanted, str | None):
+            raise ConfigurationError(f"{source}: default_provider is the name of a provider")
         providers = _table(memory, "providers", source)
         if wanted in providers:
             fields = _table(providers, str(wanted), source)
@@ -189,9 +191,10 @@ def _tables_of(
     if store is None:
         yield from _tables()
     elif isinstance(store, Mapping):
-        yield "the given configuration", _own_table(store)
+        source = "the given configuration"
+        yield source, _own_table(store, source)
     else:
-        yield str(store), _own_table(_document(Path(store)))
+        yield str(store), _own_table(_document(Path(store)), str(store))
 
 
 def _tables() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -200,21 +203,22 @@ def _tables() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
-            table = _document(file).get("tool", {}).get("locus_memory")
-            if table is not None:
-                yield str(file), table
+            tool = _table(_document(file), "tool", str(file))
+            if "locus_memory" in tool:
+                yield str(file), _table(tool, "locus_memory", str(file))
                 break
     home = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     file = Path(home) / "locus_memory" / "config.toml"
     if file.is_file():
-        yield str(file), _own_table(_document(file))
+        yield str(file), _own_table(_document(file), str(file))
 
 
-def _own_table(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def _own_table(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     """Return the table of this library; a file of its own needs no `tool.locus_memory`."""
     tool = document.get("tool")
-    nested = tool.get("locus_memory") if isinstance(tool, Mapping) else None
-    return document if nested is None else nested
+    if not isinstance(tool, Mapping) or "locus_memory" not in tool:
+        return document
+    return _table(cast("Mapping[str, Any]", tool), "locus_memory", source)
 
 
 def _document(file: Path) -> dict[str, Any]:

@@ -178,6 +178,26 @@ def test_a_broken_file_is_one_sentence(tmp_path, monkeypatch):
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tool = 1", "tool is a table"),
+        ("[tool]\nlocus_memory = 5", "locus_memory is a table"),
+        ('[tool.locus_memory.memory]\ndefault_provider = ["a"]', "default_provider is the name"),
+    ],
+)
+def test_what_is_no_table_is_one_sentence(tmp_path, monkeypatch, text, says):
+    """In the nearest project, and in a file that is given."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+    with pytest.raises(ConfigurationError, match=says):
+        memory_table()
+    if "locus_memory" in text:
+        with pytest.raises(ConfigurationError, match=says):
+            memory_table(store=tmp_path / "pyproject.toml")
+
+
 @pytest.mark.usefixtures("project")
 def test_a_spec_comes_from_the_configuration():
     spec = MemoryStoreSpec.from_config()
