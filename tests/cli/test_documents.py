@@ -1,7 +1,10 @@
 """The commands `docs`."""
 
+import asyncio
+
 import pytest
 
+from locus_memory import get_documents
 from locus_memory.retrieval.embedders import registry
 from locus_memory.testing import FakeEmbedder
 
@@ -67,6 +70,19 @@ def test_what_is_gone_is_pruned(ok, run, folder):
         ok("docs", "search", "K\u00e4fig", "--filter", '{"team":"blue"}', "--json").json["results"]
         == []
     )
+
+
+def test_a_document_is_removed_by_its_id_without_others_of_its_source(ok, empty_directory):
+    async def stored():
+        async with get_documents("sqlite:./kb.db", kind="text") as index:
+            await index.add("A plum grows.", source="a.txt")
+            return await index.store("A note on the plum.", source="a.txt")
+
+    url = ("--url", "sqlite:./kb.db")
+    note = asyncio.run(stored())
+    assert ok(*url, "docs", "rm", note, "--json").json == {"source": note, "chunks": 1}
+    [left] = ok(*url, "docs", "search", "plum", "--json").json["results"]
+    assert left["content"] == "A plum grows."
 
 
 def test_vectors_come_from_a_named_model(ok, run, folder, monkeypatch):

@@ -282,10 +282,11 @@ def remove(
 
 async def _removed(index: DocumentIndex, source: str) -> int:
     async for each in _sources(index):
-        if source in {each.source, each.document}:
-            if each.source:
-                return await index.delete_source(each.source)
-            await index.delete(each.document)
+        if source and source == each.source:
+            return await index.delete_source(source)
+        if source == each.document:
+            # Others may have its source.
+            await index.delete(source)
             return each.chunks
     raise CommandError(f"no document {source!r}: see locus-memory docs ls")
 
