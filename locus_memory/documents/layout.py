@@ -189,7 +189,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a caller's metadata.
 
     Raises:
-        InvalidArgumentError: It is not an object, or it has a reserved name.
+        InvalidArgumentError: It is not an object, it is no JSON, or it has a reserved name.
     """
     if not isinstance(metadata, Mapping | None):
         raise InvalidArgumentError(f"metadata is an object, not {type(metadata).__name__}")
@@ -199,6 +199,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         raise InvalidArgumentError(
             f"the index itself writes metadata[{quote(taken[0])}]: choose another name"
         )
+    encode_metadata(own)
     return own
 
 

@@ -166,6 +166,17 @@ async def test_a_file_with_a_name_that_is_no_source_is_skipped(tmp_path, name):
         assert [each.source for each in await index.sources()] == ["a"]
 
 
+@pytest.mark.parametrize(
+    "options", [{"metadata": {"at": float("nan")}}, {"metadata": {1: "a"}}, {"prefix": "a\nb"}]
+)
+async def test_what_fits_no_file_is_refused(tmp_path, options):
+    """It is an error, and no reason to skip each file."""
+    (tmp_path / "a.txt").write_text("Some words.")
+    async with get_documents("memory") as index:
+        with pytest.raises(InvalidArgumentError):
+            await index.add_path(tmp_path, **options)
+
+
 async def test_a_path_that_cannot_be_looked_at_is_refused():
     async with get_documents("memory") as index:
         with pytest.raises(InvalidArgumentError, match="cannot be read: File name too long"):

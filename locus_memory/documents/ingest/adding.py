@@ -110,6 +110,7 @@ class PathAdding:
         self._writer = writer
         self._config = config
         self._prefix = check_text(prefix, "a prefix") or ""
+        check_source(self._prefix)
         self._metadata = checked_metadata(metadata)
         self._max_bytes = check_limit(max_bytes, "max_bytes")
         self._adopts = False
