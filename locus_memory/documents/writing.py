@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -399,11 +398,10 @@ class Writer:
         """Return what is there, in the order of the names."""
         return list(map(info_of, await self._store.scan(self._sources, limit, after=after)))
 
-    async def missing(self, root: str, there: AbstractSet[str]) -> list[str]:
-        """Return the sources that are from a folder and are not among those there now."""
+    async def sources_from(self, root: str) -> list[str]:
+        """Return the sources that are from a folder."""
         records = scan_all(self._store, self._sources)
-        gone = [each.key async for each in records if each.value["root"] == root]
-        return [each for each in gone if each not in there]
+        return [each.key async for each in records if each.value["root"] == root]
 
     async def _delete(self, keys: Sequence[str]) -> int:
         deleted = 0

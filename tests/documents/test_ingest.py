@@ -208,6 +208,38 @@ async def test_a_folder_that_cannot_be_listed_is_skipped_and_not_pruned(tmp_path
             await index.add_path(tmp_path / "closed", prune=True)
 
 
+async def test_a_file_that_another_process_adds_meanwhile_is_not_pruned(tmp_path):
+    """It came after the first process had listed the folder."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("a.txt", "gone.txt"):
+        (folder / name).write_text("Some words.")
+    one, other = (DocumentIndex(f"sqlite:{tmp_path}/kb.db", kind="text") for _ in range(2))
+    loop, during = asyncio.get_running_loop(), []
+
+    def add(event):
+        if event.name == "documents.ingested" and not during:
+            (folder / "new.txt").write_text("A plum grows.")
+            during.append(loop.create_task(other.add_path(folder)))
+
+    async with one, other:
+        await one.add_path(folder)
+        (folder / "gone.txt").unlink()
+        scanned = one._writer._store.scan
+
+        async def waiting(*arguments, **options):
+            await asyncio.gather(*during)
+            return await scanned(*arguments, **options)
+
+        one._writer._store.scan = waiting
+        unsubscribe = subscribe(add)
+        try:
+            assert (await one.add_path(folder, prune=True)).deleted == 1
+        finally:
+            unsubscribe()
+        assert [each.source for each in await other.sources()] == ["a.txt", "new.txt"]
+
+
 async def test_a_file_belongs_to_the_folder_that_had_it_last(tmp_path):
     """It was added alone, or its folder had another name: `prune` deletes it all the same."""
     first, second = tmp_path / "first", tmp_path / "second"

@@ -216,15 +216,20 @@ class PathAdding:
         )
 
     async def _prune(self, root: str, files: Sequence[File]) -> Ingested:
-        there = {self._source(each) for each in files}
-        # Of a folder that cannot be listed, nobody knows what is gone.
-        closed = tuple(f"{self._source(each)}/" for each in files if each.error is not None)
-        gone = [
-            each for each in await self._writer.missing(root, there) if not each.startswith(closed)
-        ]
+        gone = self._gone(files, await self._writer.sources_from(root))
+        if gone:
+            # Another process may have added a file since the folder was listed.
+            gone = self._gone(await in_thread(files_of, self._place), gone)
         for source in gone:
             await self._writer.delete_source(source)
         return Ingested(deleted=len(gone))
+
+    def _gone(self, files: Sequence[File], sources: Sequence[str]) -> list[str]:
+        """Return the sources that none of the files of the folder has."""
+        there = {self._source(each) for each in files}
+        # Of a folder that cannot be listed, nobody knows what is gone.
+        closed = tuple(f"{self._source(each)}/" for each in files if each.error is not None)
+        return [each for each in sources if each not in there and not each.startswith(closed)]
 
 
 def _root(place: Path, prefix: str) -> str:
