@@ -71,7 +71,7 @@ async def ingested(
             path = _place(folder, file)
             text = await in_thread(_text, file)
         except (OSError, LocusMemoryError) as error:
-            if FilePath(op.source).name == file.source and len(files) == 1:
+            if _is_source(file, op.source):
                 raise
             counts.skipped.append((file.shown, reason_of(error)))
             continue
@@ -128,6 +128,11 @@ def _files(where: str) -> list[File] | None:
     """Return the files of a source; `None`: there is no such source."""
     source = FilePath(where).expanduser()
     return files_of(source) if source.exists() else None
+
+
+def _is_source(file: File, where: str) -> bool:
+    """Whether a file is the source itself, so that there is nothing else to read."""
+    return file.path == FilePath(where).expanduser()
 
 
 def _text(file: File) -> str:

@@ -61,6 +61,14 @@ async def test_one_file_and_a_pdf(folder, tmp_path):
             await tree.add_resource(str(folder / "part" / "picture.txt"))
 
 
+async def test_the_only_file_of_a_folder_of_its_name_is_skipped(tmp_path):
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "log").write_bytes(b"\x00\x01")
+    async with MemoryTree(InMemoryStore()) as tree:
+        done = await tree.add_resource(str(tmp_path / "log"))
+        assert done.skipped == (("log", "it is binary"),)
+
+
 async def test_what_is_no_file(tmp_path, folder):
     tree = MemoryTree(InMemoryStore())
     with pytest.raises(UnsupportedMemoryOp, match="path"):
