@@ -14,6 +14,7 @@ from locus_memory.errors import (
     InvalidArgumentError,
     InvalidMemoryURI,
     MemoryConflict,
+    MemoryNotFound,
     UnsupportedMemoryOp,
 )
 from locus_memory.memory.forgetting.forget import forget
@@ -274,3 +275,12 @@ async def test_what_a_session_used_ranks_higher_however_it_is_written(used):
             await tree.commit("s", [], used_uris=["x/two"])
         await tree.commit("s", [{"role": "user", "content": "I sail alone."}], used)
         assert (await tree.search("harbour", "s", "memory://x")).hits[0].uri == "memory://x/two"
+
+
+async def test_a_folder_has_no_history():
+    """Nor has an entry whose URI says that it is a folder."""
+    async with MemoryTree(InMemoryStore()) as tree:
+        await tree.write("memory://notes/boat", "She leaks.")
+        for uri in ("memory://notes", "memory://notes/", "memory://notes/boat/"):
+            with pytest.raises(MemoryNotFound):
+                await tree.history(uri)

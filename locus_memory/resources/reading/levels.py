@@ -123,6 +123,8 @@ class Reader:
             InvalidMemoryURI: The URI is none.
         """
         uri = as_uri(op.uri)
+        if uri.is_folder:
+            raise MemoryNotFound(str(uri), "it is a folder, which has no history")
         entry, _ = await self.plans.entry(uri.segments)
         space = self.plans.places.history(uri.segments)
         past = await self.plans.store.scan(space, MOST_VERSIONS, descending=True)
