@@ -50,6 +50,7 @@ __all__ = [
     "REMOVE_ITEM",
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
+    "SCHEMA",
     "SHOW_PLACES",
     "TAKE_REVISION",
     "TEXTS",
@@ -271,6 +272,7 @@ TEXTS: Final = """
     SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
 TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
 HAS_MORE_NAMESPACES: Final = f"SELECT 1 FROM namespaces AS n WHERE {_BELOW} LIMIT 1 OFFSET :most"
+SCHEMA: Final = "PRAGMA main.schema_version"
 NEWEST_REVISION: Final = "SELECT newest FROM revisions WHERE id = 0"
 # A row for each place of a word: https://www.sqlite.org/fts5.html#the_fts5vocab_virtual_table_module
 SHOW_PLACES: Final = """

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from typing_extensions import override
 
@@ -20,8 +20,9 @@ from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.items import Address, Past, Row, Scope
 from locus_memory.backends.sqlite.newest import newest
-from locus_memory.backends.sqlite.search.candidates import Found, Held, ItemCache
-from locus_memory.backends.sqlite.search.texts import LongSearchError, TextSearch
+from locus_memory.backends.sqlite.search.caches import Caches, CurrentCaches
+from locus_memory.backends.sqlite.search.candidates import Found
+from locus_memory.backends.sqlite.search.texts import LongSearchError
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.item import (
@@ -41,15 +42,9 @@ from locus_memory.store.listing import Listing
 from locus_memory.store.text import searchable
 from locus_memory.store.words.long_texts import from_query
 
-if TYPE_CHECKING:
-    from locus_memory.backends.sqlite.search.vectors import VectorCache
-
 __all__ = ["SQLiteStore"]
 
 _Result = TypeVar("_Result")
-
-_SHARE_OF_TEXTS: Final = 16
-"""Text search may cache one of so many parts of the bytes for vectors."""
 
 
 class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
@@ -97,15 +92,12 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             path, busy_timeout=busy_timeout, synchronous=synchronous
         )
         self._clock = clock
-        self._cache_bytes = vector_cache_bytes
         self._dimension = embedding_dimension
-        self._cache: VectorCache | None = None
-        self._texts = TextSearch(
-            vector_cache_bytes // _SHARE_OF_TEXTS,
+        self._caches = CurrentCaches(
+            vector_cache_bytes,
             # A write in memory may be rolled back after a search has read it.
             shares_writes=self._database.path == MEMORY,
         )
-        self._items = ItemCache()
         self._capabilities = StoreCapabilities(
             search=True,
             semantic_search=True,
@@ -211,9 +203,12 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
         scope, condition = self._scope_of(selection), selection.condition
-        return await self._database.read(
-            lambda c: list(map(items.scored, self._texts.find(c, scope, words, condition, page)))
-        )
+
+        def find(connection: sqlite3.Connection) -> list[StoreItem]:
+            texts = self._caches.of(connection).texts
+            return list(map(items.scored, texts.find(connection, scope, words, condition, page)))
+
+        return await self._database.read(find)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
@@ -227,10 +222,10 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     ) -> list[SemanticSearchResult]:
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
-        scope, cache = self._scope_of(selection), self._vectors()
+        scope = self._scope_of(selection)
         query = vectors.VectorQuery(vector, threshold, selection.condition)
         return await self._database.read(
-            lambda c: vectors.search_vectors(c, cache, scope, query, page)
+            lambda c: vectors.search_vectors(c, self._caches.of(c).vectors, scope, query, page)
         )
 
     @override
@@ -253,51 +248,45 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
 
         def find(
             connection: sqlite3.Connection, *, is_short: bool = False
-        ) -> tuple[Candidates, Mapping[int, Held]]:
+        ) -> tuple[Candidates, Callable[[], None]]:
+            caches = self._caches.of(connection)
             rows: list[Any] = []
             if look_for:
-                rows = self._texts.find(
+                rows = caches.texts.find(
                     connection, scope, look_for, condition, page, whole=False, is_short=is_short
                 )
             by_text = list(map(Found._make, rows))
-            by_vector = [] if near is None else near(connection)
-            hits, new = self._items.candidates(connection, by_text, by_vector)
+            by_vector = [] if near is None else near(connection, caches)
+            hits, new = caches.items.candidates(connection, by_text, by_vector)
             if other is not None:
                 keys = {each.item.key: None for each in (*hits.by_text, *hits.by_vector)}
                 hits = hits._replace(beside=items.read_values(connection, other, keys))
-            return hits, new
+            return hits, partial(caches.items.hold, new)
 
-        found, new = await (self._soon(find) if near is None else self._database.read(find))
-        self._items.hold(new)
+        found, hold = await (self._soon(find) if near is None else self._database.read(find))
+        hold()
         return found
 
     async def _soon(self, find: Callable[..., _Result]) -> _Result:
         """Return what a text search finds; one that is likely to be short may hold up a write."""
-        if self._texts.is_quick:
+        if self._caches.last.texts.is_quick:
             with suppress(LongSearchError):
                 return await self._database.read(partial(find, is_short=True), is_short=True)
         return await self._database.read(find)
 
     def _near(
         self, selection: Selection, embedding: Sequence[float], page: Page
-    ) -> Callable[[sqlite3.Connection], list[Found]]:
+    ) -> Callable[[sqlite3.Connection, Caches], list[Found]]:
         """Return what finds the nearest vectors on a connection."""
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
         vector = check_embedding(embedding, self._dimension)
         query = vectors.VectorQuery(vector, None, selection.condition)
-        scope, cache = self._scope_of(selection), self._vectors()
-        return lambda c: [
+        scope = self._scope_of(selection)
+        return lambda c, caches: [
             Found(each.id, each.id, each.score)
-            for each in vectors.find_vectors(c, cache, scope, query, page)
+            for each in vectors.find_vectors(c, caches.vectors, scope, query, page)
         ]
-
-    def _vectors(self) -> VectorCache:
-        from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
-
-        if self._cache is None:
-            self._cache = vectors.VectorCache(self._cache_bytes)
-        return self._cache
 
     @override
     async def open(self) -> None:

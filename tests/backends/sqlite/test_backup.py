@@ -14,6 +14,7 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 from locus_memory.registry import open_backend
+from locus_memory.store.item import Put
 
 NS = ("users", "ada")
 
@@ -125,3 +126,24 @@ async def test_a_backup_never_replaces_its_source(backend, path, tmp_path):
     link.symlink_to(path)
     with pytest.raises(ConfigurationError, match="the source itself"):
         await backup(path, link, overwrite=True)
+
+
+async def test_a_search_after_a_restore_finds_nothing_of_before(backend, path, tmp_path):
+    """The restored database uses the revisions of the replaced one again."""
+    store = backend.store
+
+    async def found():
+        told = await store.candidates(NS, 3, words="tea", embedding=[1.0, 0.0])
+        near = await store.search_by_embedding(NS, [1.0, 0.0], 3)
+        return (
+            [each.item.value for each in told.by_text],
+            [(each.item.value, each.score) for each in told.by_vector],
+            [(each.item.value, each.score) for each in near],
+        )
+
+    await backup(path, tmp_path / "a.db")
+    await store.put_batch([Put(namespace=NS, key="old", value="old tea", embedding=[1.0, 0.0])])
+    assert await found() == (["old tea"], [("old tea", 1.0)], [("old tea", 1.0)])
+    await restore(tmp_path / "a.db", path, overwrite=True)
+    await store.put_batch([Put(namespace=NS, key="new", value="new tea", embedding=[0.0, 1.0])])
+    assert await found() == (["new tea"], [("new tea", 0.0)], [("new tea", 0.0)])

@@ -257,7 +257,7 @@ class TestVectors:
                 assert keys(even) == [f"{n}" for n in best if n % 2 == 0][:20]
                 one = await store.search_by_embedding(("store", "3"), query.tolist(), 7, offset=2)
                 assert keys(one) == [f"{n}" for n in best if n % 5 == 3][2:9]
-            assert store._cache.size <= cache_bytes
+            assert store._caches.last.vectors.size <= cache_bytes
 
     async def test_the_cache_lets_go_of_what_was_used_longest_ago(self, path):
         async with SQLiteStore(path, vector_cache_bytes=10 * (4 * 4 + 8)) as store:
@@ -266,7 +266,7 @@ class TestVectors:
                     await store.put_with_embedding((label,), f"{n}", n, [1.0, n, 0.0, 0.0])
             for label in "abac":
                 await store.search_by_embedding((label,), [1.0, 0.0, 0.0, 0.0])
-            held = {namespace for namespace, _ in store._cache._held}
+            held = {namespace for namespace, _ in store._caches.last.vectors._held}
             ids = dict(await ask(store, "SELECT path, id FROM namespaces"))
             assert held == {ids["a\x01"], ids["c\x01"]}
 

@@ -142,7 +142,7 @@ async def test_what_is_held_is_bounded(store, monkeypatch):
     for _ in range(3):
         found = await store.candidates(NS, 100, words="tea", embedding=VECTOR)
         assert len({item.key for item, _ in found.by_text}) == len(found.by_vector) == 100
-    cache = store._items
+    cache = store._caches.last.items
     held = len(cache._young) + len(cache._old)
     assert 5 <= held <= 15
 

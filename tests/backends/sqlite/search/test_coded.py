@@ -152,7 +152,7 @@ steps = st.one_of(
 
 def only_codes(store):
     """Search by codes, however few vectors there are."""
-    store._vectors()._exact = 0
+    store._caches.last.vectors._exact = 0
     return store
 
 

@@ -102,7 +102,7 @@ def test_bounded_work_finds_the_best(chance, words):
         async with SQLiteStore(":memory:", clock=clock) as store:
             await fill(store, clock, chance, words[:2])
             for where in PLACES:
-                store._texts._counts.clear()
+                store._caches.last.texts._counts.clear()
                 found = await found_by(store, " ".join(words), 99, where)
                 assert found == await found_by(store, " ".join(words), 0, where)
 

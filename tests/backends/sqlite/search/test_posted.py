@@ -57,7 +57,7 @@ def put_of(chance, number):
 
 
 def searching(store, capacity):
-    store._texts = TextSearch(capacity)
+    store._caches.last.texts = TextSearch(capacity)
     return store
 
 
@@ -68,14 +68,14 @@ async def hits(store, namespace, query, **how):
 
 async def same(store, namespace, query, **how):
     """Return the hits of a search by postings, which are those of FTS5 with no bound on work."""
-    cached = store._texts
+    cached = store._caches.last.texts
     found = await hits(store, namespace, query, **how)
     assert cached._posted is not None
     assert cached._posted.cache._words
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(texts, "_MOST_WORDS", 0)
         expected = await hits(searching(store, 0), namespace, query, **how)
-    store._texts = cached
+    store._caches.last.texts = cached
     assert [key for key, _ in found] == [key for key, _ in expected]
     assert [score for _, score in found] == pytest.approx([score for _, score in expected])
     return found
@@ -131,7 +131,7 @@ async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
         assert len(after) == 10
         gone = {key for key, _ in before[:50]} | {"299", "new"}
         assert not gone & {key for key, _ in after}
-        assert store._texts._posted.cache.size > 0
+        assert store._caches.last.texts._posted.cache.size > 0
 
 
 async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
@@ -147,7 +147,9 @@ async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
             # The cache is dropped, FTS5 finds the hits, and then the cache is made of this state.
             await hits(store, ("a",), "boats running")
             await same(store, ("a",), "boats running")
-            assert store._texts._posted.cache._lengths[0].totals.rows == 30 * (stage + 1)
+            assert store._caches.last.texts._posted.cache._lengths[0].totals.rows == 30 * (
+                stage + 1
+            )
 
 
 async def test_a_cache_is_made_only_if_it_is_worth_it(tmp_path, monkeypatch):
@@ -158,7 +160,7 @@ async def test_a_cache_is_made_only_if_it_is_worth_it(tmp_path, monkeypatch):
         sizes = []
         for _ in range(4):
             await store.search(("a",), "boats run")
-            sizes.append(store._texts._posted.cache.size)
+            sizes.append(store._caches.last.texts._posted.cache.size)
         # A search steps through 200 postings, and the cache is worth it after as many.
         assert sizes[0] == 0
         assert sizes[-1] > 0
@@ -171,8 +173,8 @@ async def test_the_cache_is_bounded(tmp_path):
         await store.put_batch([(("a",), f"{n}", " ".join(words)) for n in range(200)])
         for word in words:
             await store.search(("a",), word)
-            assert store._texts._posted.cache.size <= 8_000
-        assert 0 < len(store._texts._posted.cache._words) < 40
+            assert store._caches.last.texts._posted.cache.size <= 8_000
+        assert 0 < len(store._caches.last.texts._posted.cache._words) < 40
 
 
 async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
@@ -180,7 +182,7 @@ async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
         searching(store, 1_000)
         await store.put_batch([(("a",), f"{n}", "boats") for n in range(400)])
         assert len(await store.search(("a",), "boats", 50)) == 50
-        assert store._texts._posted.cache.size == 0
+        assert store._caches.last.texts._posted.cache.size == 0
 
 
 async def test_nothing_is_cached_of_a_file_in_memory():
@@ -188,7 +190,7 @@ async def test_nothing_is_cached_of_a_file_in_memory():
         await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
         for _ in range(3):
             assert len(await store.search(("a",), "boats run")) == 10
-        assert store._texts._posted is None
+        assert store._caches.last.texts._posted is None
 
 
 async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
@@ -225,7 +227,7 @@ async def test_an_older_snapshot_finds_what_is_replaced_meanwhile(tmp_path):
             assert [hit.key for hit in await store.search(("a",), "keel")] == ["0"]
             scope = Scope.of(("a",), 0.0, recursive=False)
             every = Selection.of(("a",), None).condition
-            rows = store._texts.find(connection, scope, ["keel"], every, Page(5))
+            rows = store._caches.last.texts.find(connection, scope, ["keel"], every, Page(5))
             assert len(rows) == 1
 
 

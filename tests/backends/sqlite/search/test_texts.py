@@ -44,7 +44,7 @@ async def test_both_ways_find_the_same(store, monkeypatch, name, query):
 
 
 async def test_a_namespace_is_large_beside_the_others(store):
-    search = store._texts
+    search = store._caches.last.texts
 
     def large(name):
         def read(connection):
@@ -64,9 +64,9 @@ async def test_a_namespace_is_large_beside_the_others(store):
 
 async def test_what_is_remembered_of_namespaces_is_bounded(store):
     for n in range(1_100):
-        store._texts._large[-n] = (False, 5)
+        store._caches.last.texts._large[-n] = (False, 5)
     await store.search(("small",), "boat")
-    assert len(store._texts._large) == 1
+    assert len(store._caches.last.texts._large) == 1
     assert [hit.key for hit in await store.search(("none",), "boat")] == []
 
 
@@ -118,7 +118,7 @@ def test_bounded_work_finds_the_best(chance, words):
                         patch.setattr(texts, "_MANY", -1)
                         patch.setattr(pruning, "_IMPACT", 2.2)
                         patch.setattr(pruning, "_HEAVY_IMPACT", 2.2)
-                        store._texts._common.clear()
+                        store._caches.last.texts._common.clear()
                         hits = await store.search(("n",), " ".join(words), limit, offset=offset)
                         found.append([hit.score for hit in hits])
             assert found[0] == pytest.approx(found[1])
@@ -151,7 +151,7 @@ async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, m
         )
         used = []
         for _ in range(8):
-            used.append(store._texts._posted is not None)
+            used.append(store._caches.last.texts._posted is not None)
             found = await store.search(("a",), "sail keel7", 20)
             assert [hit.key for hit in found[:1]] == ["7"]
         # A word of its first searches is taken for a rare one.
@@ -169,13 +169,13 @@ async def test_few_matches_of_a_large_file_are_ranked_at_once(tmp_path, monkeypa
         await store.put_batch([(("b",), f"{n}", f"monday {n}") for n in range(300)])
         for _ in range(5):
             assert [hit.key for hit in await store.search(("a",), "keel7 keel9")] == ["9", "7"]
-        assert store._texts._posted is None
+        assert store._caches.last.texts._posted is None
         # Once it is known that nobody there says this word, it costs nothing.
         for _ in range(5):
             assert [hit.key for hit in await store.search(("a",), "keel7 on monday")] == ["7"]
-        posted = store._texts._posted.cache._spent
+        posted = store._caches.last.texts._posted.cache._spent
         await store.search(("a",), "keel7 on monday")
-        assert store._texts._posted.cache._spent == posted
+        assert store._caches.last.texts._posted.cache._spent == posted
 
 
 async def test_a_search_that_turns_out_long_holds_up_no_write(tmp_path, monkeypatch):
