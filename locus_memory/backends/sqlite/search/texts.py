@@ -128,6 +128,8 @@ class TextSearch:
         Raises:
             LongSearchError: Others wait, and there are many matches.
         """
+        if not page.limit:
+            return []
         values: dict[str, object] = {}
         namespace, within = None, ""
         if not scope.recursive:

@@ -161,6 +161,16 @@ async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, m
         assert [(hit.key, hit.score) for hit in found] == [(hit.key, hit.score) for hit in plain]
 
 
+async def test_a_page_of_nothing_is_empty_in_a_large_file(tmp_path, monkeypatch):
+    for name in ("_FEW", "_MANY", "_CHEAP"):
+        monkeypatch.setattr(texts, name, 0)
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        await store.put_batch([(("a",), f"{n}", f"boat keel{n % 3}") for n in range(30)])
+        for offset in (0, 5):
+            assert await store.search(("a",), "keel1 keel2", 0, offset=offset) == []
+        assert told(await store.candidates(("a",), 0, words="boat keel1 keel2")) == []
+
+
 async def test_few_matches_of_a_large_file_are_ranked_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "_FEW", 100)
     monkeypatch.setattr(texts, "_MANY", 10)
