@@ -166,6 +166,8 @@ class TextSearch:
     def _best(self, search: _Search, quoted: list[str], page: Page) -> list[Any]:
         """Return a page of the matches of any of the words, the first ones with bounded work."""
         items, limit = search.items(), page.offset + page.limit
+        if not items:
+            return []
         if len(quoted) > _MOST_WORDS or limit > _MOST_BOUNDED:
             self._check_time(search, _is_few(items))
             return search.page(_any_of(quoted), page)

@@ -134,6 +134,18 @@ async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
         assert store._caches.last.texts._posted.cache.size > 0
 
 
+@pytest.mark.parametrize("wide", [True, False])
+async def test_a_search_after_everything_is_deleted_finds_nothing(tmp_path, wide):
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        await store.put_batch([(("a",), f"{n}", "boats running") for n in range(30)])
+        # It has no text, and keeps its namespace.
+        await store.put(("a",), "none", 1)
+        await same(searching(store, CAPACITY), ("a",), "boats running", recursive=wide)
+        for n in range(30):
+            await store.delete(("a",), f"{n}")
+        assert await hits(store, ("a",), "boats running", recursive=wide) == []
+
+
 async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
     monkeypatch.setattr(posting_cache, "RECENT", 20)
     monkeypatch.setattr(posted, "RECENT", 20)
