@@ -51,6 +51,11 @@ _REQUEST: Final = re.compile(
 )
 # The clauses of a question, and the conjunctions that begin one which only says when or why.
 _CLAUSE_END: Final = re.compile(r"[.,;:!?\n،؛؟।、。！，：；？]+")  # noqa: RUF001 - of other scripts
+# Signs that end no clause: within a number or a time, and after a title, an initial or "e.g".
+_NO_END: Final = re.compile(
+    r"(?<=\d)[.,:](?=\d)|\b(?i:Dr|Dra|Mr|Mrs|Ms|Prof|Sr|Sra|Hr|Fr|Nr|St|vs|bzw|ca)\."
+    r"|\b[A-HJ-Z]\.|\b[a-hj-z]\.(?=\s*(?:[a-z]|[A-Z]\.))"
+)
 _ASIDE: Final = re.compile(
     r"\s*(?:when|while|after|before|if|since|because|although|als|wenn|nachdem|bevor|weil|obwohl"
     r"|quand|lorsque|après|avant|si|parce|cuando|después|antes|porque|quando|dopo|prima|depois)\b"
@@ -74,7 +79,7 @@ def person_of(text: str) -> Person | None:
     Clauses such as "when I asked you" count only if there is no other. Requests to the assistant,
     such as "do you remember", do not count.
     """
-    clauses = _CLAUSE_END.split(_REQUEST.sub(" ", text))
+    clauses = _CLAUSE_END.split(_NO_END.sub(" ", _REQUEST.sub(" ", text)))
     clauses.reverse()
     asides = [clause for clause in clauses if _ASIDE.match(clause)]
     told = [clause for clause in clauses if clause not in asides]
