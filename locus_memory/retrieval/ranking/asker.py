@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from itertools import chain
 from typing import Final, Literal
 
 __all__ = ["Person", "is_question", "meant", "person_of"]
@@ -49,6 +48,7 @@ _REQUEST: Final = re.compile(
     r"|[你您](?:还|能)?(?:记得|知道|能告诉|可以告诉|告诉我)(?!过)",
     re.IGNORECASE,
 )
+_SENTENCE_END: Final = re.compile(r"[!?\n؟।。！？]+|(?<!\d)\.(?=\s)")  # noqa: RUF001 - of other scripts
 # The clauses of a question, and the conjunctions that begin one which only says when or why.
 _CLAUSE_END: Final = re.compile(r"[.,;:!?\n،؛؟।、。！，：；？]+")  # noqa: RUF001 - of other scripts
 # Signs that end no clause: within a number or a time, and after a title, an initial or "e.g".
@@ -75,23 +75,28 @@ def is_question(text: str) -> bool:
 def person_of(text: str) -> Person | None:
     """Return whom a question means: the first "I" or "you", or else the first "my" or "your".
 
-    The last clause that has such a word decides, as in "I asked you about tea, what did you say?".
-    Clauses such as "when I asked you" count only if there is no other. Requests to the assistant,
-    such as "do you remember", do not count.
+    The last sentence that has such a word decides, as in "Thank you! Where is my cat?". In it, the
+    last clause decides, as in "I asked you about tea, what did you say?". Clauses such as "when I
+    asked you" count only if there is no other. Requests to the assistant, such as "do you
+    remember", do not count.
     """
-    clauses = _CLAUSE_END.split(_NO_END.sub(" ", _REQUEST.sub(" ", text)))
+    sentences = _SENTENCE_END.split(_NO_END.sub(" ", _REQUEST.sub(" ", text)))
+    return next(filter(None, map(_person_of_sentence, reversed(sentences))), None)
+
+
+def _person_of_sentence(sentence: str) -> Person | None:
+    clauses = _CLAUSE_END.split(sentence)
     clauses.reverse()
     asides = [clause for clause in clauses if _ASIDE.match(clause)]
     told = [clause for clause in clauses if clause not in asides]
-    words = [
-        [match[0].casefold() for match in _PRONOUN.finditer(clause)] for clause in told + asides
-    ]
-    for asker, asked in ((_ASKER, _ASKED), (_OWN, _THEIRS)):
-        for word in chain.from_iterable(words):
-            if word in asker:
-                return "asker"
-            if word in asked:
-                return "asked"
+    for part in (told, asides):
+        words = [match[0].casefold() for each in part for match in _PRONOUN.finditer(each)]
+        for asker, asked in ((_ASKER, _ASKED), (_OWN, _THEIRS)):
+            for word in words:
+                if word in asker:
+                    return "asker"
+                if word in asked:
+                    return "asked"
     return None
 
 
