@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -375,13 +376,8 @@ class HybridSearch(StoreUser):
             return ranked, False
         best = ranked[:depth]
         try:
-            scores = list(
-                await self._reranker.rerank(query.text, [each.passage.spoken for each in best])
-            )
-            if len(scores) != len(best):
-                raise InvalidArgumentError(  # noqa: TRY301 - reported like any other failure
-                    f"{self._reranker.name} returned {len(scores)} scores for {len(best)} texts"
-                )
+            found = await self._reranker.rerank(query.text, [each.passage.spoken for each in best])
+            scores = _scores(self._reranker.name, found, len(best))
         except Exception as error:  # noqa: BLE001 - reported; the ranking is good without
             emit("retrieval.rerank_failed", error=error, reranker=self._reranker.name)
             return ranked, False
@@ -390,6 +386,20 @@ class HybridSearch(StoreUser):
         if self._options.newer:
             blended = prefer_newer(blended, query)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
+
+
+def _scores(name: str, found: Sequence[float], count: int) -> list[float]:
+    """Return the scores of a reranker.
+
+    Raises:
+        InvalidArgumentError: They are not one finite number for each text.
+    """
+    scores = list(map(float, found))
+    if len(scores) != count:
+        raise InvalidArgumentError(f"{name} returned {len(scores)} scores for {count} texts")
+    if not all(map(math.isfinite, scores)):
+        raise InvalidArgumentError(f"{name} returned a score that is no finite number")
+    return scores
 
 
 def _namespaces(namespace: object) -> tuple[Namespace, ...]:

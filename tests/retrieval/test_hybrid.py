@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -285,6 +286,25 @@ async def test_a_failing_reranker_is_survived_and_reported(store, events, rerank
     await talk(store)
     result = await HybridSearch(store, reranker=reranker).search(PLACE, "ferry")
     assert (len(result), result.reranked) == (1, False)
+    assert events[-1].name == "retrieval.rerank_failed"
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, None, "high"])
+async def test_a_score_that_is_no_number_is_survived_and_reported(
+    store, embedder, events, monkeypatch, wrong
+):
+    async def odd(_, found):
+        return [wrong, *map(float, range(1, len(found)))]
+
+    await talk(store, embedder)
+    plain = await HybridSearch(store, embedder).search(PLACE, "ferry")
+    reranker = Backwards()
+    monkeypatch.setattr(reranker, "rerank", odd)
+    result = await HybridSearch(store, embedder, reranker=reranker).search(PLACE, "ferry")
+    assert [(hit.item.key, hit.score) for hit in result] == [
+        (hit.item.key, hit.score) for hit in plain
+    ]
+    assert not result.reranked
     assert events[-1].name == "retrieval.rerank_failed"
 
 
