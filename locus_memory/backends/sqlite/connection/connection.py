@@ -141,12 +141,15 @@ class SQLiteDatabase:
         try:
             return await job.future  # type: ignore[no-any-return] # it is what the work returned
         finally:
-            if job.future.cancelled():
-                # It may keep its thread busy for a while yet: let it count.
-                job.claim()
+            if job.future.cancelled() and not job.claim():
+                # It keeps its thread busy for a while yet: let it count until then.
+                job.on_end = self._end_read
             else:
-                with self._lock:
-                    self._reading -= 1
+                self._end_read()
+
+    def _end_read(self) -> None:
+        with self._lock:
+            self._reading -= 1
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the writer thread, inside a write transaction, and return its result.

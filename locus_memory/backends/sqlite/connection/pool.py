@@ -49,7 +49,10 @@ Kind = Literal["read", "write", "alone"]
 class Job:
     """Work for a thread, and the future of the loop that waits for it."""
 
-    __slots__ = ("_finished", "_unclaimed", "error", "future", "kind", "loop", "result", "work")
+    __slots__ = (
+        *("_finished", "_unclaimed", "error", "future", "kind", "loop", "on_end", "result"),
+        "work",
+    )
 
     def __init__(self, work: Callable[[sqlite3.Connection], Any], kind: Kind) -> None:
         self.work = work
@@ -58,6 +61,7 @@ class Job:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
+        self.on_end: Callable[[], None] | None = None
         self._finished = False
         # Taking the one element is atomic.
         self._unclaimed = [True]
@@ -88,6 +92,8 @@ class Job:
     def finish(self) -> None:
         """Hand the outcome over; runs on the loop."""
         self._finished = True
+        if self.on_end is not None:
+            self.on_end()
         if self.future.done():
             return
         if self.error is None:

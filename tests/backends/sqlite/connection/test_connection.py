@@ -480,6 +480,23 @@ class TestCancelling:
         assert await database.read(names) == []
         gate.leave.set()
 
+    async def test_a_cancelled_read_counts_until_it_is_over(self, tmp_path):
+        database = SQLiteDatabase(tmp_path / "one.db", readers=1)
+        gate = Gate()
+        begun = asyncio.ensure_future(database.read(gate))
+        await gate.wait()
+        for reading in (begun, asyncio.ensure_future(database.read(names))):
+            await asyncio.sleep(0)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+        assert (database.use().used, database.use().waiting) == (1, 0)
+        gate.leave.set()
+        # The only thread for readers is done with the other one then.
+        assert await database.read(names) == []
+        assert (database.use().used, database.use().waiting) == (0, 0)
+        await database.close()
+
     async def test_waiting_for_another_process_can_be_cancelled_at_once(self, database, tmp_path):
         await database.open()
         other = sqlite3.connect(tmp_path / "agent.db", isolation_level=None)
