@@ -143,7 +143,7 @@ class SQLiteDatabase:
         finally:
             if job.future.cancelled() and not job.claim():
                 # It keeps its thread busy for a while yet: let it count until then.
-                job.on_end = self._end_read
+                job.at_end(self._end_read)
             else:
                 self._end_read()
 

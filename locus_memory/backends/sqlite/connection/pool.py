@@ -50,8 +50,8 @@ class Job:
     """Work for a thread, and the future of the loop that waits for it."""
 
     __slots__ = (
-        *("_finished", "_unclaimed", "error", "future", "kind", "loop", "on_end", "result"),
-        "work",
+        *("_finished", "_on_end", "_unclaimed"),
+        *("error", "future", "kind", "loop", "result", "work"),
     )
 
     def __init__(self, work: Callable[[sqlite3.Connection], Any], kind: Kind) -> None:
@@ -61,7 +61,7 @@ class Job:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
-        self.on_end: Callable[[], None] | None = None
+        self._on_end: Callable[[], None] | None = None
         self._finished = False
         # Taking the one element is atomic.
         self._unclaimed = [True]
@@ -73,6 +73,13 @@ class Job:
         except IndexError:
             return False
         return True
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Call something on the loop once the work is over, or at once if it is."""
+        if self._finished:
+            call()
+        else:
+            self._on_end = call
 
     async def settled(self) -> Any:
         """Wait for the result.
@@ -92,8 +99,8 @@ class Job:
     def finish(self) -> None:
         """Hand the outcome over; runs on the loop."""
         self._finished = True
-        if self.on_end is not None:
-            self.on_end()
+        if self._on_end is not None:
+            self._on_end()
         if self.future.done():
             return
         if self.error is None:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from contextlib import suppress
 
@@ -496,6 +497,18 @@ class TestCancelling:
         assert await database.read(names) == []
         assert (database.use().used, database.use().waiting) == (0, 0)
         await database.close()
+
+    async def test_a_read_that_is_cancelled_as_it_ends_is_counted_down(self, database):
+        gate = Gate()
+        reading = asyncio.ensure_future(database.read(gate))
+        await gate.wait()
+        gate.leave.set()
+        # The loop stands still: the thread is done before it knows of the cancellation.
+        time.sleep(0.1)  # noqa: ASYNC251 - on purpose
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert database.use().used == 0
 
     async def test_waiting_for_another_process_can_be_cancelled_at_once(self, database, tmp_path):
         await database.open()
