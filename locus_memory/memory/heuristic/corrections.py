@@ -207,6 +207,16 @@ _REPLACED: Final = re.compile(
     r"|not (?P<before>[^,.;!?\"]{2,60}?)(?:,| -| but) (?:but )?(?P<after>[^,.;!?\"]{2,60})$"
 )
 
+# Words of a clause, which is no name: "I am not vegan", "My sister lives in Graz, not Vienna".
+_CLAUSE: Final = re.compile(
+    r"(?i)\b(?:I|we|us|me|my|our|you|your|they|he|she|there|please|thanks|who|what|when|where|why"
+    r"|how|if|only|am|is|are|was|were|be|do|does|did|have|has|had|will|would|can|could|shall"
+    r"|should|may|might|must|lives?|likes?|loves?|wants?|needs?|prefers?|works?|moved|eats?"
+    r"|drinks?|visits?|book|try|see|go|goes|fly|travel|show|find|get|buy|give|take|choose"
+    r"|raining)\b"
+    r"|\w'(?:m|re|ve|ll|d)\b|n't\b|^let's\b"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Replacement:
@@ -263,7 +273,7 @@ def _instead(text: str) -> Iterator[tuple[MemoryType, str]]:
 def replaced(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
     """Yield the one known fact with a word or name replaced, as "Graz, not Vienna" says."""
     correction = _replacement(text)
-    if correction is None or not stands(correction.new):
+    if correction is None or not stands(correction.new) or _CLAUSE.search(correction.new):
         return
     old = re.compile(rf"(?i)(?<!\w){re.escape(correction.old)}(?!\w)")
     about = [

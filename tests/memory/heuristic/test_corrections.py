@@ -155,6 +155,17 @@ async def test_a_correction_of_the_home_updates_it(text):
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["I am not in Vienna.", "I'm not Bob.", "We're not in Vienna.", "I was not in Vienna.",
+     "My sister lives in Graz, not Vienna.", "Show me restaurants in Graz, not Vienna.",
+     "Book me a flight to Graz, not Vienna.", "Let's go to Graz, not Vienna.",
+     "Why Graz, not Vienna.", "Not Vienna, please.", "You are not Bob."],
+)  # fmt: skip
+async def test_a_clause_is_no_name_that_replaces_another(text):
+    assert await extract(text, memories=[VIENNA, BOB]) == []
+
+
 @pytest.mark.parametrize("text", ["My sister is called Mia, not Maya", "No, not Maya, Mia."])
 async def test_a_correction_of_what_the_key_names_moves_it(text):
     assert sorted(await extract(text, memories=[MAYA, VIENNA])) == [
