@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Final
 
 from locus_memory.memory.heuristic.agenda import NOTE
@@ -52,6 +53,11 @@ _ASIDE: Final = re.compile(
     r"|I (?:am|have)"
     r"|(?:honestly|unfortunately|sadly|luckily|thankfully|fortunately|obviously|apparently"
     r"|actually|really|among (?:others|other things)|etc\.?|and so on|so on)$)(?:\b|$)"
+)
+# What stands in a list and says that it and the rest are no things of it: "nuts, not almonds".
+_EXCEPTION: Final = re.compile(
+    r"(?i)(?:except(?: for)?|excepting|apart from|aside from|other than|not|only|just|but|unless)"
+    r"\b|.*\b(?:is|are|isn't|aren't) "
 )
 _PLEASE: Final = re.compile(r"(?i),? please$")
 # The groups of a pattern that are checked one by one, or are no part of a fact.
@@ -232,9 +238,13 @@ def _filled(rule: Rule, found: re.Match[str], sentence: Sentence) -> Iterator[Me
 
 
 def _listed(value: str) -> list[str]:
-    """Return the things of a list, without asides: "nuts, which is bad, and especially milk"."""
-    things = (_BEFORE_A_THING.sub("", thing.strip()) for thing in _SPLIT.split(value))
-    return [thing for thing in things if thing and not _ASIDE.match(thing)]
+    """Return the things of a list, without asides: "nuts, which is bad, and especially milk".
+
+    It ends before an exception: "nuts, except almonds".
+    """
+    things = [_BEFORE_A_THING.sub("", thing.strip()) for thing in _SPLIT.split(value)]
+    told = [thing for thing in things if thing and not _ASIDE.match(thing)]
+    return list(takewhile(lambda thing: not _EXCEPTION.match(thing), told))
 
 
 def _words(rule: Rule, value: str) -> str:

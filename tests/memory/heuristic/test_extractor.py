@@ -130,6 +130,21 @@ async def test_an_aside_in_a_list_is_no_thing_of_it(said, kept):
     assert contents == [f"The user is allergic to {thing}." for thing in kept]
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm allergic to nuts, except almonds and cashews.", ["allergy:nuts"]),
+        ("I'm allergic to cats, not dogs.", ["allergy:cats"]),
+        ("I don't eat meat, except fish.", ["diet:no meat"]),
+        ("I don't eat meat, only fish and eggs.", ["diet:no meat"]),
+        ("I don't eat meat, apart from chicken.", ["diet:no meat"]),
+        ("I don't eat pork, beef is fine.", ["diet:no pork"]),
+    ],
+)
+async def test_an_exception_of_a_list_is_no_thing_of_it(said, kept):
+    assert [change.key for change in await extract(said)] == kept
+
+
 async def test_several_facts_of_one_sentence():
     changes = await extract("My name is Ada and I live in Berlin, but I'm from Sweden.")
     assert {change.key for change in changes} == {"name", "home", "origin"}
