@@ -29,6 +29,9 @@ _PIECES: Final = {
     "BOUND": r"(?:before|after|when|whenever|while|if|until|unless|during|without|on|at)\b",
     # The end of a name or a place.
     "STOP": r"(?=$|[.,;:!?()\u2014]|\s(?-i:(?![^\W\d_a-z])))",
+    # Not after a name whose owner is all that it tells: "Bob's house", but "Macy's in Graz".
+    "WHOLE": r"(?!(?<='s) (?!(?:in|at|as|on|near|outside|and|with|for|since|by|but|now|again|too|so"
+    r"|because|while|when|where|which|who|until|after|before|from|today|right|these)\b))",
     # The end of a list, which continues after a comma.
     "LISTEND": r"(?=$|[.;:!?()\u2014\"]| (?:because|since|so|but|when|while|though|although|if"
     r"|after"

@@ -65,7 +65,8 @@ def _home(at: str, content: str) -> Rule:
     return _user(
         r"(?:<I> <ADV>(?:live|reside)|<IM> <ADV>(?:living|based|located)|<I>(?:'ve| have)? <ADV>"
         r"(?:moved|relocated)(?: back| house)?(?: from <PLACE>)?|my home is(?: now)?)"
-        rf" (?:{at}) (?!<DAYS>|<TOOL>)(?P<x><PLACE>)<STOP>(?! (?:sometimes|part|half|for now|until"
+        rf" (?:{at}) (?!<DAYS>|<TOOL>)(?P<x><PLACE>)<STOP><WHOLE>"
+        r"(?! (?:sometimes|part|half|for now|until"
         r"|temporarily|during|(?:in|over) (?:the )?(?:summer|winter)"
         r"|for (?:a|the|two|three|\d+)\b))",
         "home",
@@ -86,7 +87,7 @@ _WHERE: Final = (
     _home("(?P<near>near|outside)", "The user lives {near} {x}."),
     _user(
         r"(?:<IM> <ADV>(?:originally )?from|I (?:originally )?(?:come|hail) from|I grew up in"
-        r"|I was (?:born|raised|born and raised) in) (?!<DAYS>)(?P<x><PLACE>)<STOP>",
+        r"|I was (?:born|raised|born and raised) in) (?!<DAYS>)(?P<x><PLACE>)<STOP><WHOLE>",
         "origin",
         "The user is from {x}.",
     ),
@@ -130,7 +131,7 @@ _WORK: Final = (
         r"(?!<DAYS>|an? (?:company|firm|shop|store|agency|start-?up)\b)"
         r"(?P<x><CAP>(?: (?:<CAP>|&|of|and"
         r"(?= <CAP>)))"
-        r"{0,3}|<ORG>)<STOP>",
+        r"{0,3}|<ORG>)<STOP><WHOLE>",
         "employer",
         "The user works at {x}.",
         0.6,
@@ -148,7 +149,8 @@ _FAMILY: Final = (
     _user(
         r"(?:this is )?my (?P<kin><KIN>)(?:'s name is| is (?:called|named)|'s called|,)? "
         r"(?!<DAYS>)(?P<x><NAME>)"
-        r"(?<!')<STOP>(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
+        r"(?<!')(?<!'s)<STOP>"
+        r"(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
         "family:{kin}",
         "The user's {kin} is called {x}.",
         0.6,
@@ -156,7 +158,8 @@ _FAMILY: Final = (
     _user(
         r"my (?:\w+ )?(?P<kin><KINS>)(?:'s name is| is (?:called|named)|'s called|,)? (?!<DAYS>)"
         r"(?P<x><NAME>)"
-        r"(?<!')<STOP>(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
+        r"(?<!')(?<!'s)<STOP>"
+        r"(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
         "family:{kin}:{x}",
         "The user's {kin} is called {x}.",
         0.6,
@@ -164,7 +167,8 @@ _FAMILY: Final = (
     _user(
         r"(?:my|our) (?:\w+ )?(?P<kin><PET>)(?:'s name is| is (?:called|named)|'s called|,)? "
         r"(?!<DAYS>)(?P<x><NAME>)"
-        r"(?<!')<STOP>(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
+        r"(?<!')(?<!'s)<STOP>"
+        r"(?! (?:died|passed away|is dead|used to|ran away|and I (?:broke|split))\b)",
         "pet:{x}",
         "The user's {kin} is called {x}.",
         0.6,

@@ -308,6 +308,12 @@ async def test_a_manager_supersedes_what_is_corrected(tmp_path):
         "From now on, call me Your Majesty lol",
         "You should never use mocks, says Fowler.",
         "Never use mocks, said the speaker.",
+        "I live in Bob's house.",
+        "I moved to Anna's flat.",
+        "I'm from Anna's town.",
+        "I work for Bob's dad.",
+        "My wife Anna's dog barks.",
+        "My brother Tom's wife is ill.",
         "From: Bob\nMy name is Bob and I live in Paris.\nRegards, Bob",
     ],
 )
@@ -324,6 +330,9 @@ async def test_an_hour_of_the_morning_stays_as_it_is():
 async def test_what_resembles_a_correction_or_a_doubt_is_still_kept():
     assert await extract("I work at Acme with Bob.") == [
         ("add", "employer", "The user works at Acme.")
+    ]
+    assert await extract("I work at Macy's in Graz.") == [
+        ("add", "employer", "The user works at Macy's.")
     ]
     assert await extract("I live in Graz. No, wait for me.") == [
         ("add", "home", "The user lives in Graz.")
