@@ -27,6 +27,7 @@ from locus_memory.memory.models import (
     is_expired,
     is_of_tool,
 )
+from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import Delete, Put, StoreItem
 
@@ -264,7 +265,10 @@ def undo(shelf: Shelf, writing: Writing) -> Step | None:
 
 
 def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
-    """Return whether the current version is later than the write, or a later deletion exists."""
+    """Return whether the current version is later than the write, or a later deletion exists.
+
+    A moment that is a day or more in the future says nothing: a clock was wrong.
+    """
     if writing.said_at is None:
         return False
     if shelf.item is not None:
@@ -273,7 +277,8 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
         past = [each for each in map(past_memory, shelf.past) if each is not None]
         gone = [each for each in past if ending_of(each) in ("delete", "undo")]
         moments = [each.metadata.get("superseded_at") for each in gone]
-    return any(isinstance(each, str) and each > writing.said_at for each in moments)
+    later = [each for each in moments if isinstance(each, str) and each > writing.said_at]
+    return any(days_between(writing.now, each) < 1 for each in later)
 
 
 def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:

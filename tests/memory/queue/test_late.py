@@ -170,3 +170,21 @@ async def test_what_is_saved_by_hand_is_never_late(make, clock):
     clock.advance(-DAY)
     await manager.save([Memory(USER, "home", "Berlin")])
     assert await current(manager) == ["Berlin"]
+
+
+async def test_a_fact_from_the_future_does_not_outrank_what_is_said_now(make, clock):
+    """A clock that was years ahead does not fix what was said then."""
+    manager = make(extract_fn=Told())
+    clock.advance(3_650 * DAY)
+    await manager.on_session_end(said("home Vienna.", "ahead"))
+    await manager.on_session_end(said("drink Tea.", "ahead too"))
+    await manager.delete("user:drink")
+    clock.advance(-3_650 * DAY)
+    await manager.on_session_end(said("home Graz.", "now"))
+    await manager.on_session_end(said("drink Milk.", "now too"))
+    assert {each.key: each.content async for each in manager.memories()} == {
+        "home": "Graz.",
+        "drink": "Milk.",
+    }
+    past = [each.content for each in await manager.history("home")]
+    assert past == ["Graz.", "Vienna."]
