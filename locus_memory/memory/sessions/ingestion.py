@@ -123,7 +123,8 @@ def marked_turns(turns: Iterable[Any], session_date: str | None) -> list[MarkedT
     Raises:
         InvalidArgumentError: One is not a turn; the message names its place and quotes nothing.
     """
-    if isinstance(turns, str | Mapping):
+    given: object = turns
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidArgumentError("turns are a list of {user, assistant}")
     return [_marked(turn, place, session_date) for place, turn in enumerate(turns)]
 

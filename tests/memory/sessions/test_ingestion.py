@@ -107,6 +107,8 @@ async def test_users_have_their_own_conversations(tend, either):
     "turns",
     [
         "text",
+        None,
+        5,
         {"user": LONG},
         [LONG],
         [{}],
