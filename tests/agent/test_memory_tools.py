@@ -341,3 +341,31 @@ def test_unknown_actions_are_refused(actions: Any) -> None:
     """Whatever they are."""
     with pytest.raises(ConfigurationError, match="actions are of"):
         memory_tool(LLMMemoryManager(InMemoryStore()), actions=actions)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"action": "drop"},
+        {"action": None},
+        {"action": ["search"]},
+        {"action": "forget", "memory_id": "user:allergy:walnuts"},
+        {"action": "search", "query": 5},
+        {"action": "remember", "content": ["Ada keeps bees."]},
+    ],
+)
+async def test_the_function_itself_refuses_with_a_text(arguments: dict[str, Any]) -> None:
+    """Frameworks that call it do not check the arguments."""
+    manager = LLMMemoryManager(InMemoryStore())
+    await manager.for_user("ada").save([NUTS])
+    tool = memory_tool(manager, user_id="ada", actions=["search", "remember"])
+    said: Any = await tool.function(**arguments)
+    assert said.startswith("refused: ")
+    assert [each.key async for each in manager.for_user("ada").memories()] == [NUTS.key]
+
+
+@pytest.mark.parametrize(("scope", "query"), [("all", "x"), (None, "x"), ([], "x"), ("pinned", 5)])
+async def test_the_search_function_itself_refuses_with_a_text(scope: Any, query: Any) -> None:
+    (tool,) = memory_tools(LLMMemoryManager(InMemoryStore()), user_id="ada")
+    said: Any = await tool.function(scope=scope, query=query)
+    assert said.startswith("refused: ")

@@ -93,6 +93,8 @@ class _MemoryTool:
             *,
             confirmed: bool = False,
         ) -> object:
+            if action not in self._actions:
+                return f"refused: action is of {', '.join(self._actions)}, not {quote(action)}"
             return await self._call(action, query, content, memory_id, confirmed=confirmed)
 
         memory.__annotations__["action"] = Literal[self._actions]
@@ -112,8 +114,8 @@ class _MemoryTool:
         confirmed: bool,
     ) -> object:
         needed = {"search": query, "reflect": query, "remember": content, "forget": memory_id}
-        given = needed[action]
-        if given is None or not given.strip():
+        given: object = needed[action]
+        if not isinstance(given, str) or not given.strip():
             name = {"remember": "content", "forget": "memory_id"}.get(action, "query")
             return f"refused: {action} needs {name}"
         try:

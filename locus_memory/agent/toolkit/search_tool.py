@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from locus_memory._internal.quoting import quote
 from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, shown
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.tools import Tool, tool
@@ -15,6 +16,7 @@ __all__ = ["memory_tools"]
 
 Layer = Literal["pinned", "episodes", "transcript"]
 
+_LAYERS: Final = ("pinned", "episodes", "transcript")
 _DAY: Final = 10
 _DIGITS: Final = 3
 _TEXT: Final = (
@@ -28,7 +30,7 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
 
     The user is bound here: no argument of a call names one. An answer is a list of at most 10
     objects with `text`, `date`, `score` and `thread_id`, and for facts `salience`, of at most 800
-    tokens together.
+    tokens together. A refused call is a text for the model and never an exception.
 
     Args:
         manager: An `LLMMemoryManager`.
@@ -50,7 +52,12 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         scope: Annotated[Layer, Field(description="the layer to search")],
         query: Annotated[str, Field(description="the subject, in a few words")],
     ) -> object:
-        return packed(await layers[scope](bound, query), bound.token_counter)
+        said: object = query
+        if scope not in _LAYERS:
+            return f"refused: scope is of {', '.join(_LAYERS)}, not {quote(scope)}"
+        if not isinstance(said, str):
+            return f"refused: query is a text, not {quote(said)}"
+        return packed(await layers[scope](bound, said), bound.token_counter)
 
     return [search_memory]
 
