@@ -308,6 +308,7 @@ async def test_a_manager_supersedes_what_is_corrected(tmp_path):
         "From now on, call me Your Majesty lol",
         "You should never use mocks, says Fowler.",
         "Never use mocks, said the speaker.",
+        "Never use mocks, my boss says.",
         "I live in Bob's house.",
         "I moved to Anna's flat.",
         "I'm from Anna's town.",
@@ -337,4 +338,5 @@ async def test_what_resembles_a_correction_or_a_doubt_is_still_kept():
     assert await extract("I live in Graz. No, wait for me.") == [
         ("add", "home", "The user lives in Graz.")
     ]
+    assert await extract("Never use mocks, as I said.") != []
     assert await extract("No more emojis.") == [("add", "rule:use emojis", "Do not use emojis.")]
