@@ -27,6 +27,12 @@ async def test_search(make):
     assert found.created_at
 
 
+@pytest.mark.parametrize("query", [None, 5, ["tea"]])
+async def test_what_is_no_text_is_no_query(make, query):
+    with pytest.raises(InvalidArgumentError, match="a query is a text"):
+        await make().search(query)
+
+
 async def test_remember(make):
     manager = make()
     name = await manager.remember("Ada likes tea.")

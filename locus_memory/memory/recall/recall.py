@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
@@ -195,9 +196,12 @@ class Recall:
             query: The subject of the memories.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0.
+            InvalidArgumentError: The limit is not an integer of at least 0, or the query no text.
             BackendError: The store failed.
         """
+        given: object = query
+        if not isinstance(given, str):
+            raise InvalidArgumentError(f"a query is a text, not {quote(given)}")
         if check_limit(limit) == 0 or not query.strip():
             return []
         search = _Search(scope, query, max(limit, _CANDIDATES), None, strict=False, deep=True)
