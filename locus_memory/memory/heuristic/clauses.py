@@ -56,6 +56,7 @@ _UNSURE: Final = re.compile(
     r"|(?:he|she|they|someone|people) thinks?"
     r"|(?<!')(?!(?:i|we|i've|we've|had|just|already|also)\b)\w[\w']*"
     r" (?:said|says|say|told|asked|asks|claims|claimed|replied|answered|shouted|wrote|writes))\b"
+    r"|\bnot really[\s!.)]*$"
     r"|\bno (?:more|longer)[\s!.)]*$|\bexcept (?:on|at|in|when|if|during)\b"
     r"|^(?:oh,? (?:sure|right)|yeah,? right)\b"
     r"|^(?:once|until|as long as|had|should|were) (?:i|we)\b|^when(?:ever)? (?:i|we)\b"
@@ -79,7 +80,7 @@ _JOKE: Final = re.compile(
     r"(?i)(?:(?:ha[ha]*|lol|no|nah|oh)[,.! ]+)*(?:just |only |i'm |i am |was )*(?:kidding|joking"
     r"|jk|not|psych|i wish|(?:that|it) (?:was|is) (?:a|just a) (?:joke|lie|test|test sentence)"
     r"|that's (?:a|just a) (?:joke|lie)|no, not really|not really|scratch that|as if"
-    rf"|{_INSTEAD})[\s!.)]*"
+    rf"|in my dreams|(?:kidding|joking|jk)[,.! ]+(?!aside\b|around\b).{{1,60}}|{_INSTEAD})[\s!.)]*"
 )
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|their|some|any|to) ")
 _NO_SLOT: Final = re.compile(r"[^\w'+#-]+")

@@ -299,6 +299,9 @@ async def test_a_manager_supersedes_what_is_corrected(tmp_path):
         "I live in Graz no more.",
         "I live in Graz. No wait, Linz.",
         "I live in Graz. Oops, I meant Linz.",
+        "My name is Bob. Just kidding, it's Ada.",
+        "I live in Graz... in my dreams.",
+        "I live in Graz (not really).",
         "I work with Bob.",
         "I'm currently working with Bob on the parser.",
         "I am vegan except on Sundays.",
@@ -338,5 +341,6 @@ async def test_what_resembles_a_correction_or_a_doubt_is_still_kept():
     assert await extract("I live in Graz. No, wait for me.") == [
         ("add", "home", "The user lives in Graz.")
     ]
+    assert await extract("I live in Graz. Joking aside, it rains.") != []
     assert await extract("Never use mocks, as I said.") != []
     assert await extract("No more emojis.") == [("add", "rule:use emojis", "Do not use emojis.")]
