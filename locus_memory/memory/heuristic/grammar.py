@@ -29,6 +29,9 @@ _PIECES: Final = {
     "BOUND": r"(?:before|after|when|whenever|while|if|until|unless|during|without|on|at)\b",
     # The end of a name or a place.
     "STOP": r"(?=$|[.,;:!?()\u2014]|\s(?-i:(?![^\W\d_a-z])))",
+    # No move away follows: "I moved to Rome but came back".
+    "STAYED": r"(?!.*\b(?:and|but|then) (?:then |later |I )*(?:left(?! (?:my|our|an?)\b)"
+    r"|returned|(?:came|went) back|moved (?:back|on|away|out))\b)",
     # Not after a name whose owner is all that it tells: "Bob's house", but "Macy's in Graz".
     "WHOLE": r"(?!(?<='s) (?!(?:in|at|as|on|near|outside|and|with|for|since|by|but|now|again|too|so"
     r"|because|while|when|where|which|who|until|after|before|from|today|right|these)\b))",

@@ -68,7 +68,7 @@ def _home(at: str, content: str) -> Rule:
         rf" (?:{at}) (?!<DAYS>|<TOOL>)(?P<x><PLACE>)<STOP><WHOLE>"
         r"(?! (?:sometimes|part|half|for now|until"
         r"|temporarily|during|(?:in|over) (?:the )?(?:summer|winter)"
-        r"|for (?:a|the|two|three|\d+)\b))",
+        r"|for (?:a|the|two|three|\d+)\b))<STAYED>",
         "home",
         content,
         0.8,

@@ -302,6 +302,8 @@ async def test_a_manager_supersedes_what_is_corrected(tmp_path):
         "My name is Bob. Just kidding, it's Ada.",
         "I live in Graz... in my dreams.",
         "I live in Graz (not really).",
+        "I moved to Rome in 1990 and left in 1995.",
+        "I moved to Rome but came back.",
         "I work with Bob.",
         "I'm currently working with Bob on the parser.",
         "I am vegan except on Sundays.",
@@ -342,5 +344,6 @@ async def test_what_resembles_a_correction_or_a_doubt_is_still_kept():
         ("add", "home", "The user lives in Graz.")
     ]
     assert await extract("I live in Graz. Joking aside, it rains.") != []
+    assert await extract("I moved to Graz and left my job.") != []
     assert await extract("Never use mocks, as I said.") != []
     assert await extract("No more emojis.") == [("add", "rule:use emojis", "Do not use emojis.")]
