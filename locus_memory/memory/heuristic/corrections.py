@@ -185,6 +185,11 @@ ORDERS: Final[tuple[Rule, ...]] = (
 )
 """Rules for wishes that hold from then on: of any message, and of answers to the assistant."""
 
+_LANGUAGE: Final = pattern(
+    r"rule:(?:answer|reply|respond|write|speak|talk)(?: [\w']+){0,2}? in (?:<LANGUAGE>)$"
+)
+_FORBIDS: Final = re.compile(r"(?i)(?:do not|never)\b|.*\bnever\b")
+
 _INSTEAD: Final = re.compile(
     r"(?i)(?:use|write|answer|reply|respond|format|prefer|go with)\b [^.;!?\"]{2,80}? "
     r"(?:instead of|rather than|and not|not) (?P<not>[^.;!?\"]{2,80}?)(?:,? please)?$"
@@ -250,10 +255,13 @@ def base_form(words: str) -> str:
 def displaced(
     text: str, stated: Sequence[MemoryChange], sentence: Sentence, current: _Facts
 ) -> Iterator[MemoryChange]:
-    """Yield the retirement of what a new statement names as wrong: "use tabs, not spaces"."""
+    """Yield the retirement of what a new statement names as wrong: "use tabs, not spaces".
+
+    A language to answer in takes the place of another one.
+    """
     if not stated:
         return
-    names = set(_instead(text))
+    names = {*_instead(text), *_other_languages(stated, current)}
     if correction := _replacement(text):
         old = slot(third_person(correction.old))
         for change in stated:
@@ -268,6 +276,17 @@ def _instead(text: str) -> Iterator[tuple[MemoryType, str]]:
     if order := _INSTEAD.match(text):
         verb = text.split(maxsplit=1)[0].lower()
         yield MemoryType.FEEDBACK, f"rule:{verb} {slot(third_person(order['not']))}"
+
+
+def _other_languages(
+    stated: Sequence[MemoryChange], current: _Facts
+) -> Iterator[tuple[MemoryType, str]]:
+    if any(_names_language(change.key, change.content) for change in stated):
+        yield from (name for name, content in current.items() if _names_language(name[1], content))
+
+
+def _names_language(key: str, content: str) -> bool:
+    return _LANGUAGE.match(key) is not None and _FORBIDS.match(content) is None
 
 
 def replaced(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:

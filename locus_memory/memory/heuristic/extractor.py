@@ -135,7 +135,9 @@ def _changes(sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
     if note and (note["request"] or not sentence.asks):
         yield from _noted(note, sentence, current)
     elif order:
-        yield from _ordered(order, sentence)
+        stated = list(_ordered(order, sentence))
+        yield from displaced(order, stated, sentence, current)
+        yield from stated
     elif sentence.asks:
         return
     elif forget := _FORGET.match(text):

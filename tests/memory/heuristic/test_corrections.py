@@ -200,6 +200,21 @@ async def test_what_is_allowed_again_is_no_longer_forbidden(text):
     assert await extract(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["From now on, answer in English.", "Always reply in English.",
+     "Could you please always answer in English?"],
+)  # fmt: skip
+async def test_one_language_to_answer_in_replaces_another(text):
+    german = Memory("feedback", "rule:answer in german", "Always answer in German.")
+    french = Memory("feedback", "rule:answer in french", "Do not answer in French.")
+    changes = await extract(text, memories=[german, french, EMOJIS])
+    assert [(op, key) for op, key, _ in changes if op == "delete"] == [("delete", german.key)]
+    assert len(changes) == 2
+    changes = await extract("Stop answering in English.", memories=[german])
+    assert [op for op, _, _ in changes] == ["add"]
+
+
 async def test_a_name_is_taken_back():
     assert await extract("Please don't call me Bob", memories=[BOB]) == [("delete", "name", "")]
     assert await extract("Please don't call me Al", memories=[BOB]) == []
