@@ -46,8 +46,8 @@ _PIECES: Final = {
     r"|was)|for now|now|- )\b)",
     "OTHER": r"(?:it|its|that|this|these|those|you|your|he|she|him|her|his|hers|they|them|their|how"
     r"|what|when|where|why|who|the|seeing that|being able|to see|to hear|hearing|all|every"
-    r"|everything|something|anything|stuff|things|myself|each|both|one|so|too|to|just|not|having"
-    r"|knowing|being|making|some|any|such)\b|[^.,;:!?]*\b(?:this|these|those|here|him|it|you"
+    r"|everything|something|anything|stuff|things|myself|each|both|one|so|too|to|just|not|no longer"
+    r"|having|knowing|being|making|some|any|such)\b|[^.,;:!?]*\b(?:this|these|those|here|him|it|you"
     r"|your)\b",
     # Before what somebody is allergic to: no pronoun and no joke follows.
     "REALLY": r"(?!(?:it|that|this|them|(?:hard )?work|mondays?|mornings?|bullshit|nonsense|people"
@@ -101,6 +101,8 @@ _PIECES: Final = {
     r"|Telugu|Turkish|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Slovak|Hungarian|Romanian"
     r"|Bulgarian|Serbian|Croatian|Vietnamese|Thai|Indonesian|Malay|Tagalog|Swahili|Persian|Farsi"
     r"|Catalan|Basque|Irish|Welsh|Latin|Esperanto|sign language",
+    "CONDITION": r"gluten[- ]free|gluten[- ]intolerant|lactose[- ]intolerant|c[o]?eliac|diabetic"
+    r"|asthmatic|colou?r[- ]blind|deaf|blind|dyslexic|pregnant",
     "HOBBY": r"guitar|piano|violin|cello|drums|flute|clarinet|saxophone|trumpet|ukulele|chess"
     r"|tennis"
     r"|football|soccer|basketball|baseball|volleyball|rugby|cricket|golf|hockey|badminton|squash"

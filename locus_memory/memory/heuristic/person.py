@@ -234,9 +234,7 @@ _HEALTH: Final = (
         0.9,
     ),
     _user(
-        r"<IM> <ADV>(?:an? )?(?P<x>gluten[- ]free|gluten[- ]intolerant|lactose[- ]intolerant"
-        r"|c[o]?eliac|diabetic"
-        r"|celiac|asthmatic|colou?r[- ]blind|deaf|blind|dyslexic|pregnant)<STOP>(?! (?:to|with)\b)",
+        r"<IM> <ADV>(?:an? )?(?P<x><CONDITION>)<STOP>(?! (?:to|with)\b)",
         "health:{x}",
         "The user is {x}.",
         0.9,
@@ -354,7 +352,7 @@ RETRACTIONS: Final[tuple[Retraction, ...]] = (
         named=True,
     ),
     _gone(
-        rf"I (?:{_NOT} live in (?P<x><PLACE>){_ANY_MORE}|no longer live in (?P<z><PLACE>))",
+        rf"<I> (?:{_NOT} live in (?P<x><PLACE>){_ANY_MORE}|no longer live in (?P<z><PLACE>))",
         "home",
         named=True,
     ),
@@ -374,6 +372,19 @@ RETRACTIONS: Final[tuple[Retraction, ...]] = (
     ),
     _gone(
         r"<IM> (?:no longer|not) (?:allergic to (?P<x><THING>))(?: any ?more)?<END>", "allergy:{x}"
+    ),
+    _gone(
+        rf"<IM> (?:no longer (?P<x><CONDITION>)|not (?P<z><CONDITION>){_ANY_MORE})", "health:{x}"
+    ),
+    _gone(
+        rf"<IM> (?:no longer (?P<x>married|engaged)|not (?P<z>married|engaged){_ANY_MORE})",
+        "marital status",
+        named=True,
+    ),
+    _gone(
+        rf"my (?:all-time )?favou?rite (?P<x>[\w' -]{{2,40}}?) (?:is no longer|is not .*{_ANY_MORE}"
+        rf"|isn't .*{_ANY_MORE})",
+        "favourite:{x}",
     ),
     _gone(
         r"<IM> (?:no longer (?:an? )?(?:vegan|vegetarian|pescatarian)|not (?:an? )?(?:vegan"

@@ -269,6 +269,14 @@ async def test_what_is_remembered_is_no_news():
     [
         ("I don't live in Berlin any more.", BERLIN),
         ("I no longer live in Berlin", BERLIN),
+        ("We no longer live in Berlin.", BERLIN),
+        ("We don't live in Berlin any more.", BERLIN),
+        ("I'm no longer pregnant.", Memory("user", "health:pregnant", "The user is pregnant.")),
+        ("I'm not married any more.", Memory("user", "marital status", "The user is married.")),
+        (
+            "My favourite colour is no longer blue.",
+            Memory("user", "favourite:colour", "The user's favourite colour: blue."),
+        ),
         ("Forget that I live in Berlin.", BERLIN),
         ("please forget my home", BERLIN),
         ("I quit my job!", Memory("user", "job", "The user works as a nurse.")),
