@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from inspect import isawaitable
 from typing import Any, Self
 
 from typing_extensions import override
@@ -140,7 +141,7 @@ class ProviderManager(BaseMemoryManager):
         """Return the provider's text as one fenced block, cut at `max_prompt_chars`."""
         if not has_hook(self.provider, "prefetch"):
             return ""
-        text = await self.provider.prefetch(query, session_id=session_id)
+        text = await _awaited(self.provider.prefetch(query, session_id=session_id))
         if not isinstance(text, str | None):
             raise ConfigurationError(f"prefetch returns a text, not {type(text).__name__}")
         block = cap(fence(text or ""), self.max_prompt_chars)
@@ -150,28 +151,28 @@ class ProviderManager(BaseMemoryManager):
 
     @override
     async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
-        await self._method("queue_prefetch")(query, session_id=session_id)
+        await _awaited(self._method("queue_prefetch")(query, session_id=session_id))
 
     @override
     async def on_turn_complete(self, user: str, assistant: str, *, session_id: str = "") -> None:
-        await self._method("on_turn_complete")(user, assistant, session_id=session_id)
+        await _awaited(self._method("on_turn_complete")(user, assistant, session_id=session_id))
 
     @override
     async def on_pre_compact(self, messages: Sequence[Any]) -> None:
-        await self._method("on_pre_compact")(messages)
+        await _awaited(self._method("on_pre_compact")(messages))
 
     @override
     async def on_memory_write(self, action: str, target: str, content: str) -> None:
-        await self._method("on_memory_write")(action, target, content)
+        await _awaited(self._method("on_memory_write")(action, target, content))
 
     @override
     async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
-        found: list[MemorySearchResult] = await self._method("search")(query, limit)
+        found: list[MemorySearchResult] = await _awaited(self._method("search")(query, limit))
         return found
 
     @override
     async def remember(self, content: str) -> str:
-        memory_id: str = await self._method("remember")(content)
+        memory_id: str = await _awaited(self._method("remember")(content))
         return memory_id
 
     async def forget(self, memory_id: str) -> bool:
@@ -180,12 +181,12 @@ class ProviderManager(BaseMemoryManager):
         Raises:
             StoreCapabilityError: The provider has no such verb.
         """
-        was_there: bool = await self._method("forget")(memory_id)
+        was_there: bool = await _awaited(self._method("forget")(memory_id))
         return was_there
 
     @override
     async def reflect(self, query: str) -> str:
-        text: str = await self._method("reflect")(query)
+        text: str = await _awaited(self._method("reflect")(query))
         return text
 
     @override
@@ -227,6 +228,11 @@ class ProviderManager(BaseMemoryManager):
         if name in ("remember", "forget"):
             raise StoreCapabilityError(name, type(self.provider).__name__)
         return getattr(_DEFAULTS, name)
+
+
+async def _awaited(returned: Any) -> Any:
+    """Return the result of a hook, which may be sync or async."""
+    return await returned if isawaitable(returned) else returned
 
 
 def _memory(found: MemorySearchResult) -> Memory:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from locus_memory import (
+    Agent,
     AgentState,
     BaseMemoryProvider,
     LLMMemoryManager,
@@ -16,6 +17,7 @@ from locus_memory import (
 )
 from locus_memory.errors import ConfigurationError, StoreCapabilityError
 from locus_memory.memory.models import MemorySearchResult
+from locus_memory.testing import FakeModel
 
 
 class Least:
@@ -87,6 +89,26 @@ async def test_two_hooks_are_enough():
         for verb in (manager.remember, manager.forget):
             with pytest.raises(StoreCapabilityError, match="Least does not support"):
                 await verb("tea")
+
+
+async def test_hooks_may_be_sync(happened):
+    class Notes:
+        lines: tuple[str, ...] = ()
+
+        def prefetch(self, query, *, session_id=""):
+            return "\n".join(self.lines)
+
+        def on_turn_complete(self, user, assistant, *, session_id=""):
+            self.lines += (user,)
+
+        def remember(self, content):
+            return content
+
+    async with Agent(FakeModel("Noted."), memory_manager=Notes()) as agent:
+        await agent.run("I keep bees.")
+        assert "I keep bees." in await agent.memory_manager.prefetch("What?")
+        assert await agent.memory_manager.remember("bees") == "bees"
+    assert [each for each in happened if each.error] == []
 
 
 async def test_the_defaults_of_the_contract():
