@@ -183,6 +183,13 @@ async def test_a_path_that_cannot_be_looked_at_is_refused():
             await index.add_path("a" * 300)
 
 
+async def test_an_empty_path_is_refused():
+    """It is not the current folder: a variable that is not set would index anything."""
+    async with get_documents("memory") as index:
+        with pytest.raises(InvalidArgumentError, match="a path is not empty"):
+            await index.add_path("")
+
+
 async def test_a_folder_that_cannot_be_listed_is_skipped_and_not_pruned(tmp_path, monkeypatch):
     """Nobody knows which of its files are gone."""
     for name in ("a.txt", "closed/b.txt", "closed-too.txt"):

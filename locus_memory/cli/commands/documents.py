@@ -93,7 +93,7 @@ def add(
     """Index a file, or the files below a folder that have changed."""
     session = Session.of(context, url, as_json=as_json)
     own = parse_object(metadata, "--metadata")
-    if not Path(path).exists():
+    if not path or not Path(path).exists():
         # Before a database comes into being for nothing.
         raise UsageError(f"there is no file and no folder {path!r}")
 

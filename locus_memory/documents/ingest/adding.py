@@ -248,4 +248,4 @@ def _is_source(name: str) -> bool:
 def _listed(path: str | Path) -> tuple[list[File], Path, bool]:
     """Return the files, the folder's own path, and whether it is a folder."""
     root = Path(path)
-    return files_of(root), root.resolve(), root.is_dir()
+    return files_of(path), root.resolve(), root.is_dir()

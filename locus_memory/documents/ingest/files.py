@@ -142,9 +142,12 @@ def files_of(path: str | Path) -> list[File]:
     only within the folder. A folder in it that cannot be listed stands for its files.
 
     Raises:
-        InvalidArgumentError: Nothing is there, the path cannot be looked at, or the folder itself
-            cannot be listed.
+        InvalidArgumentError: Nothing is there, the path is empty or cannot be looked at, or the
+            folder itself cannot be listed.
     """
+    if not str(path):
+        # It would be the current folder.
+        raise InvalidArgumentError("a path is not empty: '.' is the current folder")
     root = Path(path)
     try:
         is_file, is_folder = root.is_file(), root.is_dir()

@@ -56,6 +56,7 @@ _UNSURE: Final = re.compile(
     r"|(?:he|she|they|someone|people) thinks?"
     r"|(?<!')(?!(?:i|we|i've|we've|had|just|already|also)\b)\w[\w']*"
     r" (?:said|says|say|told|asked|asks|claims|claimed|replied|answered|shouted|wrote|writes))\b"
+    r"|\bis what (?:i|we|he|she|they)(?:'d|'ve| had| have)? (?:tell|told|say|said)\b"
     r"|\bnot really[\s!.)]*$"
     r"|\bno (?:more|longer)[\s!.)]*$|\bexcept (?:on|at|in|when|if|during)\b"
     r"|^(?:oh,? (?:sure|right)|yeah,? right)\b"

@@ -37,6 +37,7 @@ _MATERIAL: Final = re.compile(
     r"|\b(?:check|fix|improve|edit|correct|read|review|polish|translate|summari[sz]e|rewrite"
     r"|rephrase|analy[sz]e)\b[^.!?\n]{0,40}\b(?:this|these|the following|below|my)\b"
     rf"[^.!?\n]{{0,40}}\b{_TEXT}.*"
+    rf"|\bwrite\b[^.!?\n]{{0,60}}\b(?!notes?\b){_TEXT}[^.!?\n]{{0,40}}:.*"
     rf"|\bhere(?:'s| is| are)\b[^.!?\n]{{0,60}}\b{_TEXT}[^.!?\n]{{0,40}}(?:[:\n]).*"
     r"|\b(?:repeat|say (?:it|this|that)?) ?after me\b.*"
     r"|^[ \t]*(?:dear\b[^\n]{0,60}\n|(?:subject|from):|to whom it may concern).*",

@@ -131,7 +131,9 @@ _WORK: Final = (
         r"(?!<DAYS>|an? (?:company|firm|shop|store|agency|start-?up)\b)"
         r"(?P<x><CAP>(?: (?:<CAP>|&|of|and"
         r"(?= <CAP>)))"
-        r"{0,3}|<ORG>)<STOP><WHOLE>",
+        r"{0,3}|<ORG>)<STOP><WHOLE>"
+        r"(?! for (?:an? |some )?(?:\w+ )?(?:breakfast|brunch|lunch|dinner|supper|coffee|tea|drinks?"
+        r"|beers?|meal|walk|run|ride|swim|hike|call|chat|trip|weekend|game)\b)",
         "employer",
         "The user works at {x}.",
         0.6,
@@ -176,7 +178,8 @@ _FAMILY: Final = (
     _user(
         r"(?:<I>(?:'ve| have)?(?: got)?|<I> (?:got|adopted)) (?:<COUNT>) (?:[\w-]+ ){0,2}?"
         r"(?P<kin><KINS>|<PET>)s?,?"
-        r" (?:named|called) (?P<x><CAP>(?:(?:, | and |, and )<CAP>){0,4})",
+        r" (?:named|called) (?P<x><CAP>(?:(?:, | and |, and )<CAP>){0,4})"
+        r"\b(?!,? (?:but|who|which|and|until) .*\b(?:died|passed away|is dead|ran away|is gone)\b)",
         "pet:{x}",
         "The user has a {kin} called {x}.",
         0.6,
