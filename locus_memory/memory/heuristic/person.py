@@ -132,8 +132,8 @@ _WORK: Final = (
         r"(?P<x><CAP>(?: (?:<CAP>|&|of|and"
         r"(?= <CAP>)))"
         r"{0,3}|<ORG>)<STOP><WHOLE>"
-        r"(?! for (?:an? |some )?(?:\w+ )?(?:breakfast|brunch|lunch|dinner|supper|coffee|tea|drinks?"
-        r"|beers?|meal|walk|run|ride|swim|hike|call|chat|trip|weekend|game)\b)",
+        r"(?! for (?:an? |some )?(?:\w+ )?(?:breakfast|brunch|lunch|dinner|supper|coffee|tea"
+        r"|drinks?|beers?|meal|walk|run|ride|swim|hike|call|chat|trip|weekend|game)\b)",
         "employer",
         "The user works at {x}.",
         0.6,
