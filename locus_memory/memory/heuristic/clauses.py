@@ -68,7 +68,8 @@ _LAUGHING: Final = re.compile(
 # Words that somebody else said, or nobody: "Never use mocks, says Fowler".
 _ATTRIBUTED: Final = re.compile(
     r"(?i), (?:says?|said|writes?|wrote|argues?|claim(?:s|ed)?|insist(?:s|ed)?) \w"
-    r"|, (?!(?:I|we|as|like)\b)(?:[\w'-]+ ){1,4}(?:says?|said|insists?|claims?)[\s!.]*$"
+    r"|, (?!(?:as|like|whatever|whoever|what|no matter)\b)(?:(?!(?:I|we|you)\b)[\w'-]+ ){1,4}"
+    r"(?:says?|said|insists?|claims?)[\s!.]*$"
     r"|\bsaid (?:nobody|no[ -]one)\b"
 )
 # What follows is said in place of what was said before: "No wait, Linz."

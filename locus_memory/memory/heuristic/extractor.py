@@ -49,7 +49,8 @@ _BEFORE_A_THING: Final = re.compile(
 )
 # What stands between commas in a list and is no thing of it.
 _ASIDE: Final = re.compile(
-    r"(?i)(?:which|who|that|as|by the way|btw|of course|in fact|for (?:example|instance|sure)"
+    r"(?i)(?:which|who|that|as|whatever|whoever|however|no matter"
+    r"|by the way|btw|of course|in fact|for (?:example|instance|sure)"
     r"|I (?:am|have)"
     r"|(?:honestly|unfortunately|sadly|luckily|thankfully|fortunately|obviously|apparently"
     r"|actually|really|among (?:others|other things)|etc\.?|and so on|so on)$)(?:\b|$)"

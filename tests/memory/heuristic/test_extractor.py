@@ -123,6 +123,7 @@ async def test_a_fact_and_its_slot(text):
         ("I've got an allergy to nuts, and to milk as well.", ["nuts", "milk"]),
         ("I have a severe allergy to nuts and jelly, honestly.", ["nuts", "jelly"]),
         ("I'm allergic to thatch, whey and etchings.", ["thatch", "whey", "etchings"]),
+        ("I'm allergic to nuts, whatever I say.", ["nuts"]),
     ],
 )
 async def test_an_aside_in_a_list_is_no_thing_of_it(said, kept):
