@@ -81,7 +81,11 @@ def person_of(text: str) -> Person | None:
     remember", do not count.
     """
     sentences = _SENTENCE_END.split(_NO_END.sub(" ", _REQUEST.sub(" ", text)))
-    return next(filter(None, map(_person_of_sentence, reversed(sentences))), None)
+    for sentence in reversed(sentences):
+        person = _person_of_sentence(sentence)
+        if person is not None:
+            return person
+    return None
 
 
 def _person_of_sentence(sentence: str) -> Person | None:
