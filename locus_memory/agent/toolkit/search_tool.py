@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ __all__ = ["memory_tools"]
 
 Layer = Literal["pinned", "episodes", "transcript"]
 
-_LAYERS: Final = ("pinned", "episodes", "transcript")
+_LAYERS: Final = get_args(Layer)
 _DAY: Final = 10
 _DIGITS: Final = 3
 _TEXT: Final = (

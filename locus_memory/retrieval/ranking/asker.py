@@ -34,10 +34,19 @@ nuestra mio mia meu minha मेरा मेरी मेरे
 _THEIR_WORDS: Final = """
 your yours dein deine deinen deinem deiner deines ton ta tes votre vos आपका आपकी तुम्हारा
 """
-_ASKER: Final = frozenset(_ASKER_WORDS.split())
-_ASKED: Final = frozenset(_ASKED_WORDS.split())
-_OWN: Final = frozenset(_OWN_WORDS.split())
-_THEIRS: Final = frozenset(_THEIR_WORDS.split())
+
+
+def _persons(asker: str, asked: str) -> dict[str, Person]:
+    """Return whom each word means."""
+    told: tuple[tuple[Person, str], ...] = (("asker", asker), ("asked", asked))
+    return {word: person for person, words in told for word in words.split()}
+
+
+# A subject tells more than an owner: "What did you say about my cat?"
+_TELLING: Final = (
+    _persons(_ASKER_WORDS, _ASKED_WORDS),
+    _persons(_OWN_WORDS, _THEIR_WORDS),
+)
 
 # A request to the assistant before the question, as in "can you tell me where I live?".
 _REQUEST: Final = re.compile(
@@ -95,12 +104,10 @@ def _person_of_sentence(sentence: str) -> Person | None:
     told = [clause for clause in clauses if clause not in asides]
     for part in (told, asides):
         words = [match[0].casefold() for each in part for match in _PRONOUN.finditer(each)]
-        for asker, asked in ((_ASKER, _ASKED), (_OWN, _THEIRS)):
-            for word in words:
-                if word in asker:
-                    return "asker"
-                if word in asked:
-                    return "asked"
+        for persons in _TELLING:
+            known = [persons[word] for word in words if word in persons]
+            if known:
+                return known[0]
     return None
 
 

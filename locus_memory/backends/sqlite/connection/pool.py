@@ -50,8 +50,15 @@ class Job:
     """Work for a thread, and the future of the loop that waits for it."""
 
     __slots__ = (
-        *("_finished", "_on_end", "_unclaimed"),
-        *("error", "future", "kind", "loop", "result", "work"),
+        "_finished",
+        "_on_end",
+        "_unclaimed",
+        "error",
+        "future",
+        "kind",
+        "loop",
+        "result",
+        "work",
     )
 
     def __init__(self, work: Callable[[sqlite3.Connection], Any], kind: Kind) -> None:
