@@ -105,7 +105,7 @@ def _person_of_sentence(sentence: str) -> Person | None:
     for part in (told, asides):
         words = [match[0].casefold() for each in part for match in _PRONOUN.finditer(each)]
         for persons in _TELLING:
-            known = [persons[word] for word in words if word in persons]
+            known: list[Person] = [persons[word] for word in words if word in persons]
             if known:
                 return known[0]
     return None
