@@ -55,9 +55,10 @@ class Names:
     def of_message(cls, message: str, facts: Iterable[str]) -> Self:
         """Return the capitalised names in those facts that have a name's word in common with it.
 
-        No other fact has a name that is in the message.
+        No other fact has a name that is in the message, since each name has a word that is not
+        plain: a sentence that starts with "The" names nobody by that.
         """
-        said = frozenset(tokens(both_ends(message)))
+        said = frozenset(word for word in tokens(both_ends(message)) if not _is_plain(word))
         return cls.of((), (fact for fact in facts if not said.isdisjoint(_named_in(fact))))
 
     def are_in(self, text: str) -> bool:
