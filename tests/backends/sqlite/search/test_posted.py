@@ -194,7 +194,8 @@ async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
         searching(store, 1_000)
         await store.put_batch([(("a",), f"{n}", "boats") for n in range(400)])
         assert len(await store.search(("a",), "boats", 50)) == 50
-        assert store._caches.last.texts._posted.cache.size == 0
+        [word] = store._caches.last.texts._posted.cache._words.values()
+        assert word.postings is None
 
 
 async def test_nothing_is_cached_of_a_file_in_memory():
@@ -220,6 +221,21 @@ async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
         # More items and no newer revision: one of them was deleted since.
         assert await read(lambda c: view(c, 100, 101)) is None
         assert await read(lambda c: view(c, 100, 99)) is not None
+
+
+async def test_words_without_items_take_space_too(tmp_path):
+    cache = PostingCache(8_000)
+
+    def view(connection, word):
+        return cache.view(connection, State(100, Totals(100, 400)), [f'"{word}"'])
+
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
+        for number in range(1_000):
+            word = f"unknown{number}"
+            assert await store._database.read(lambda c, word=word: view(c, word)) is not None
+    assert 1 <= len(cache._words) < 20
+    assert 0 < cache.size <= 8_000
 
 
 async def test_an_older_snapshot_finds_what_is_replaced_meanwhile(tmp_path):

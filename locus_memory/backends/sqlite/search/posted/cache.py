@@ -39,6 +39,9 @@ _WORTH: Final = 2
 _SHARE: Final = 4
 """The postings of a word may take one of this many parts of the cache."""
 
+_WORD_BYTES: Final = 640
+"""How many bytes a word takes besides its postings, about: a word that no item has takes these."""
+
 
 class State(NamedTuple):
     """A state of the text index.
@@ -62,6 +65,11 @@ class _Word(NamedTuple):
 
     postings: Postings | None
     state: State
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes in memory, about."""
+        return _WORD_BYTES + (0 if self.postings is None else self.postings.size)
 
 
 class ScopeIds(NamedTuple):
@@ -107,7 +115,7 @@ class PostingCache:
 
     @property
     def size(self) -> int:
-        """The size of all postings in bytes."""
+        """The size of all words and their postings in bytes."""
         return self._size
 
     def spend(self, postings: int) -> None:
@@ -177,9 +185,9 @@ class PostingCache:
         if held is None:
             held = _Word(self._read(connection, word, quoted), state)
             self._words[word] = held
-            while self._size > self._capacity:
-                dropped = self._words.popitem(last=False)[1].postings
-                self._size -= 0 if dropped is None else dropped.size
+            self._size += held.size
+            while self._size > self._capacity and len(self._words) > 1:
+                self._size -= self._words.popitem(last=False)[1].size
         if state.is_older(held.state):
             return None
         self._words.move_to_end(word)
@@ -189,7 +197,6 @@ class PostingCache:
         found = read_postings(connection, word, quoted)
         if found is None or found.size * _SHARE > self._capacity:
             return None
-        self._size += found.size
         return found
 
     def texts(
