@@ -125,9 +125,20 @@ def _name(where: str) -> str:
 
 
 def _files(where: str) -> list[File] | None:
-    """Return the files of a source; `None`: there is no such source."""
-    source = FilePath(where).expanduser()
-    return files_of(source) if source.exists() else None
+    """Return the files of a source; `None`: there is no such source.
+
+    Raises:
+        PermissionError: It may not be looked for.
+    """
+    try:
+        source = FilePath(where).expanduser()
+        is_there = source.exists()
+    except PermissionError:
+        raise
+    except (OSError, RuntimeError):
+        # The name is too long for the file system, or nobody has the name after `~`.
+        is_there = False
+    return files_of(source) if is_there else None
 
 
 def _is_source(file: File, where: str) -> bool:

@@ -87,6 +87,13 @@ async def test_what_is_no_file(tmp_path, folder):
     assert len((await tree.add_resource(str(odd))).skipped) == 1
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "~nobody-has-this-name/notes.md", "a\0b"])
+async def test_what_no_file_system_has(name):
+    async with MemoryTree(InMemoryStore()) as tree:
+        with pytest.raises(MemoryNotFound, match="no such file"):
+            await tree.add_resource(name)
+
+
 async def test_hints_reach_the_model(folder):
     model = FakeModel(['{"abstract": "a", "overview": "o"}'] * 2)
     async with MemoryTree(InMemoryStore(), model=model) as tree:
