@@ -30,6 +30,7 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     RedisServer,
     ValkeyServer,
 )
+from tests.long_properties import is_long_property  # noqa: E402 - once it is on the path
 
 POSTGRESQL = {
     "pgvector/pgvector:pg18": PostgreSQLServer,
@@ -52,6 +53,33 @@ OPENSEARCH = {
     "opensearchproject/opensearch:3": partial(OpenSearchServer, version="3.6.0"),
     "opensearchproject/opensearch:2": partial(OpenSearchServer, version="2.19.6"),
 }
+
+BESIDE = {
+    "postgresql_url": {"pgvector/pgvector:pg18", "pgvector/pgvector:pg16"},
+    "redis_url": {"redis:8", "redis/redis-stack-server:7.4.0-v1", "valkey/valkey:8"},
+    "redisearch_url": {"redis/redis-stack-server:7.4.0-v1"},
+    "opensearch_url": {"opensearchproject/opensearch:2"},
+}
+"""By fixture, the images whose tests count as slow: the same tests run on another version.
+
+`make test` runs the suites on the newest PostgreSQL, Redis and Valkey.
+"""
+
+
+def is_slow(item):
+    """Whether the test is marked, a long property, or one for one more version of a server."""
+    if item.get_closest_marker("slow") is not None or is_long_property(item):
+        return True
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return any(parameters.get(fixture) in images for fixture, images in BESIDE.items())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what is slow: `.ci/run` leaves it out, and `make live` does not."""
+    for item in items:
+        if is_slow(item):
+            item.add_marker("slow")
 
 
 @cache

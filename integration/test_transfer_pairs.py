@@ -26,6 +26,12 @@ PAIRS = [
 """The kinds of source and target; a folder of files has no store."""
 
 
+def params(pairs):
+    """Return the parameters of pairs; one from or to SQLite stands for the slow others."""
+    slow = pytest.mark.slow
+    return [pytest.param(*pair, marks=() if "sqlite" in pair else slow) for pair in pairs]
+
+
 @pytest.fixture(scope="module")
 def oci():
     if find_spec("oci") is None:
@@ -66,7 +72,9 @@ async def opened(request, tmp_path, name_of, oracle_tables):
                 await connection.request("DELETE", f"/{prefix}*")
 
 
-@pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if "file" not in pair])
+@pytest.mark.parametrize(
+    ("source", "target"), params([pair for pair in PAIRS if "file" not in pair])
+)
 async def test_items_come_whole(opened, source, target):
     async with opened(source, "one") as one, opened(target, "other") as other:
         if other.store.capabilities.semantic_search or source == target:
@@ -81,7 +89,7 @@ async def test_items_come_whole(opened, source, target):
         assert again.written == 0
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize(("source", "target"), params(PAIRS))
 async def test_threads_come_whole(opened, source, target):
     async with opened(source, "one") as one, opened(target, "other") as other:
         await fill_threads(one.checkpointer)

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("locus_memory.testing")
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from locus_memory.errors import MissingDriverError  # noqa: E402 - as the next one
 from locus_memory.testing.servers import (  # noqa: E402 - once its assertions are rewritten
@@ -28,6 +29,7 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
     RedisServer,
     ValkeyServer,
 )
+from tests.long_properties import is_long_property  # noqa: E402 - once it is on the path
 
 if "CI" not in os.environ:
     # A machine that does other work is no defect. Where `CI` is set, Hypothesis does the same.
@@ -61,44 +63,6 @@ ROOM = 4 * 1024**3
 NUMBERS = count()
 
 SERVERS = ("postgresql", "redis", "valkey", "cluster", "three_masters", "own_server")
-
-LONG_PROPERTIES = {
-    "TestHistory",
-    "TestScopes",
-    "test_a_filter_has_so_many_terms_and_no_more",
-    "test_a_mapping_in_a_message_is_changed_in_place",
-    "test_a_store_behaves_like_a_dict",
-    "test_a_thread_has_no_hidden_cap",
-    "test_a_tree_behaves_like_a_dict",
-    "test_any_change_in_place_is_saved_and_nothing_else",
-    "test_any_filter_agrees_with_plain_evaluation",
-    "test_any_item_comes_back",
-    "test_any_json_comes_back",
-    "test_any_json_comes_back_equal",
-    "test_any_names_never_meet",
-    "test_any_query_over_any_text",
-    "test_any_sequence_matches_a_list_of_states",
-    "test_any_text_comes_back",
-    "test_deletes_and_writes_at_once_leave_a_tree",
-    "test_deleting_any_leaves_every_other",
-    "test_forks_of_forks_are_whole_whatever_was_removed",
-    "test_many_namespaces",
-    "test_no_chain_is_longer_than_allowed",
-    "test_no_uri_reaches_another_user",
-    "test_no_verb_has_a_hidden_cap",
-    "test_only_changes_are_written",
-    "test_recall_beside_a_far_larger_neighbour",
-    "test_twenty_writers_of_one_entry",
-    "test_vacuum_pages_through_many_threads",
-    "test_versions_that_are_written_at_once_leave_one",
-    "test_what_is_recalled_is_what_was_saved",
-}
-"""The names of inherited tests, and of their classes, that take half a second on most backends.
-
-The suites of `locus_memory.testing` carry no mark of ours. On SQLite they count as quick.
-"""
-
-ON_SQLITE = {"TestSQLiteStore", "TestSQLiteTree", "TestSQLite"}
 
 
 def is_fit_for_files(folder):
@@ -136,11 +100,7 @@ def needs_a_server(item):
 
 def is_slow(item):
     """Whether the test is marked, or a long property of a suite on another backend than SQLite."""
-    if item.get_closest_marker("slow") is not None:
-        return True
-    names = {item.originalname, item.parent.name}
-    encrypted = "encrypted" in item.path.name
-    return bool(LONG_PROPERTIES & names) and (encrypted or not names & ON_SQLITE)
+    return item.get_closest_marker("slow") is not None or is_long_property(item)
 
 
 @pytest.hookimpl(tryfirst=True)
