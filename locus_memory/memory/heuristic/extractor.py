@@ -22,6 +22,7 @@ from locus_memory.memory.heuristic.corrections import (
 from locus_memory.memory.heuristic.grammar import Retraction, Rule
 from locus_memory.memory.heuristic.heard import heard, is_joke, is_secret
 from locus_memory.memory.heuristic.person import RETRACTIONS, RULES
+from locus_memory.memory.heuristic.repairs import repaired
 from locus_memory.memory.heuristic.standing import trimmed
 from locus_memory.memory.heuristic.voice import about_user, third_person
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
@@ -36,7 +37,8 @@ _NOTE_IMPORTANCE = 0.8
 # How many sentences, or messages, are read before the event loop runs other tasks.
 _SLICE = 4
 _FORGET: Final = re.compile(
-    r"(?:please,? )?forget (?!it\b)(?:that |about |what I said about )?(?P<x>.{3,200})$",
+    r"(?:please,? )?forget (?!it\b)(?:that |about |(?P<all>(?:what I (?:said|told you)|everything"
+    r"|all)(?: I (?:said|told you))? about ))?(?P<x>.{3,200})$",
     re.IGNORECASE,
 )
 # What "forget my ..." names.
@@ -79,7 +81,8 @@ class HeuristicExtractor:
       are not understood by themselves, such as "I like that one" or "The deadline is tomorrow".
     - It sees corrections: "No, don't use mocks", "Stop using bullet points", "Use tabs instead of
       spaces", "It's Graz, not Vienna", "From now on, call me Ada". It sees confirmations: after
-      "Yes, exactly", a fact or rule that the assistant stated just before is the user's.
+      "Yes, exactly", a fact or rule that the assistant stated just before is the user's. And it
+      sees repairs: of "I live in Graz, no wait, in Linz", Linz counts.
     - A fact has one slot, such as `home` or `likes:tea`, and a later one in the same slot
       replaces it. Slots are compared by their words, so "tea" and "a cup of tea" are two.
     - A sentence in which `find_secret` finds a password, key or card number is left out. So is
@@ -107,9 +110,10 @@ class HeuristicExtractor:
         for place, sentence in enumerate(said):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
-            if is_joke(said, place):
+            meant = None if is_joke(said, place) else repaired(sentence.text)
+            if meant is None:
                 continue
-            changes = list(_changes(sentence, current))
+            changes = list(_changes(replace(sentence, text=meant), current))
             if changes and not is_secret(said, place):
                 for change in changes:
                     found[change.type, change.key] = change
@@ -142,7 +146,7 @@ def _changes(sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
     elif sentence.asks:
         return
     elif forget := _FORGET.match(text):
-        yield from _forgotten(forget["x"], sentence, current)
+        yield from _forgotten(forget, sentence, current)
     else:
         yield from _told(text, sentence, current)
 
@@ -204,13 +208,17 @@ def _noted(note: re.Match[str], sentence: Sentence, current: _Facts) -> Iterator
         yield from _filled(NOTE, note, sentence)
 
 
-def _forgotten(text: str, sentence: Sentence, current: _Facts) -> Iterator[MemoryChange]:
-    text = text.rstrip(" .!")
+def _forgotten(
+    forget: re.Match[str], sentence: Sentence, current: _Facts
+) -> Iterator[MemoryChange]:
+    text = forget["x"].rstrip(" .!")
     changes = list(_stated(text, replace(sentence, text=text), current))
     names = {(change.type, change.key) for change in changes}
     names.add((NOTE.type, NOTE.key.format(x=slot(third_person(text)))))
     if slot(text) in _NAMED_SLOTS:
         names.add((MemoryType.USER, slot(text)))
+    if forget["all"]:
+        names |= {name for name in current if name[1].partition(":")[2] == slot(text)}
     for kind, key in sorted(names & current.keys()):
         yield MemoryChange(op="delete", type=kind, key=key, sources=sentence.sources)
 
@@ -222,9 +230,13 @@ def _retracted(
     for template in retraction.keys:
         key = template.format(x=slot(third_person(thing)))
         content = current.get((MemoryType.USER, key))
-        about = not retraction.named or thing.casefold() in (content or "").casefold()
-        if content is not None and about:
+        if content is not None and (not retraction.named or _names(content, thing)):
             yield MemoryChange(op="delete", type=MemoryType.USER, key=key, sources=sentence.sources)
+
+
+def _names(content: str, thing: str) -> bool:
+    """Return whether a fact has the words of a thing."""
+    return re.search(rf"(?i)(?<!\w){re.escape(thing)}(?!\w)", content) is not None
 
 
 def _filled(rule: Rule, found: re.Match[str], sentence: Sentence) -> Iterator[MemoryChange]:

@@ -367,6 +367,12 @@ RETRACTIONS: Final[tuple[Retraction, ...]] = (
         named=True,
     ),
     _gone(r"I(?:'ve| have)? (?:just )?(?:quit|lost|left) my job", "job", "employer"),
+    _gone(
+        rf"I(?:'m| am) (?:no longer (?:an? )?(?P<x>[\w' -]{{3,40}}?)|not (?:an? )?"
+        rf"(?P<z>[\w' -]{{3,40}}?){_ANY_MORE}|not an? (?P<w>[\w' -]{{3,40}}?))<END>",
+        "job",
+        named=True,
+    ),
     _gone(r"I(?:'m| am) (?:now )?(?:retired|unemployed|between jobs)", "job", "employer"),
     _gone(
         rf"I (?:don't|do not) (?:like|love|enjoy|hate|mind) (?P<x><THING>){_ANY_MORE}|I no longer"
@@ -391,8 +397,7 @@ RETRACTIONS: Final[tuple[Retraction, ...]] = (
     ),
     _gone(
         r"<IM> (?:no longer (?:an? )?(?:vegan|vegetarian|pescatarian)|not (?:an? )?(?:vegan"
-        r"|vegetarian|pescatarian)"
-        r" any ?more)",
+        rf"|vegetarian|pescatarian){_ANY_MORE})",
         "diet",
     ),
     _gone(

@@ -291,6 +291,12 @@ async def test_what_is_remembered_is_no_news():
         ("I'm no longer allergic to cats", Memory("user", "allergy:cats", "Allergic to cats.")),
         ("I'm not vegan anymore", Memory("user", "diet", "The user is vegan.")),
         ("forget that my car is blue", Memory("user", "note:car is blue", "Blue car.")),
+        ("I'm not a nurse any more.", Memory("user", "job", "The user is a nurse.")),
+        ("I'm no longer a nurse", Memory("user", "job", "The user works as a nurse.")),
+        ("I am not a nurse!", Memory("user", "job", "The user is a nurse.")),
+        ("I'm not a vegetarian any longer", Memory("user", "diet", "The user is vegetarian.")),
+        ("Forget what I said about tea.", Memory("user", "likes:tea", "The user likes tea.")),
+        ("Please forget everything about my tea", Memory("user", "likes:tea", "Likes tea.")),
     ],
 )
 async def test_a_fact_is_taken_back(text, memory):
@@ -302,6 +308,10 @@ async def test_a_fact_is_taken_back(text, memory):
 
 async def test_only_what_is_remembered_is_taken_back():
     assert await extract("I don't live in Rome any more", memories=[BERLIN]) == ()
+    nurse = Memory("user", "job", "The user is a nurse.")
+    for text in ("I'm not a doctor", "I'm not a nurse, am I?", "I'm not an urse any more"):
+        assert await extract(text, memories=[nurse]) == ()
+    assert await extract("Forget about tea.", memories=[Memory("user", "likes:tea", "Tea.")]) == ()
     assert await extract("I like tea.", "Forget that I like tea.") == ()
     [change] = await extract(
         "I don't live in Berlin any more.", "I live in Rome.", memories=[BERLIN]
