@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -207,8 +207,7 @@ class Writer:
             except VersionConflictError:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                # Other writers must not stay in step with this one.
-                await asyncio.sleep(random.random() * _LONGEST_PAUSE)  # noqa: S311 - no secret
+                await _step_aside()
                 [change] = await self.embedded([await self.change(change.document, change.config)])
         return change
 
@@ -360,33 +359,70 @@ class Writer:
         for key in (source, f"{source}\n{document}"):
             if not key:
                 continue
-            value = await self._store.get(self._sources, key)
-            if value is not None and value["document"] == document:
-                await self._store.delete(self._sources, key)
+            item = await self._store.get_item(self._sources, key)
+            if item is not None and item.value["document"] == document:
+                with suppress(VersionConflictError):
+                    await self._store.delete(self._sources, key, if_version=item.version)
 
     async def _record_of(self, document: str) -> str | None:
         found = await self._store.search(self._sources, None, 1, filter={"document": document})
         return found[0].key if found else None
 
     async def delete_source(self, source: str) -> int:
-        """Delete all that was added under a name; returns how many chunks."""
-        keys = await all_keys(self._store, self._chunks, source_range(source)) if source else []
-        names = [(self._sources, source)] if source else []
-        records = {key: value for (_, key), value in (await self._store.get_batch(names)).items()}
+        """Delete all that was added under a name; returns how many chunks.
+
+        What is added meanwhile is deleted too, or stays whole.
+
+        Raises:
+            VersionConflictError: Other writers of the source were first 50 times.
+        """
+        deleted = 0
+        for attempt in range(_ATTEMPTS):
+            # The chunks come first: whoever writes one that is not read here changes a record.
+            keys = await all_keys(self._store, self._chunks, source_range(source)) if source else []
+            records = [record async for record in self._records_of(source)]
+            for record in records:
+                keys += await all_keys(self._store, self._chunks, f"{record.value['document']}/")
+            try:
+                versions = await self._mark(records)
+                deleted += await self._delete(dict.fromkeys(keys))
+                for record, version in zip(records, versions, strict=True):
+                    await self._store.delete(self._sources, record.key, if_version=version)
+                break
+            except VersionConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                await _step_aside()
+        return deleted
+
+    async def _records_of(self, source: str) -> AsyncIterator[StoreItem]:
+        """Yield the records of a source, and of the documents that were stored under its name."""
+        if source and (item := await self._store.get_item(self._sources, source)) is not None:
+            yield item
         async for record in scan_all(self._store, self._sources, prefix=f"{source}\n"):
-            records[record.key] = record.value
-            keys += await all_keys(self._store, self._chunks, f"{record.value['document']}/")
-        # The records go last: what an interrupted call leaves, the next one finds. Until then, none
-        # says that its chunks are there.
-        await self._store.put_batch(
+            yield record
+
+    async def _mark(self, records: Sequence[StoreItem]) -> list[int]:
+        """Note that records are not complete, before chunks of theirs go; returns their versions.
+
+        The records go last: what an interrupted call leaves, the next one finds. Until then, none
+        says that its chunks are there.
+
+        Raises:
+            VersionConflictError: Another writer was first.
+        """
+        return await self._store.put_batch(
             [
-                Put(namespace=self._sources, key=key, value={**value, "complete": False}, text="")
-                for key, value in records.items()
+                Put(
+                    namespace=self._sources,
+                    key=each.key,
+                    value={**each.value, "complete": False},
+                    text="",
+                    if_version=each.version,
+                )
+                for each in records
             ]
         )
-        deleted = await self._delete(keys)
-        await self._store.delete_batch([(self._sources, each) for each in records])
-        return deleted
 
     async def clear(self) -> int:
         """Delete all documents; returns how many chunks."""
@@ -403,11 +439,16 @@ class Writer:
         records = scan_all(self._store, self._sources)
         return [each.key async for each in records if each.value["root"] == root]
 
-    async def _delete(self, keys: Sequence[str]) -> int:
+    async def _delete(self, keys: Iterable[str]) -> int:
         deleted = 0
         for batch in _batches(keys, _PAGE):
             deleted += await self._store.delete_batch([(self._chunks, each) for each in batch])
         return deleted
+
+
+async def _step_aside() -> None:
+    """Wait a little: other writers must not stay in step with this one."""
+    await asyncio.sleep(random.random() * _LONGEST_PAUSE)  # noqa: S311 - no secret
 
 
 def _is_whole(record: Mapping[str, Any], document: Document) -> bool:
@@ -415,7 +456,7 @@ def _is_whole(record: Mapping[str, Any], document: Document) -> bool:
     return bool(record["complete"]) and record["document"] == document.id
 
 
-def _batches(items: Sequence[_T], size: int) -> Iterator[list[_T]]:
+def _batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
     left = iter(items)
     while batch := list(islice(left, size)):
         yield batch
