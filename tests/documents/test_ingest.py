@@ -322,6 +322,12 @@ def test_encodings(content, text):
     assert read_text("a.txt", content).text == text
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_character_of_number_0_is_binary(encoding):
+    with pytest.raises(InvalidArgumentError, match="it is binary"):
+        read_text("a.txt", "plum\0tree".encode(encoding))
+
+
 @given(st.binary(max_size=60), st.sampled_from(["a.txt", "a.md", "a.py", "a.pdf"]))
 def test_any_bytes_are_text_or_refused(content, source):
     with suppress(InvalidArgumentError):

@@ -146,13 +146,19 @@ def _clean(text: str) -> str:
 
 
 def _decoded(content: bytes, charset: str | None = None) -> tuple[str, str]:
-    """Return a text, and what is doubtful about it; the character set is that which it names."""
+    """Return a text, and what is doubtful about it; the character set is that which it names.
+
+    Raises:
+        InvalidArgumentError: It is binary: it has the character of number 0.
+    """
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             try:
-                return content.decode(encoding), ""
+                text, doubt = content.decode(encoding), ""
             except UnicodeDecodeError:
-                return content.decode(encoding, "replace"), _INVALID
+                text, doubt = content.decode(encoding, "replace"), _INVALID
+            if "\0" not in text[:_LOOKED_AT]:
+                return text, doubt
     if b"\x00" in content[:_LOOKED_AT]:
         raise InvalidArgumentError("it is binary")
     for known in ("utf-8", charset or "utf-8"):
