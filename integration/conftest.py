@@ -59,6 +59,7 @@ BESIDE = {
     "redis_url": {"redis:8", "redis/redis-stack-server:7.4.0-v1", "valkey/valkey:8"},
     "redisearch_url": {"redis/redis-stack-server:7.4.0-v1"},
     "opensearch_url": {"opensearchproject/opensearch:2"},
+    "own_server": {"2.19.6"},
 }
 """By fixture, the images whose tests count as slow: the same tests run on another version.
 

@@ -19,6 +19,7 @@ print(json.dumps(fan_out.together(sys.argv[1], Path(sys.argv[2]), 10.0)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["postgresql", "redis"])
 def test_no_call_fails_and_no_write_is_lost(backend, tmp_path):
     done = subprocess.run(

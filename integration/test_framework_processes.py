@@ -36,6 +36,7 @@ def where(request, tmp_path):
             yield server.url
 
 
+@pytest.mark.slow
 async def test_openai_sessions_of_two_processes(where):
     together(where, TURNS, ",".join(SESSIONS))
     async with open_backend(where) as backend:
@@ -51,6 +52,7 @@ def write_together(where):
     assert [each.wait(300) for each in writers] == [0, 0]
 
 
+@pytest.mark.slow
 async def test_conversations_of_two_processes(where):
     write_together(where)
     async with open_backend(where) as backend:

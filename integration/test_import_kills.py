@@ -61,6 +61,7 @@ def count(path):
             return 0
 
 
+@pytest.mark.slow
 async def test_sessions_of_openai_agents(tmp_path):
     agents = pytest.importorskip("agents")
     from locus_memory.integrations.openai_agents import LocusSession  # noqa: PLC0415 - an extra
@@ -82,6 +83,7 @@ async def test_sessions_of_openai_agents(tmp_path):
             theirs.close()
 
 
+@pytest.mark.slow
 async def test_memories_of_mem0(tmp_path):
     where, target = tmp_path / "history.db", tmp_path / "new.db"
     start = datetime(2025, 1, 1, tzinfo=UTC)
@@ -119,6 +121,7 @@ async def test_memories_of_mem0(tmp_path):
             assert len(versions) == len(set(versions)) == (3 if expected[key] else 2)
 
 
+@pytest.mark.slow
 async def test_sessions_of_adk(tmp_path):
     pytest.importorskip("google.adk")
     from google.adk.events import Event  # noqa: PLC0415 - an extra

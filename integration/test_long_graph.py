@@ -95,6 +95,7 @@ async def live(url):
         assert len([state async for state in graph.aget_state_history(ADA)]) == 3 * TURNS + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(PostgreSQLServer, id="postgresql"), pytest.param(RedisServer, id="redis")]
 )

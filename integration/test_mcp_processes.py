@@ -65,6 +65,7 @@ async def write_until_killed(url, number, file):
     return confirmed
 
 
+@pytest.mark.slow
 async def test_a_killed_host_loses_nothing_that_was_confirmed(tmp_path):
     url = f"sqlite:{tmp_path / 'test.db'}"
     survivor, confirmed = [], []

@@ -53,6 +53,7 @@ ATTEMPTS = 2
 """Some of the tests wait for parts of a second."""
 
 
+@pytest.mark.slow
 def test_the_tests_of_their_session_pass_with_ours(tests_of, run_tests):
     folder = tests_of("openai-agents")
     (folder / "pytest.ini").write_text(

@@ -46,6 +46,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 @KILLS
 def test_no_kill_leaves_half_an_entry(tmp_path):
     storm(tmp_path / "tree.db", 40)
@@ -59,6 +60,7 @@ def test_writers_in_four_processes_never_make_a_name_an_entry_and_a_folder(tmp_p
     asyncio.run(check(path))
 
 
+@pytest.mark.slow
 def test_a_tree_behaves_like_a_dict_for_many_lives(tmp_path):
     lives = settings(TREE_LIVES, max_examples=150, stateful_step_count=50)
     live(SQLiteStore(tmp_path / "tree.db"), lives)

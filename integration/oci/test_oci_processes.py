@@ -120,6 +120,7 @@ async def test_four_processes_save_and_prune(options):
 KILLS = int(os.environ.get("LOCUS_TEST_OCI_KILLS", "12"))
 
 
+@pytest.mark.slow
 async def test_what_was_acknowledged_survives_sigkill(options, service, prefix):
     acknowledged = {f"w{n}": [] for n in range(3)}
     silent = dict.fromkeys(acknowledged, 0)

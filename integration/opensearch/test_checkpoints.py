@@ -53,6 +53,7 @@ async def change(connection, thread_id, name, source):
     await connection.request("POST", path, source, params={"routing": digest_of(thread_id)})
 
 
+@pytest.mark.slow
 async def test_more_than_ten_thousand_threads_are_listed(checkpointer):
     storage = checkpointer.storage
     names = [f"t{number:05}" for number in range(10_050)]

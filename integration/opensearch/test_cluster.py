@@ -24,6 +24,7 @@ def nodes():
         yield [first, *others]
 
 
+@pytest.mark.slow
 async def test_a_node_is_killed_under_load(nodes, prefix):
     where = "opensearch:" + ",".join(node.address for node in nodes)
     saved, failures = {}, []

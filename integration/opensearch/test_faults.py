@@ -40,6 +40,7 @@ def refusal(status, *, after=None, kind="opensearch_rejected_execution_exception
     )
 
 
+@pytest.mark.slow
 class TestNode:
     async def test_every_acknowledged_save_outlives_the_node(self, own_server, checkpointer):
         saved, failures = {}, []

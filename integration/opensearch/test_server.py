@@ -13,6 +13,7 @@ from locus_memory.testing.servers import OpenSearchServer
 from locus_memory.testing.servers.opensearch_files import java_for
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.6.0", "2.19.6"])
 def test_it_keeps_what_it_acknowledged(version):
     try:
