@@ -13,7 +13,7 @@ __all__ = ["repaired"]
 _REPAIR: Final = re.compile(
     r"(?i)(?P<before>.+?)(?:[,;]| -| \u2013| \u2014|\.{3}|\u2026) ?"
     r"(?:(?P<surely>(?:no,? wait|wait,? no|(?:no|oops),? sorry|scratch that|make that|or rather"
-    r"|(?:sorry,? |no,? )?I meant|oops)\b[,:.]?|no[,:])|(?:sorry|wait|I mean)\b[,:]?)"
+    r"|(?:sorry,? |no,? )?I meant|oops)\b[,:.]?|(?:no|wait)[,:])|(?:sorry|wait|I mean)\b[,:]?)"
     r" (?P<after>[^,;]+?)[\s.!]*"
 )
 _MORE_WORDS: Final = 4
@@ -21,9 +21,8 @@ _MORE_WORDS: Final = 4
 
 _HEAD: Final = re.compile(
     r"(?i)(?:'m|'s|'re|\b(?:am|is|are|was|me|have|has|own|speak|play|use|drink|eat|like|love|hate"
-    r"|prefer|called|named|(?P<preposition>in|at|on|near|as|to|for|from|of)))(?= )"
+    r"|prefer|called|named|in|at|on|near|as|to|for|from|of))(?= )"
 )
-_PREPOSITION: Final = re.compile(r"(?i)(?:in|at|on|near|as|to|for|from|of) ")
 _SURELY: Final = re.compile(r"(?i)(?:really|seriously|honestly|truly|just kidding|not)\b")
 _CLAUSE: Final = re.compile(r"(?i)(?:I|I'm|I've|my|we|we're|our)\b")
 _THING: Final = re.compile(r"[^\W\d_a-z]|\d")
@@ -53,6 +52,5 @@ def repaired(text: str) -> str | None:
 
 def _joined(before: str, head: re.Match[str], after: str) -> str:
     """Return the words until the head, which stays unless the repair has one of its own."""
-    replaces = head["preposition"] is not None and _PREPOSITION.match(after)
-    end = head.start() if replaces else head.end()
+    end = head.start() if _HEAD.match(after) else head.end()
     return f"{before[:end].rstrip()} {after}"

@@ -25,6 +25,7 @@ async def facts(text):
         ("My name is Ada, or rather Eve.", "The user's name is Eve."),
         ("I work as a nurse, no, a doctor.", "The user works as a doctor."),
         ("We moved from Graz to Linz, make that Wels", "The user lives in Wels."),
+        ("I like tea, wait, coffee", "The user likes coffee."),
         ("I like black tea, no, green tea", "The user likes green tea."),
         ("I live in Graz, no, I live in Linz.", "The user lives in Linz."),
     ],
@@ -38,6 +39,7 @@ async def test_the_last_words_count(text, fact):
     [
         "I live in Graz, no wait, that was before the big move of last year",
         "I like tea, scratch that, it makes me feel sick all day",
+        "I hate mushrooms, no, love them",
     ],
 )
 async def test_what_is_taken_back_is_not_kept(text):
