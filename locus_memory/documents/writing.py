@@ -40,7 +40,13 @@ from locus_memory.retrieval.embedders.marks import (
 )
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.reembed import reembed
-from locus_memory.store.base import BaseStore, all_keys, has_semantic_search, scan_all
+from locus_memory.store.base import (
+    BaseStore,
+    all_keys,
+    has_semantic_search,
+    scan_all,
+    write_together,
+)
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.text import index_text
 
@@ -386,8 +392,12 @@ class Writer:
             try:
                 versions = await self._mark(records)
                 deleted += await self._delete(dict.fromkeys(keys))
-                for record, version in zip(records, versions, strict=True):
-                    await self._store.delete(self._sources, record.key, if_version=version)
+                ends = [
+                    Delete(namespace=self._sources, key=record.key, if_version=version)
+                    for record, version in zip(records, versions, strict=True)
+                ]
+                for batch in _batches(ends, _PAGE):
+                    await write_together(self._store, batch)
                 break
             except VersionConflictError:
                 if attempt == _ATTEMPTS - 1:
