@@ -1,4 +1,7 @@
-"""Splitting a user's text into clauses that state something."""
+"""Splitting a user's text into clauses that state something.
+
+In a sentence such as "I live in Graz, no wait, in Linz", the words before the repair are not meant.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Final
 
 from locus_memory.memory.heuristic.material import spoken
 
-__all__ = ["Sentence", "clauses", "sentences", "slot", "without_lead"]
+__all__ = ["Sentence", "clauses", "repaired", "sentences", "slot", "without_lead"]
 
 _LONGEST_MESSAGE = 4000
 _LONGEST_SENTENCE = 400
@@ -84,6 +87,22 @@ _JOKE: Final = re.compile(
     r"|that's (?:a|just a) (?:joke|lie)|no, not really|not really|scratch that|as if"
     rf"|in my dreams|(?:kidding|joking|jk)[,.! ]+(?!aside\b|around\b).{{1,60}}|{_INSTEAD})[\s!.)]*"
 )
+_REPAIR: Final = re.compile(
+    r"(?i)(?P<before>.+?)(?:[,;]| -| \u2013| \u2014|\.{3}|\u2026) ?"
+    r"(?:(?P<surely>(?:no,? wait|wait,? no|(?:no|oops),? sorry|scratch that|make that|or rather"
+    r"|(?:sorry,? |no,? )?I meant|oops)\b[,:.]?|(?:no|wait)[,:])|(?:sorry|wait|I mean)\b[,:]?)"
+    r" (?P<after>[^,;]+?)[\s.!]*"
+)
+_MORE_WORDS: Final = 4
+"""A repair has no more words than these; more of them are a sentence."""
+
+_HEAD: Final = re.compile(
+    r"(?i)(?:'m|'s|'re|\b(?:am|is|are|was|me|have|has|own|speak|play|use|drink|eat|like|love|hate"
+    r"|prefer|called|named|in|at|on|near|as|to|for|from|of))(?= )"
+)
+_SURELY: Final = re.compile(r"(?i)(?:really|seriously|honestly|truly|just kidding|not)\b")
+_CLAUSE: Final = re.compile(r"(?i)(?:I|I'm|I've|my|we|we're|our)\b")
+_THING: Final = re.compile(r"[^\W\d_a-z]|\d")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|their|some|any|to) ")
 _NO_SLOT: Final = re.compile(r"[^\w'+#-]+")
 
@@ -156,6 +175,34 @@ def without_lead(text: str) -> str:
 def clauses(sentence: str) -> list[str]:
     """Return the parts of a sentence with their own subject, without lead-ins."""
     return list(filter(None, map(without_lead, _JOINT.split(sentence)[:_MOST_CLAUSES])))
+
+
+def repaired(text: str) -> str | None:
+    """Return a sentence with its repaired words; as it is, if it has no repair.
+
+    Returns:
+        The sentence; `None` if it takes back something and says nothing instead that is understood.
+    """
+    found = _REPAIR.fullmatch(text)
+    if found is None or _CLAUSE.match(found["after"]):
+        return text
+    before, after = found["before"], found["after"]
+    if _SURELY.match(after):
+        return before
+    heads = list(_HEAD.finditer(before))
+    head = heads[-1] if heads else None
+    is_same = head is not None and after.casefold().startswith(f"{head[0].casefold()} ")
+    if not (found["surely"] or is_same or _THING.match(after)):
+        return text
+    if head is None or len(after.split()) > _MORE_WORDS:
+        return None
+    return _joined(before, head, after)
+
+
+def _joined(before: str, head: re.Match[str], after: str) -> str:
+    """Return the words until the head, which stays unless the repair has one of its own."""
+    end = head.start() if _HEAD.match(after) else head.end()
+    return f"{before[:end].rstrip()} {after}"
 
 
 def slot(text: str) -> str:

@@ -10,7 +10,13 @@ from itertools import takewhile
 from typing import Any, Final
 
 from locus_memory.memory.heuristic.agenda import NOTE
-from locus_memory.memory.heuristic.clauses import Sentence, clauses, slot, without_lead
+from locus_memory.memory.heuristic.clauses import (
+    Sentence,
+    clauses,
+    repaired,
+    slot,
+    without_lead,
+)
 from locus_memory.memory.heuristic.corrections import (
     ORDERS,
     allowed_again,
@@ -22,7 +28,6 @@ from locus_memory.memory.heuristic.corrections import (
 from locus_memory.memory.heuristic.grammar import Retraction, Rule
 from locus_memory.memory.heuristic.heard import heard, is_joke, is_secret
 from locus_memory.memory.heuristic.person import RETRACTIONS, RULES
-from locus_memory.memory.heuristic.repairs import repaired
 from locus_memory.memory.heuristic.standing import trimmed
 from locus_memory.memory.heuristic.voice import about_user, third_person
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType

@@ -2,8 +2,8 @@
 
 import pytest
 
+from locus_memory.memory.heuristic.clauses import repaired
 from locus_memory.memory.heuristic.extractor import HeuristicExtractor
-from locus_memory.memory.heuristic.repairs import repaired
 from locus_memory.messages import Message
 
 
