@@ -132,13 +132,14 @@ def _files(where: str) -> list[File] | None:
     """
     try:
         source = FilePath(where).expanduser()
-        is_there = source.exists()
+        if not source.exists():
+            return None
     except PermissionError:
         raise
     except (OSError, RuntimeError):
         # The name is too long for the file system, or nobody has the name after `~`.
-        is_there = False
-    return files_of(source) if is_there else None
+        return None
+    return files_of(source)
 
 
 def _is_source(file: File, where: str) -> bool:
