@@ -11,6 +11,9 @@ from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.registry import get_checkpointer, open_backend
 from locus_memory.testing.servers import OpenSearchServer
 
+# The node takes a minute to start.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def secure_server():
@@ -35,7 +38,6 @@ def made(server, user, prefix, **options):
     return get_checkpointer(f"opensearch:{where}", index_prefix=prefix, state_type=None, **options)
 
 
-@pytest.mark.slow
 async def test_the_owner_of_everything_saves_and_loads(secure_server, prefix):
     async with made(secure_server, "admin:admin", prefix) as checkpointer:
         await checkpointer.save({"n": 1}, "t")
@@ -48,7 +50,6 @@ async def test_the_owner_of_everything_saves_and_loads(secure_server, prefix):
         assert await checkpointer.load("t") == {"n": 1}
 
 
-@pytest.mark.slow
 async def test_a_wrong_password_is_one_clear_error(secure_server, prefix):
     checkpointer = made(secure_server, "admin:hunter2", prefix)
     for _ in range(2):
@@ -58,7 +59,6 @@ async def test_a_wrong_password_is_one_clear_error(secure_server, prefix):
     await checkpointer.close()
 
 
-@pytest.mark.slow
 async def test_a_role_without_the_right_to_create_is_told_so(secure_server, prefix):
     checkpointer = made(secure_server, "readall:readall", prefix)
     with pytest.raises(ConfigurationError, match="indices:admin/create"):
@@ -66,7 +66,6 @@ async def test_a_role_without_the_right_to_create_is_told_so(secure_server, pref
     await checkpointer.close()
 
 
-@pytest.mark.slow
 async def test_a_role_that_only_writes_uses_the_indexes_of_an_administrator(
     secure_server, prefix, events
 ):
@@ -82,7 +81,6 @@ async def test_a_role_that_only_writes_uses_the_indexes_of_an_administrator(
             await checkpointer.save({"n": 1}, "t")
 
 
-@pytest.mark.slow
 async def test_an_unknown_authority_is_refused(secure_server, prefix):
     checkpointer = made(secure_server, "admin:admin", prefix, ca_certs=None)
     with pytest.raises(ConfigurationError, match="certificate"):
@@ -93,7 +91,6 @@ async def test_an_unknown_authority_is_refused(secure_server, prefix):
         await checkpointer.save({"n": 1}, "t")
 
 
-@pytest.mark.slow
 async def test_a_signer_sees_each_request(secure_server, prefix):
     from urllib3 import make_headers  # noqa: PLC0415 - a dependency of the driver
 
@@ -122,7 +119,6 @@ async def refused(where, options):
         await unsigned.load("t")
 
 
-@pytest.mark.slow
 async def test_a_ready_client_is_used_and_left_open(secure_server, prefix):
     client = AsyncOpenSearch(
         hosts=[secure_server.address],
@@ -138,7 +134,6 @@ async def test_a_ready_client_is_used_and_left_open(secure_server, prefix):
     await client.close()
 
 
-@pytest.mark.slow
 async def test_advice_without_the_right_to_ask(secure_server, prefix):
     where = secure_server.address.replace("://", "://admin:admin@")
     options = {"index_prefix": prefix, "verify_certs": False}
