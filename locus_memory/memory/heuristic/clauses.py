@@ -75,10 +75,11 @@ _ATTRIBUTED: Final = re.compile(
     r"(?:says?|said|insists?|claims?)[\s!.]*$"
     r"|\bsaid (?:nobody|no[ -]one)\b"
 )
+_TAKEN_BACK: Final = r"no,? wait|wait,? no|(?:no|oops)[,.! ]+sorry|oops"
+_MEANT: Final = r"(?:sorry,? |no,? )?I meant"
 # What follows is said in place of what was said before: "No wait, Linz."
 _INSTEAD: Final = (
-    r"(?:(?:no,? wait|wait,? no|(?:no|oops)[,.! ]+sorry|oops)[,.:!\u2013\u2014-] ?(?:I meant )?"
-    r"|(?:sorry,? |no,? )?I meant )"
+    rf"(?:(?:{_TAKEN_BACK})[,.:!\u2013\u2014-] ?(?:I meant )?|{_MEANT} )"
     r"(?:(?:it's|it is|in|to|at) )?[\w'-]+(?: [\w'-]+){0,2}"
 )
 _JOKE: Final = re.compile(
@@ -89,11 +90,11 @@ _JOKE: Final = re.compile(
 )
 _REPAIR: Final = re.compile(
     r"(?i)(?P<before>.+?)(?:[,;]| -| \u2013| \u2014|\.{3}|\u2026) ?"
-    r"(?:(?P<surely>(?:no,? wait|wait,? no|(?:no|oops),? sorry|scratch that|make that|or rather"
-    r"|(?:sorry,? |no,? )?I meant|oops)\b[,:.]?|(?:no|wait)[,:])|(?:sorry|wait|I mean)\b[,:]?)"
+    rf"(?:(?P<surely>(?:{_TAKEN_BACK}|{_MEANT}|scratch that|make that|or rather)\b[,:.]?"
+    r"|(?:no|wait)[,:])|(?:sorry|wait|I mean)\b[,:]?)"
     r" (?P<after>[^,;]+?)[\s.!]*"
 )
-_MORE_WORDS: Final = 4
+_MOST_WORDS: Final = 4
 """A repair has no more words than these; more of them are a sentence."""
 
 _HEAD: Final = re.compile(
@@ -102,7 +103,7 @@ _HEAD: Final = re.compile(
 )
 _SURELY: Final = re.compile(r"(?i)(?:really|seriously|honestly|truly|just kidding|not)\b")
 _CLAUSE: Final = re.compile(r"(?i)(?:I|I'm|I've|my|we|we're|our)\b")
-_THING: Final = re.compile(r"[^\W\d_a-z]|\d")
+_NAME_OR_NUMBER: Final = re.compile(r"[^\W\d_a-z]|\d")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|their|some|any|to) ")
 _NO_SLOT: Final = re.compile(r"[^\w'+#-]+")
 
@@ -192,9 +193,9 @@ def repaired(text: str) -> str | None:
     heads = list(_HEAD.finditer(before))
     head = heads[-1] if heads else None
     is_same = head is not None and after.casefold().startswith(f"{head[0].casefold()} ")
-    if not (found["surely"] or is_same or _THING.match(after)):
+    if not (found["surely"] or is_same or _NAME_OR_NUMBER.match(after)):
         return text
-    if head is None or len(after.split()) > _MORE_WORDS:
+    if head is None or len(after.split()) > _MOST_WORDS:
         return None
     return _joined(before, head, after)
 
