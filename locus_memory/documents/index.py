@@ -307,6 +307,7 @@ class DocumentIndex(Resource):
 
         Raises:
             InvalidArgumentError: It is not a string.
+            VersionConflictError: Other writers of the source were first 50 times.
             BackendError: The store failed.
         """
         if check_text(source, "a source") is None:
