@@ -38,7 +38,7 @@ _STRUCTURE: Final = ("session_id", "message_id", "branch_id", "sequence_number")
 
 _NAMES: Final = """
     SELECT DISTINCT session_id, 'main' FROM agent_messages
-    WHERE ?1 IS NULL OR session_id = ?1 ORDER BY 1
+    WHERE :session IS NULL OR session_id = :session ORDER BY 1
 """
 # Messages beside the structure of their session are orphans, which the SDK never shows.
 _JOINED: Final = """
@@ -48,15 +48,15 @@ _JOINED: Final = """
 """
 _BRANCHES: Final = f"""
     SELECT DISTINCT m.session_id, coalesce(s.branch_id, 'main') {_JOINED}
-    AND (?1 IS NULL OR m.session_id = ?1) ORDER BY 1, 2
+    AND (:session IS NULL OR m.session_id = :session) ORDER BY 1, 2
 """
 _ITEMS: Final = """
     SELECT id, message_data, created_at FROM agent_messages
-    WHERE session_id = ?1 AND ?2 = 'main' ORDER BY id
+    WHERE session_id = :session AND :branch = 'main' ORDER BY id
 """
 _BRANCH_ITEMS: Final = f"""
     SELECT m.id, m.message_data, m.created_at {_JOINED}
-    AND m.session_id = ?1 AND coalesce(s.branch_id, 'main') = ?2
+    AND m.session_id = :session AND coalesce(s.branch_id, 'main') = :branch
     ORDER BY s.sequence_number, m.id
 """
 
@@ -96,13 +96,13 @@ class Source:
 
     def names(self, session_id: str | None) -> list[tuple[str, str]]:
         """Return the sessions and their branches; `None`: of all sessions."""
-        return self._connection.execute(self._names, (session_id,)).fetchall()
+        return self._connection.execute(self._names, {"session": session_id}).fetchall()
 
     def items(self, session_id: str, branch: str, place: Namespace) -> tuple[list[Past], int]:
         """Return the items of a branch that can be read, the oldest first, and how many cannot."""
         found: list[Past] = []
         unreadable = 0
-        rows = self._connection.execute(self._items, (session_id, branch))
+        rows = self._connection.execute(self._items, {"session": session_id, "branch": branch})
         for number, content, moment in rows:
             try:
                 found.append(Past(_item(content), read_moment(moment) or datetime.now(UTC)))

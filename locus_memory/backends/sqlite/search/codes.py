@@ -14,7 +14,7 @@ format of the file: it must never change.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import starmap
@@ -70,7 +70,7 @@ def _signs(words: int) -> tuple[Singles, Singles]:
 def _hadamard() -> Singles:
     """Return the orthogonal Hadamard matrix of a block."""
     ones = np.arange(_BLOCK)
-    shared = _counter()((ones[:, None] & ones).astype(np.uint64)) & 1
+    shared = np.bitwise_count(ones[:, None] & ones) & 1
     return (1 - 2 * shared.astype(np.float32)) / np.float32(np.sqrt(_BLOCK))
 
 
@@ -131,30 +131,6 @@ def code_of(vector: Any) -> bytes:
         return bytes(encode(rows)[0].tobytes())
 
 
-def _table() -> NDArray[np.uint8]:
-    """Return the number of bits of each 16-bit number."""
-    octets = np.arange(65_536, dtype=np.uint16).view(np.uint8)
-    bits: NDArray[np.uint8] = np.unpackbits(octets).reshape(-1, 16).sum(axis=1, dtype=np.uint8)
-    return bits
-
-
-@lru_cache(maxsize=1)
-def _counter() -> Callable[[Words], NDArray[np.uint8]]:
-    """Return what counts the bits of words; numpy does so since 2.0."""
-    known = getattr(np, "bitwise_count", None)
-    if known is not None:
-        return known  # type: ignore[no-any-return] # its type depends on the version of numpy
-    table = _table()
-
-    def count(words: Words) -> NDArray[np.uint8]:
-        bits: NDArray[np.uint8] = (
-            table[words.view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.uint8)
-        )
-        return bits
-
-    return count
-
-
 @lru_cache(maxsize=1)
 def _patterns() -> Singles:
     """Return the signs of the bits of each byte, of shape `(8, 256)`."""
@@ -188,12 +164,11 @@ class Target:
         Args:
             planes: The words of the codes, of shape `(words of a code, count)`.
         """
-        count = _counter()
         found = np.zeros(planes.shape[1], np.uint16)
         for start in range(0, len(found), _TILE):
             part = found[start : start + _TILE]
             for word, row in zip(self.words, planes[:, start : start + _TILE], strict=False):
-                part += count(row ^ word)
+                part += np.bitwise_count(row ^ word)
         return found
 
     def by_signs(self, planes: Words, places: Positions) -> Singles:

@@ -44,11 +44,11 @@ _TABLES: Final = {
 
 _SESSIONS: Final = "SELECT app_name, user_id, id FROM sessions ORDER BY 1, 2, 3"
 _SESSION: Final = """
-    SELECT state, update_time FROM sessions WHERE app_name = ?1 AND user_id = ?2 AND id = ?3
+    SELECT state, update_time FROM sessions WHERE app_name = $1 AND user_id = $2 AND id = $3
 """
 _EVENTS: Final = """
     SELECT id, invocation_id, timestamp, event_data FROM events
-    WHERE app_name = ?1 AND user_id = ?2 AND session_id = ?3 ORDER BY timestamp, {tie}
+    WHERE app_name = $1 AND user_id = $2 AND session_id = $3 ORDER BY timestamp, {tie}
 """
 _STATES: Final = """
     SELECT app_name, NULL, state, update_time FROM app_states
@@ -193,7 +193,7 @@ def _sqlite(connection: sqlite3.Connection) -> Source:
         _check_version(connection.execute(f"SELECT key, value FROM {_METADATA}").fetchall())  # noqa: S608 - a constant
 
     async def fetch(statement: str, *parameters: str) -> Sequence[Sequence[Any]]:
-        return connection.execute(statement, parameters).fetchall()
+        return connection.execute(statement, dict(zip("123", parameters, strict=False))).fetchall()
 
     return Source(fetch, "id" if is_database_service else "rowid")
 
@@ -212,7 +212,7 @@ async def _postgresql(connection: Any) -> Source:
 
     async def fetch(statement: str, *parameters: str) -> Sequence[Sequence[Any]]:
         rows: Sequence[Sequence[Any]]
-        rows = await connection.fetch(statement.replace("?", "$"), *parameters)
+        rows = await connection.fetch(statement, *parameters)
         return rows
 
     return Source(fetch, "id")

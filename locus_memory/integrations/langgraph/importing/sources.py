@@ -97,8 +97,8 @@ class _SQLite:
     async def places(self, thread_id: str | None) -> list[Place]:
         rows = self._connection.execute(
             "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints "
-            "WHERE ?1 IS NULL OR thread_id = ?1 ORDER BY 1, 2",
-            (thread_id,),
+            "WHERE :thread IS NULL OR thread_id = :thread ORDER BY 1, 2",
+            {"thread": thread_id},
         )
         return [Place.at(*row) for row in rows]
 

@@ -64,17 +64,6 @@ def test_the_format_of_codes_never_changes():
     assert np.allclose(np.frombuffer(code[48:], "<f4"), np.frombuffer(expected[48:], "<f4"))
 
 
-def test_bits_are_counted_alike_by_every_numpy(monkeypatch):
-    words = np.random.default_rng(1).integers(0, 2**63, 999).astype(np.uint64)
-    expected = [int(word).bit_count() for word in words]
-    codes._counter.cache_clear()
-    monkeypatch.delattr(np, "bitwise_count", raising=False)
-    try:
-        assert codes._counter()(words).tolist() == expected
-    finally:
-        codes._counter.cache_clear()
-
-
 def clustered(count, dimension, seed):
     """Return vectors of topics of very different sizes, about a common direction."""
     chance = np.random.default_rng(seed)
