@@ -70,6 +70,9 @@ def storm(path, name, phase, chance):
     buffered = {}
 
     def note(line):
+        """Note what a line says, and return its phase; a line that the kill cut off says nothing."""
+        if not line.endswith("\n"):
+            return None
         seen, *rest = line.split()
         if seen == "buffered":
             buffered[rest[0]] = int(rest[1])
