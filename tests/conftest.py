@@ -114,6 +114,26 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def skip_servers_without_a_wheel():
+    """Skip what needs a server whose package has no wheel yet for an interpreter as new as this."""
+    try:
+        return (yield)
+    except MissingDriverError as error:
+        if sys.version_info >= (3, 14) and RedisServer.package in str(error):
+            pytest.skip(f"{error}; it has no wheel for Python 3.14 yet")
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup():
+    return (yield from skip_servers_without_a_wheel())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    return (yield from skip_servers_without_a_wheel())
+
+
 def pytest_collection_finish():
     """Spare each collection of garbage, and each look at all objects, all that is there now."""
     gc.freeze()

@@ -17,7 +17,7 @@ import pytest
 import locus_memory
 from locus_memory import errors
 from locus_memory._internal.providers.installing import install_command
-from locus_memory.errors import LocusMemoryError
+from locus_memory.errors import LocusMemoryError, MissingDriverError
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = [
@@ -323,5 +323,8 @@ def test_core_dependencies_are_few():
 )
 def test_a_path_that_was_documented_once_is_kept(path):
     module, _, name = f"locus_memory.{path}".rpartition(".")
-    parent = importlib.import_module(module)
+    try:
+        parent = importlib.import_module(module)
+    except MissingDriverError as error:
+        pytest.skip(str(error))
     assert hasattr(parent, name) or importlib.import_module(f"{module}.{name}")

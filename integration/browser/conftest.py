@@ -102,9 +102,9 @@ def address(demo_url):
         yield address
 
 
-@pytest.fixture
-def windows(chromium):
-    """Returns a function that opens a window of a browser of its own."""
+@contextmanager
+def opening(chromium):
+    """Give a function that opens a window of a browser of its own."""
     contexts = []
 
     def open_window(address, **options):
@@ -115,6 +115,13 @@ def windows(chromium):
     yield open_window
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def windows(chromium):
+    """Returns a function that opens a window of a browser of its own."""
+    with opening(chromium) as open_window:
+        yield open_window
 
 
 @pytest.fixture

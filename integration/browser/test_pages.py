@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
 from integration.browser import serving
+from integration.browser.conftest import opening
 from integration.browser.pages import PAGES
 from integration.browser.pages import address as place
 from locus_memory.web.pages.groups import GROUPS
 
-NARROW = {"viewport": {"width": 360, "height": 740}}
-DARK = {"color_scheme": "dark"}
+LOOKS = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "narrow": {"viewport": {"width": 360, "height": 740}},
+}
 STATUS = {"missing": 404}
 EMPTY = {
     "/": "This database is empty",
@@ -29,6 +34,16 @@ EMPTY = {
 """What each page of an empty database says."""
 
 
+@pytest.fixture(scope="module")
+def same_window(chromium):
+    """Returns a function that opens a window of a look, or returns the one that it opened before.
+
+    A window takes longer to open than a page.
+    """
+    with opening(chromium) as open_window:
+        yield cache(lambda address, look: open_window(address, **LOOKS[look]))
+
+
 def test_no_page_is_left_out():
     """What is opened here are all pages that there are."""
     there = {
@@ -38,10 +53,9 @@ def test_no_page_is_left_out():
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("look", ["light", "dark", "narrow"])
-def test_a_page_opens_and_axe_finds_nothing_serious(windows, address, name, look):
-    options = {"light": {}, "dark": DARK, "narrow": NARROW}[look]
-    window = windows(address, **options)
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_page_opens_and_axe_finds_nothing_serious(same_window, address, name, look):
+    window = same_window(address, look)
     window.open(place(name), STATUS.get(name, 200))
     window.check()
     assert window.faults() == []
@@ -55,8 +69,10 @@ def empty_address(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("path", "said"), EMPTY.items(), ids=EMPTY)
-def test_an_empty_database_says_what_to_do_in_a_narrow_window(windows, empty_address, path, said):
-    window = windows(empty_address, **NARROW)
+def test_an_empty_database_says_what_to_do_in_a_narrow_window(
+    same_window, empty_address, path, said
+):
+    window = same_window(empty_address, "narrow")
     window.open(path)
     assert said in window.page.text_content("main")
     window.check()

@@ -92,7 +92,8 @@ async def test_what_is_not_json_is_named_by_its_place_in_the_whole(lost):
 
 async def test_a_state_that_changes_while_it_is_saved_is_saved_as_it_was():
     async with MemoryCheckpointer(state_type=None) as checkpointer:
-        state = {f"key {n}": [n] for n in range(1000)}
+        # So many that the thread is not done before it is interrupted for the first time.
+        state = {f"key {n}": [n] for n in range(20_000)}
         for round_ in range(3):
             before = copy.deepcopy(state)
             saving = asyncio.ensure_future(checkpointer.save(state, "t"))

@@ -1,5 +1,7 @@
 """Indexes by name, fused indexes, embedders of others, and retrievers."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +21,10 @@ from locus_memory.documents import (
 from locus_memory.documents.fusion import fused
 from locus_memory.retrieval.embedders import as_embedder
 from locus_memory.testing import FakeEmbedder
+
+needs_langchain = pytest.mark.skipif(
+    not find_spec("langchain_core"), reason="needs langchain-core, which comes with LangGraph"
+)
 
 
 @pytest.fixture
@@ -127,6 +133,7 @@ async def test_two_indexes_are_one():
         assert [each.content for each in own] == [each.content for each in found]
 
 
+@needs_langchain
 async def test_a_retriever_of_langchain():
     async with get_documents("memory") as index:
         await index.store("A plum grows here.", source="a", metadata={"team": "red"})
@@ -138,6 +145,7 @@ async def test_a_retriever_of_langchain():
     assert 0.2 <= found.metadata["score"] <= 1
 
 
+@needs_langchain
 def test_a_retriever_from_synchronous_code():
     index = get_documents("memory")
     retriever = index.as_retriever()

@@ -179,7 +179,9 @@ async def test_what_fits_no_file_is_refused(tmp_path, options):
 
 async def test_a_path_that_cannot_be_looked_at_is_refused():
     async with get_documents("memory") as index:
-        with pytest.raises(InvalidArgumentError, match="cannot be read: File name too long"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"cannot be read: File name too long|no file"
+        ):
             await index.add_path("a" * 300)
 
 

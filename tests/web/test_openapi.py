@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import orjson
+import pydantic
 import pytest
 
 from locus_memory.web.api.openapi import openapi_document
@@ -26,6 +27,10 @@ def references(value):
     return set(re.findall(r'"\$ref":"([^"]+)"', orjson.dumps(value).decode()))
 
 
+@pytest.mark.skipif(
+    tuple(map(int, pydantic.VERSION.split(".")[:2])) < (2, 14),
+    reason="a newer pydantic writes the copy",
+)
 def test_the_copy_in_the_docs_is_what_the_server_says():
     assert COPY.read_text("utf-8") == text()
 

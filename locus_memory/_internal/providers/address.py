@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import SplitResult, unquote
 
 from locus_memory.errors import ConfigurationError
 
@@ -17,10 +17,12 @@ __all__ = [
     "is_provider_name",
     "parse_address",
     "path_of_url",
+    "split_hosts",
 ]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 _SECRET = re.compile(r"(?i)([\w-]*(?:passw(?:or)?d|pwd|secret|token|key)[\w-]*=)[^&;\s]+")
+_PARTS = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _USAGE = (
     "a provider string is 'provider', 'provider:hint' or a URL, "
     "such as 'memory' or 'sqlite:./agent.db'"
@@ -120,6 +122,14 @@ def path_of_url(url: str, name: str) -> str:
             f"{name}: a URL is '{name}:///absolute/path'; options are keyword arguments"
         )
     return "/" + unquote(path).lstrip("/")
+
+
+def split_hosts(url: str) -> SplitResult:
+    """Return the parts of a URL of one or several hosts, as RFC 3986 splits it in its appendix B.
+
+    Python 3.14 refuses several hosts in `urlsplit`, where one is an IPv6 address.
+    """
+    return SplitResult(*_PARTS.findall(url)[0])
 
 
 def _redact(hint: str) -> str:

@@ -22,7 +22,7 @@ from locus_memory.cli.options.models import (
 from locus_memory.cli.options.names import parse_namespace
 from locus_memory.cli.options.session import Globals, Session
 from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import console, note, remark, sees_progress
+from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 
@@ -113,14 +113,12 @@ def add(
 @contextmanager
 def _bar(*, quiet: bool) -> Generator[None]:
     """Show a bar of the files on a terminal."""
-    from rich.progress import Progress  # noqa: PLC0415 - help must be quick
-
+    from locus_memory.cli.printing.progress import (  # noqa: PLC0415 - help must be quick
+        shown_progress,
+    )
     from locus_memory.events import subscribe  # noqa: PLC0415 - the same
 
-    output = console(stderr=True)
-    with Progress(
-        console=output, transient=True, disable=quiet or not sees_progress(output)
-    ) as bar:
+    with shown_progress(quiet=quiet) as bar:
         task = bar.add_task("indexing", total=None)
 
         def tell(event: Event) -> None:

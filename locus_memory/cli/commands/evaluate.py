@@ -13,7 +13,7 @@ from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
 from locus_memory.cli.options.plots import PlotOption, write_plot
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import console, number, remark, sees_progress
+from locus_memory.cli.printing.output import number, remark
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.cli.printing.tables import Cell, print_records, print_table
 
@@ -86,13 +86,12 @@ async def _run(
     embedder: Embedder | None,
     reranker: Reranker | None,
 ) -> Report:
-    from rich.progress import Progress  # noqa: PLC0415 - help must be quick
-
+    from locus_memory.cli.printing.progress import (  # noqa: PLC0415 - help must be quick
+        shown_progress,
+    )
     from locus_memory.evaluation.run import evaluate as measure  # noqa: PLC0415 - the same
 
-    output = console(stderr=True)
-    shown = sees_progress(output)
-    with Progress(console=output, transient=True, disable=not shown) as progress:
+    with shown_progress() as progress:
         task = progress.add_task("evaluating", total=None)
 
         def step(done: int, total: int) -> None:

@@ -7,24 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
 from locus_memory.cli.options.names import Labels, all_namespaces, format_namespace, parse_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import console, sees_progress, snippet, visible_name
+from locus_memory.cli.printing.output import snippet, visible_name
+from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
     from locus_memory.backends.base import Backend
     from locus_memory.retrieval.reembed import ReembedReport
@@ -91,7 +85,7 @@ async def _reembed(
     model = open_embedder(embedder)
     roots = [labels] if labels else await all_namespaces(backend.store, (), max_depth=1)
     reports = [ReembedReport()]
-    with _progress(quiet=quiet) as progress:
+    with shown_progress(quiet=quiet) as progress:
         for root in roots:
             task = progress.add_task(snippet(visible_name(format_namespace(root)), _NAME))
             report = await run(
@@ -104,19 +98,6 @@ async def _reembed(
             )
             reports.append(report)
     return ReembedReport(*(sum(counts) for counts in zip(*map(astuple, reports), strict=True)))
-
-
-def _progress(*, quiet: bool) -> Progress:
-    output = console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=output,
-        transient=True,
-        disable=quiet or not sees_progress(output),
-    )
 
 
 def _show(progress: Progress, task: TaskID, report: ReembedReport) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from rich.progress import Progress
 
 from locus_memory.cli.options.names import all_checkpoints, find_thread
-from locus_memory.cli.printing.output import console, sees_progress
+from locus_memory.cli.printing.progress import shown_progress
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -100,10 +99,8 @@ async def measure_growth(
     checkpointer: BaseCheckpointer, thread_id: str, *, quiet: bool = False
 ) -> list[Step]:
     """Return what each checkpoint of a thread adds, the oldest first; every state is loaded."""
-    output = console(stderr=True)
-    shown = sees_progress(output) and not quiet
     steps: list[Step] = []
-    with Progress(console=output, transient=True, disable=not shown) as progress:
+    with shown_progress(quiet=quiet) as progress:
         infos = await all_checkpoints(checkpointer, thread_id)
         for info in progress.track(infos, description=f"reading {thread_id}"):
             state = await checkpointer.load(thread_id, info.checkpoint_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from uuid import uuid4
 
 import pytest
 
@@ -12,14 +11,19 @@ from locus_memory.memory.manager import LLMMemoryManager
 
 FACTS = [
     {
-        "id": uuid4().hex,
+        "id": "091b6488058a4fc1b821831cd36216ac",
         "content": "Ada sails.",
         "source": "turn",
         "created_at": "2026-03-01T10:00:00+00:00",
         "created_ts": 1772359200.0,
         "mood": {"calm": [1, None]},
     },
-    {"id": uuid4().hex, "content": "Ada lives in Brest.", "source": "manual", "importance": 0.9},
+    {
+        "id": "f0f176e0f11e434e9bac3a63083a7466",
+        "content": "Ada lives in Brest.",
+        "source": "manual",
+        "importance": 0.9,
+    },
 ]
 
 

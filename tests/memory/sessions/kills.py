@@ -70,7 +70,7 @@ def storm(path, name, phase, chance):
     buffered = {}
 
     def note(line):
-        """Note what a line says, and return its phase; a line that the kill cut off says nothing."""
+        """Note what a line says, and return its phase; what the kill cut off says nothing."""
         if not line.endswith("\n"):
             return None
         seen, *rest = line.split()

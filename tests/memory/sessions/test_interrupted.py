@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import pytest
 from hypothesis import given, settings
@@ -36,7 +37,7 @@ class DyingStore(StoreWrapper):
 
     def __getattribute__(self, name):
         found = super().__getattribute__(name)
-        if name.startswith("_") or not asyncio.iscoroutinefunction(found):
+        if name.startswith("_") or not inspect.iscoroutinefunction(found):
             return found
 
         async def verb(*args, **named):

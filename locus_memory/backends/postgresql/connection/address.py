@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from locus_memory._internal.providers.address import split_hosts
 from locus_memory.errors import ConfigurationError
 
 __all__ = ["attributes", "check_standbys", "described", "is_url", "shuffled"]
@@ -33,10 +33,7 @@ def described(database: str | None) -> str:
                 "postgresql: a database is a name, or a URL that begins with postgresql://"
             )
         return f"postgresql {database}"
-    try:
-        parts = urlsplit(database)
-    except ValueError:
-        return "postgresql"
+    parts = split_hosts(database)
     # A password whose special characters are not escaped ends up in any of the parts.
     place = parts.netloc.rpartition("@")[2] + parts.path
     escaped = "@" not in parts.query + parts.fragment and _PLACE.fullmatch(place)
@@ -47,17 +44,14 @@ def _of_several_hosts(database: str | None) -> bool:
     """Whether a URL has several hosts."""
     if database is None or "://" not in database:
         return False
-    try:
-        parts = urlsplit(database)
-    except ValueError:
-        return False
+    parts = split_hosts(database)
     return "," in parts.netloc.rpartition("@")[2] or "host=" in parts.query
 
 
 def shuffled(url: str) -> str:
     """Return a URL with its hosts in another order, for the driver tries them one by one."""
     scheme, separator, rest = url.partition("://")
-    netloc = urlsplit(url).netloc
+    netloc = split_hosts(url).netloc
     user, at, hosts = netloc.rpartition("@")
     listed = hosts.split(",")
     random.shuffle(listed)

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import parse_url
 
+from locus_memory._internal.providers.address import split_hosts
 from locus_memory.errors import ConfigurationError
 
 __all__ = ["Kind", "RedisAddress", "parse_redis_url"]
@@ -152,10 +153,7 @@ def _query(pairs: list[tuple[str, str]]) -> str:
 
 def _split(rest: str) -> tuple[str, list[str], str, str]:
     """Return user and password with their `@`, the hosts, the path and the query of a URL."""
-    try:
-        parts = urlsplit(f"//{rest}")
-    except ValueError:
-        raise ConfigurationError(f"redis: {_CANNOT_BE_READ}") from None
+    parts = split_hosts(f"//{rest}")
     user, at, hosts = parts.netloc.rpartition("@")
     listed = hosts.split(",")
     if not all(listed) or parts.fragment or "@" in parts.path + parts.query:
