@@ -92,6 +92,19 @@ def import_graph():
     }
 
 
+def packages_of(module):
+    """Return the packages that a module is in."""
+    return {module[:at] for at, letter in enumerate(module) if letter == "."}
+
+
+def loading_graph():
+    """Return what each module loads: what it imports, and the packages of that it is not in."""
+    return {
+        name: others.union(*map(packages_of, others)) - packages_of(name) - {name} | others
+        for name, others in import_graph().items()
+    }
+
+
 def room_of(module):
     """Return the room of a module; `None` for the package itself, which only names others."""
     name = module.removeprefix("locus_memory").removeprefix(".")
@@ -149,8 +162,10 @@ def drawn():
 
 @pytest.mark.slow
 def test_no_import_leads_round_in_a_circle():
-    graph = import_graph()
+    """So each module can be the first one that is imported."""
+    graph = loading_graph()
     assert "locus_memory.checkpoint.chain" in graph["locus_memory.backends.sqlite.checkpoints"]
+    assert "locus_memory.checkpoint" in graph["locus_memory.backends.sqlite.checkpoints"]
     # It raises CycleError with the modules of the circle.
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
 
