@@ -35,7 +35,7 @@ class TestWrappersAroundEachOther(StoreConformance):
     """Each of them hands on whatever the contract asks: one that did not would fail here."""
 
     def make_store(self, clock, tmp_path):
-        return MetricsStore(RetryingStore(ReadThroughStore(InMemoryStore(clock=clock))))
+        return ReadThroughStore(MetricsStore(RetryingStore(InMemoryStore(clock=clock))))
 
 
 class TestNoClaims(StoreConformance):

@@ -173,6 +173,14 @@ def test_a_flipped_bit_is_told_or_changes_nothing(small, tmp_path, place, bit):
     assert manifest == check_archive(small)
 
 
+def test_a_zip_of_a_later_version_is_refused(small):
+    content = bytearray(small.read_bytes())
+    content[content.rindex(b"PK\1\2") + 6] = 109
+    small.write_bytes(content)
+    with pytest.raises(ArchiveError, match="zip file version"):
+        check_archive(small)
+
+
 @pytest.fixture
 def small(tmp_path):
     """An archive of one item and one checkpoint."""

@@ -138,7 +138,7 @@ def open_archive(path: str | os.PathLike[str]) -> Generator[Archive]:
     name = os.fspath(path)
     try:
         opened = zipfile.ZipFile(name)
-    except zipfile.BadZipFile as error:
+    except _BROKEN as error:
         raise ArchiveError(name, None, f"it is truncated, or no archive: {error}") from error
     with opened:
         yield Archive(name, opened)

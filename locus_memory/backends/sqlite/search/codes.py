@@ -71,7 +71,8 @@ def _hadamard() -> Singles:
     """Return the orthogonal Hadamard matrix of a block."""
     ones = np.arange(_BLOCK)
     shared = np.bitwise_count(ones[:, None] & ones) & 1
-    return (1 - 2 * shared.astype(np.float32)) / np.float32(np.sqrt(_BLOCK))
+    signs: Singles = (1 - 2 * shared.astype(np.float32)) / np.float32(np.sqrt(_BLOCK))
+    return signs
 
 
 def _rotated(vectors: Singles) -> Singles:
