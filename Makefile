@@ -61,9 +61,9 @@ INSIDE := cli/conversations/test_langgraph_threads.py docs
 PYTHONDONTWRITEBYTECODE :=
 export PYTHONDONTWRITEBYTECODE
 
-# Install an extra of this project into an environment: $(call install,ENVIRONMENT,EXTRA,OPTIONS).
+# Install an extra of this project into an environment: $(call install,ENVIRONMENT,EXTRA).
 # Where uv reaches no registry, because only pip is told how to, pip does it.
-install = $(BIN)/uv pip install --quiet --python $(1)/bin/python $(3) --editable '.[$(2)]' \
+install = $(BIN)/uv pip install --quiet --python $(1)/bin/python --editable '.[$(2)]' \
 	|| $(1)/bin/python -m pip install --quiet --editable '.[$(2)]'
 
 PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
@@ -83,7 +83,7 @@ $(MADE):
 		echo "locus-memory needs Python 3.11 or newer, and there is none on the PATH." \
 			"Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip uv
+	-$(BIN)/python -m pip install --quiet --upgrade pip uv
 	@touch $@
 
 $(READY): pyproject.toml | $(MADE)
@@ -107,7 +107,7 @@ lowest: .venv-lowest/.ready ## run the quick tests with the lowest versions of a
 
 pythons: $(MADE) ## run the quick tests on each other Python that is here
 	@if command -v mvn >/dev/null && ! $(find_python) 3.14 >/dev/null 2>&1; then \
-		$(MAKE) --no-print-directory $(FETCHED)/bin/python3.14; fi
+		$(MAKE) --no-print-directory $(FETCHED)/bin/python3.14 || true; fi
 	@default=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	for version in $(PYTHONS); do \
 		if [ $$version = $$default ]; then continue; \
