@@ -41,11 +41,11 @@ CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || { \
 # What `make quick` leaves out besides the tests that are marked: much of it starts processes,
 # imports a framework, or goes through a conformance suite once more.
 QUICK := cli integrations backends/postgresql backends/redis backends/test_unclosed.py test_examples.py \
-	$(addprefix conformance/test_,checked_store.py four_verbs.py wrappers.py)
+	$(addprefix conformance/test_,checked_store.py encrypted_checkpointers.py four_verbs.py wrappers.py)
 
 # The quick tests in an environment: $(call quick,ENVIRONMENT,LEFT_OUT).
 quick = $(1)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal $(2:%=--ignore=tests/%) \
-	-m "not server and not slow" $(ARGS)
+	--hypothesis-profile quick -m "not server and not slow" $(ARGS)
 
 # Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.
 PYENV := $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.*/bin)
@@ -139,7 +139,8 @@ chromium: ## install Debian's package of Chromium, as root, for the tests of the
 	@$(CHROMIUM)
 
 live: $(LIVE) pgbouncer chromium ## run the long tests with real processes and servers
-	$(BIN)/python -m pytest integration --numprocesses 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest integration --numprocesses $(JOBS) --dist loadgroup \
+		--no-loadscope-reorder $(ARGS)
 
 bench: $(READY) ## measure speed and size, in ratios
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)
@@ -188,9 +189,10 @@ lint: $(READY) ## check the code's style and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: $(READY) ## check the types, of the public API's use too
-	$(BIN)/mypy
-	$(BIN)/basedpyright
+types: types-mypy types-basedpyright ## check the types, of the public API's use too
+
+types-%: $(READY)
+	$(BIN)/$*
 
 docs: $(READY) ## build the documentation into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml

@@ -67,20 +67,36 @@ BESIDE = {
 """
 
 
+def parameters_of(item):
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
 def is_slow(item):
     """Whether the test is marked, a long property, or one for one more version of a server."""
     if item.get_closest_marker("slow") is not None or is_long_property(item):
         return True
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    parameters = parameters_of(item)
     return any(parameters.get(fixture) in images for fixture, images in BESIDE.items())
+
+
+def group_of(item):
+    """Return the name of the tests that run in one process, as servers take long to start.
+
+    Those of a file share its servers, and all that use OpenSearch share one.
+    """
+    asked = [*item.fixturenames, *parameters_of(item).values()]
+    if any(each in asked for each in ("opensearch_url", "one_opensearch", "opensearch")):
+        return "opensearch"
+    return str(item.path.relative_to(HERE))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what is slow: `.ci/run` leaves it out, and `make live` does not."""
+    """Mark what is slow, which `.ci/run` leaves out, and what shares the servers of a process."""
     for item in items:
         if is_slow(item):
             item.add_marker("slow")
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 @cache
@@ -165,60 +181,62 @@ def name_of():
     return lambda folder: "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
+@pytest.fixture(scope="session")
+def url_of():
+    """Return a function to the URL of a server, which starts once for all who ask for it."""
+    with ExitStack() as stack:
+        yield cache(lambda *server: stack.enter_context(serving(*server)))
+
+
+def postgresql_server(image):
+    return image, postgresql_of_docker, "LOCUS_TEST_POSTGRES_URL", POSTGRESQL[image]
+
+
+def redis_server(image):
+    return image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]
+
+
+def opensearch_server(image):
+    return image, opensearch_of_docker, "LOCUS_TEST_OPENSEARCH_URL", OPENSEARCH[image]
+
+
 @pytest.fixture(scope="session", params=POSTGRESQL)
-def postgresql_url(request):
-    image = request.param
-    variable = "LOCUS_TEST_POSTGRES_URL"
-    with serving(image, postgresql_of_docker, variable, POSTGRESQL[image]) as url:
-        yield url
+def postgresql_url(request, url_of):
+    return url_of(*postgresql_server(request.param))
+
+
+@pytest.fixture(scope="session")
+def one_postgresql(url_of):
+    """The newest PostgreSQL alone."""
+    return url_of(*postgresql_server(next(iter(POSTGRESQL))))
 
 
 @pytest.fixture(scope="session", params=REDIS)
-def redis_url(request):
-    image = request.param
-    with serving(image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]) as url:
-        yield url
+def redis_url(request, url_of):
+    return url_of(*redis_server(request.param))
 
 
 @pytest.fixture(scope="session")
-def one_postgresql():
-    """The newest PostgreSQL alone."""
-    image = next(iter(POSTGRESQL))
-    variable = "LOCUS_TEST_POSTGRES_URL"
-    with serving(image, postgresql_of_docker, variable, POSTGRESQL[image]) as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def one_redis():
+def one_redis(url_of):
     """The newest Redis alone."""
-    image = next(iter(REDIS))
-    with serving(image, redis_of_docker, "LOCUS_TEST_REDIS_URL", REDIS[image]) as url:
-        yield url
+    return url_of(*redis_server(next(iter(REDIS))))
 
 
 @pytest.fixture(scope="session", params=REDISEARCH)
-def redisearch_url(request):
+def redisearch_url(request, url_of):
     image = request.param
-    with serving(image, redis_of_docker, "LOCUS_TEST_REDISEARCH_URL", REDISEARCH[image]) as url:
-        yield url
+    return url_of(image, redis_of_docker, "LOCUS_TEST_REDISEARCH_URL", REDISEARCH[image])
 
 
 @pytest.fixture(scope="session", params=OPENSEARCH)
-def opensearch_url(request):
-    image = request.param
-    variable = "LOCUS_TEST_OPENSEARCH_URL"
-    with serving(image, opensearch_of_docker, variable, OPENSEARCH[image]) as url:
-        yield url
+def opensearch_url(request, url_of):
+    return url_of(*opensearch_server(request.param))
 
 
 @pytest.fixture(scope="session")
-def one_opensearch():
+def one_opensearch(url_of):
     """The newest OpenSearch alone."""
-    image = next(iter(OPENSEARCH))
-    variable = "LOCUS_TEST_OPENSEARCH_URL"
-    with serving(image, opensearch_of_docker, variable, OPENSEARCH[image]) as url:
-        yield url
+    return url_of(*opensearch_server(next(iter(OPENSEARCH))))
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,8 @@ if "CI" not in os.environ:
     # A machine that does other work is no defect. Where `CI` is set, Hypothesis does the same.
     settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
+# What `make quick` runs; `make test` and `make slow` look further.
+settings.register_profile("quick", settings(), max_examples=25)
 
 CLEANING = """
     SELECT format('TRUNCATE %s RESTART IDENTITY CASCADE', oid::regclass) FROM pg_class

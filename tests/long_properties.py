@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["LONG_PROPERTIES", "ON_SQLITE", "is_long_property"]
+__all__ = ["LONG_PROPERTIES", "is_long_property"]
 
 LONG_PROPERTIES = {
     "TestHistory",
@@ -39,13 +39,7 @@ LONG_PROPERTIES = {
 }
 """The names of inherited tests, and of their classes, that take half a second on most backends."""
 
-ON_SQLITE = {"TestSQLiteStore", "TestSQLiteTree", "TestSQLite"}
-"""The classes in which they are quick, unless they encrypt."""
-
 
 def is_long_property(item: pytest.Function) -> bool:
-    """Return whether a test is a long property of a suite, and of a backend that takes its time."""
-    name = getattr(item.parent, "name", "")
-    if LONG_PROPERTIES.isdisjoint({item.originalname, name}):
-        return False
-    return name not in ON_SQLITE or "encrypted" in item.path.name
+    """Return whether a test is a long property of a suite."""
+    return not LONG_PROPERTIES.isdisjoint({item.originalname, getattr(item.parent, "name", "")})

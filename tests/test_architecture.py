@@ -178,6 +178,7 @@ def test_no_arrow_between_rooms_runs_back_up():
     assert all(room_of(module) for module in import_graph() if module != "locus_memory")
 
 
+@pytest.mark.slow
 def test_the_picture_is_that_of_the_imports():
     assert drawn() == picture()
 

@@ -1,4 +1,7 @@
-"""What people change in the browser, alone and two at a time, on each kind of database."""
+"""What people change in the browser, alone and two at a time.
+
+On one kind of database: that the others do the same is for their suites to show.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,9 @@ from integration.browser.pages import address as place
 MEMORY = place("memory")
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "redis"])
-def changing(request):
-    """The address of pages over a database that a test may change."""
-    return request.getfixturevalue(f"{request.param}_pages")
-
-
 @pytest.fixture(scope="module")
-def sqlite_pages(new_database):
+def changing(new_database):
+    """The address of pages over a database that a test may change."""
     with new_database() as address:
         yield address
 
@@ -50,8 +48,9 @@ def edit(window, text):
     window.settle()
 
 
-def test_every_page_opens_on_it(windows, changing):
-    window = windows(changing)
+@pytest.mark.parametrize("database", ["changing", "postgresql_pages", "redis_pages"])
+def test_every_page_opens_on_each_kind_of_database(windows, request, database):
+    window = windows(request.getfixturevalue(database))
     for name in PAGES:
         window.open(place(name), 404 if name == "missing" else 200)
         window.check()

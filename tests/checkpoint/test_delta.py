@@ -42,12 +42,14 @@ def check(old: Any, new: Any) -> Any:
     return delta
 
 
+@pytest.mark.slow
 @EXACT
 @given(DOCUMENTS, DOCUMENTS)
 def test_any_pair(old, new):
     check(old, new)
 
 
+@pytest.mark.slow
 @EXACT
 @given(DOCUMENTS, DOCUMENTS)
 def test_a_plain_document_is_compared_as_exactly(old, new):
@@ -85,6 +87,7 @@ def test_an_edited_list(old, data):
     check(old, new)
 
 
+@pytest.mark.slow
 @EXACT
 @given(st.text(min_size=33), st.text(max_size=40), st.integers(0, 40), st.integers(0, 40))
 def test_an_edited_string(old, added, start, dropped):

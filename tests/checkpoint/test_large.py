@@ -90,6 +90,7 @@ async def test_what_is_not_json_is_named_by_its_place_in_the_whole(lost):
         assert not await checkpointer.exists("t")
 
 
+@pytest.mark.slow
 async def test_a_state_that_changes_while_it_is_saved_is_saved_as_it_was():
     async with MemoryCheckpointer(state_type=None) as checkpointer:
         # So many that the thread is not done before it is interrupted for the first time.

@@ -49,6 +49,7 @@ def test_a_cache_of_messages():
     assert len(shared._entries) <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
 def test_managers(fails, monkeypatch):
     monkeypatch.setattr(manager, "_CACHED", 3)

@@ -143,6 +143,7 @@ async def test_large_and_unreadable_files_are_skipped(tmp_path):
     assert "documents.skipped" in [name for name, _ in seen]
 
 
+@pytest.mark.slow
 async def test_of_two_runs_at_once_only_one_counts_a_file(tmp_path):
     for number in range(20):
         (tmp_path / f"{number}.txt").write_text("Some words.")

@@ -106,6 +106,7 @@ def test_any_page_is_read(page):
     assert isinstance(markdown_of(page), str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

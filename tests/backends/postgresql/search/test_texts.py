@@ -94,12 +94,14 @@ def bm25(documents, query):
     """Return the score of each document, by the formula of `search_text`."""
     split = [document.split() for document in documents]
     average = sum(map(len, split)) / len(split)
+    rarities = {}
+    for word in query.split():
+        holding = sum(word in each for each in split)
+        rarities[word] = math.log(1 + (len(split) - holding + 0.5) / (holding + 0.5))
     scores = []
     for words in split:
         score = 0.0
-        for word in query.split():
-            holding = sum(word in each for each in split)
-            rarity = math.log(1 + (len(split) - holding + 0.5) / (holding + 0.5))
+        for word, rarity in rarities.items():
             times = words.count(word)
             share = 1.2 * (1 - 0.75 + 0.75 * len(words) / average)
             score += rarity * times * 2.2 / (times + share)

@@ -223,6 +223,7 @@ async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
         assert await read(lambda c: view(c, 100, 99)) is not None
 
 
+@pytest.mark.slow
 async def test_words_without_items_take_space_too(tmp_path):
     cache = PostingCache(8_000)
 
