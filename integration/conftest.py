@@ -87,7 +87,7 @@ def group_of(item):
     asked = [*item.fixturenames, *parameters_of(item).values()]
     if any(each in asked for each in ("opensearch_url", "one_opensearch", "opensearch")):
         return "opensearch"
-    return str(item.path.relative_to(HERE))
+    return str(item.path)
 
 
 @pytest.hookimpl(tryfirst=True)
