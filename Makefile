@@ -139,7 +139,7 @@ chromium: ## install Debian's package of Chromium, as root, for the tests of the
 	@$(CHROMIUM)
 
 live: $(LIVE) pgbouncer chromium ## run the long tests with real processes and servers
-	$(BIN)/python -m pytest integration --numprocesses $(JOBS) --dist loadgroup \
+	$(BIN)/python -m pytest integration --numprocesses $(JOBS) --dist loadfile \
 		--no-loadscope-reorder $(ARGS)
 
 bench: $(READY) ## measure speed and size, in ratios

@@ -79,24 +79,12 @@ def is_slow(item):
     return any(parameters.get(fixture) in images for fixture, images in BESIDE.items())
 
 
-def group_of(item):
-    """Return the name of the tests that run in one process, as servers take long to start.
-
-    Those of a file share its servers, and all that use OpenSearch share one.
-    """
-    asked = [*item.fixturenames, *parameters_of(item).values()]
-    if any(each in asked for each in ("opensearch_url", "one_opensearch", "opensearch")):
-        return "opensearch"
-    return str(item.path)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what is slow, which `.ci/run` leaves out, and what shares the servers of a process."""
+    """Mark what is slow: `.ci/run` leaves it out, and `make live` does not."""
     for item in items:
         if is_slow(item):
             item.add_marker("slow")
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
 
 
 @cache

@@ -58,8 +58,8 @@ def variants(text: str, words: Sequence[str], fold: Callable[[str], str]) -> lis
     if language is None and (text.isascii() or not _ANY_SCRIPT.search(text)):
         return []
     found: list[tuple[str, str]] = []
-    # An accent that NFC does not join to its letter only marks the stress.
-    composed = _ACCENTS.sub("", unicodedata.normalize("NFC", text).lower())
+    # An accent that NFKC does not join to its letter only marks the stress.
+    composed = _ACCENTS.sub("", unicodedata.normalize("NFKC", text).lower())
     for word in _WORD.findall(composed):
         further = _further(word, language, fold)
         if further:
