@@ -152,12 +152,12 @@ if TYPE_CHECKING:
     from locus_memory.memory.extraction.extractors import LLMExtractor
     from locus_memory.memory.forgetting.forget import forget
     from locus_memory.memory.forgetting.report import ForgetReport as ForgetReport
-    from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor as Extractor
     from locus_memory.memory.models import Memory, MemoryType
     from locus_memory.memory.models import MemoryChange as MemoryChange
     from locus_memory.memory.models import MemorySearchResult as MemorySearchResult
+    from locus_memory.memory.phrases.extractor import HeuristicExtractor
     from locus_memory.memory.providers.base import BaseMemoryProvider as BaseMemoryProvider
     from locus_memory.memory.providers.descriptor import MemoryOptions as MemoryOptions
     from locus_memory.memory.providers.descriptor import MemoryProvider as MemoryProvider
@@ -230,7 +230,7 @@ else:
             "EmbeddingStore": "store.wrappers.embedding",
             "EncryptingCheckpointer": "encryption.checkpointer",
             "EncryptingStore": "store.wrappers.encrypting",
-            "HeuristicExtractor": "memory.heuristic.extractor",
+            "HeuristicExtractor": "memory.phrases.extractor",
             "HybridSearch": "retrieval.hybrid",
             "LLMExtractor": "memory.extraction.extractors",
             "LLMMemoryManager": "memory.manager",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         as_extractor,
     )
     from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
-    from locus_memory.memory.heuristic.extractor import HeuristicExtractor
     from locus_memory.memory.layers.episodes import Episode
     from locus_memory.memory.layers.identity import Identity, IdentityFact, Override
     from locus_memory.memory.layers.vitals import Vitals
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         MemoryType,
     )
     from locus_memory.memory.options import ExtractionOptions, RecallOptions, TendingOptions
+    from locus_memory.memory.phrases.extractor import HeuristicExtractor
     from locus_memory.memory.providers.settings import MemorySettings
     from locus_memory.memory.secrets.detection import find_secret
     from locus_memory.memory.tending.report import ConsolidationReport
@@ -57,7 +57,7 @@ else:
             "ForgetReport": "forgetting.forget",
             "ForgottenMemory": "forgetting.forget",
             "FunctionExtractor": "extraction.extractors",
-            "HeuristicExtractor": "heuristic.extractor",
+            "HeuristicExtractor": "phrases.extractor",
             "Identity": "layers.identity",
             "IdentityClaim": "extraction.distillate",
             "IdentityFact": "layers.identity",

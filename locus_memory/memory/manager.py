@@ -26,7 +26,6 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
@@ -40,6 +39,7 @@ from locus_memory.memory.options import (
     check_callable,
     check_embedder,
 )
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.planning.asking import gate_model
 from locus_memory.memory.planning.cache import WatchedStore
 from locus_memory.memory.planning.planner import Planner

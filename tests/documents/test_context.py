@@ -308,7 +308,9 @@ async def test_an_agent_remembers_what_was_said_and_not_what_was_read():
         manager = LLMMemoryManager("memory", extract_fn=HeuristicExtractor())
         agent = Agent(ScriptedModel(), documents=index, memory_manager=manager)
         async with manager, agent:
-            result = await agent.run("Where do I live? I am allergic to kiwis.", user_id="ada")
+            result = await agent.run(
+                "I am allergic to kiwis. Find walnuts in Paris.", user_id="ada"
+            )
             assert result.sources
             found = await manager.for_user("ada").retrieve("allergic live name", limit=10)
             assert [each for each in found if "kiwis" in each.content]

@@ -151,7 +151,7 @@ async def test_an_undo_between_a_turn_and_the_end_of_its_session_holds() -> None
     async with LLMMemoryManager("memory", tending=TendingOptions(), clock=clock) as manager:
         await end(manager, "t", "I live in Graz.")
         clock.advance(5)
-        await end(manager, "t", "I live in Graz.", "I moved to Vienna.")
+        await end(manager, "t", "I live in Graz.", "I live in Vienna.")
         assert await contents(manager) == ["The user lives in Vienna."]
         await manager.undo("home")
         clock.advance(100)

@@ -33,9 +33,9 @@ from locus_memory.conversation.window import SlidingWindowManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
 from locus_memory.events import Event, subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Role
 from locus_memory.registry import open_backend
 from locus_memory.store.item import check_identifier

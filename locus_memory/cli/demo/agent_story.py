@@ -41,7 +41,7 @@ THREADS: Final = (DINNER, TRIP, VISIT)
 
 INTRODUCTION: Final = "Hello, my name is Noor and I live in Ghent."
 ERRAND: Final = "I'm allergic to walnuts. Book us a table on Friday, and tell Ida."
-MOVE: Final = "By the way, I have moved to Lisbon."
+MOVE: Final = "By the way, I live in Lisbon now."
 QUESTIONS: Final = ("Where do I live?", "What am I allergic to?")
 
 NAME: Final = "The user's name is Noor."

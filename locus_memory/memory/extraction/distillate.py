@@ -89,15 +89,13 @@ class Distillate:
 
     Attributes:
         changes: The changes of the memories.
-        episode: The episode; `None` if nothing is worth it, or if it is missing.
+        episode: The episode; `None` if nothing is worth it.
         identity: The identity facts.
-        is_missing: Whether the episode is missing: the extractor made none, or an invalid one.
     """
 
     changes: Sequence[MemoryChange | Memory] = ()
     episode: EpisodeDraft | None = None
     identity: tuple[IdentityClaim, ...] = ()
-    is_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +106,12 @@ class DistilledAnswer:
         changes: The changes that are valid.
         episode: The episode; `None` if the answer has none, or an invalid one.
         identity: The identity facts that are valid; their sources are numbers from 1.
-        is_missing: Whether the answer does not say that there is no episode, and has no valid one.
         refused: For each invalid part the reason; nothing of the answer is quoted.
     """
 
     changes: tuple[AnsweredChange, ...] = ()
     episode: EpisodeDraft | None = None
     identity: tuple[IdentityClaim, ...] = ()
-    is_missing: bool = False
     refused: tuple[str, ...] = ()
 
 
@@ -179,12 +175,10 @@ def parse_distillate(text: str, prompt: str = "") -> DistilledAnswer:
     changes = () if read is None else read.changes
     if refused and not (changes or episode or identity):
         raise InvalidArgumentError("; ".join(refused)[:_LONGEST_ERROR])
-    is_missing = episode is None and ("episode" not in fields or fields["episode"] is not None)
     return DistilledAnswer(
         changes=changes,
         episode=episode,
         identity=identity,
-        is_missing=is_missing,
         refused=tuple(refused),
     )
 

@@ -7,21 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
-from locus_memory._internal.neutral import neutralise
-from locus_memory._internal.offload import in_thread
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import (
-    DRAFT_LISTS,
-    Distillate,
-    EpisodeDraft,
-    IdentityClaim,
-)
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.thread import read_document, text_of
-from locus_memory.memory.heuristic.digest import digest
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
@@ -35,6 +26,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractionOptions
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, current_key
@@ -49,7 +41,6 @@ __all__ = [
     "as_memories",
     "as_memory",
     "check_length",
-    "digest_of",
     "origin_of",
 ]
 
@@ -208,17 +199,14 @@ class Extraction:
             made = await self._ask(scope, origin, ask)
             edits = await self._edits_of(made.changes, origin, Speakers(origin.messages))
         else:
-            made = Distillate(is_missing=True)
+            made = Distillate()
             edits = [] if fresh is None else await self.edits(scope, fresh)
         speakers = Speakers(origin.messages)
         if made.identity:
             await speakers.read()
-        draft = made.episode
-        if draft is None and made.is_missing:
-            draft = await in_thread(digest_of, origin.messages)
         return Distilled(
             edits=edits,
-            episode=None if draft is None else self._without_secrets(draft),
+            episode=None if made.episode is None else self._without_secrets(made.episode),
             identity=[
                 fact
                 for claim in made.identity
@@ -368,15 +356,6 @@ def origin_of(jobs: Sequence[Job]) -> Origin:
     numbers = [each["number"] for each in found]
     moments = [job.queued_at for job in jobs for _ in job.messages]
     return Origin([read_document(each) for each in found], numbers, jobs[0].thread, moments)
-
-
-def digest_of(messages: Sequence[Any]) -> EpisodeDraft | None:
-    """Return the rule-based digest of a session as an episode; `None`: nothing is worth it."""
-    found = digest(messages)
-    if found is None or not neutralise(found.summary):
-        return None
-    lists = {name: tuple(getattr(found, name)) for name in DRAFT_LISTS}
-    return EpisodeDraft(summary=found.summary, salience=found.salience, **lists)
 
 
 def _importance(change: MemoryChange) -> float:

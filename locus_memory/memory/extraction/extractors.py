@@ -34,9 +34,9 @@ from locus_memory.memory.extraction.prompt import (
     lines_text,
     system_text,
 )
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.memory.options import check_one_of
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message
 
 __all__ = ["FunctionExtractor", "LLMExtractor", "as_extractor"]
@@ -138,7 +138,7 @@ class LLMExtractor:
             ModelAnswerError: Neither the answer nor the repaired one is readable.
         """
         if self._in_lines:
-            return Distillate(changes=await self.extract(messages, memories), is_missing=True)
+            return Distillate(changes=await self.extract(messages, memories))
         task = count_tokens([Message.system(self._distilling)], self._count)
         budget = max(self._budget, task + _MIN_SPACE)
         lines, prompt = await self._prepared(self._distilling, budget, messages, memories)
@@ -151,7 +151,6 @@ class LLMExtractor:
             identity=tuple(
                 IdentityClaim(each.text, _places(each.sources, lines)) for each in answered.identity
             ),
-            is_missing=answered.is_missing,
         )
 
     async def _told(

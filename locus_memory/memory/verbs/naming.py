@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
-from locus_memory.memory.heuristic.voice import about_user
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message
 from locus_memory.store.text import query_words
 
@@ -16,12 +15,14 @@ __all__ = ["named_memory"]
 _USERS: Final = re.compile(r"(?i)(?:the )?user's (?=\w)")
 _USER: Final = re.compile(r"(?i)(?:the )?user (?P<verb>[a-z']+)\b")
 _VERBS: Final = {
-    about_user(f"I {verb} it").split()[2]: verb
-    for verb in (
-        *("am", "have", "do", "don't", "study", "live", "work", "like", "love", "hate"),
-        *("dislike", "prefer", "speak", "play", "moved"),
-    )
-} | {"isn't": "am not"}
+    "is": "am",
+    "isn't": "am not",
+    "has": "have",
+    "does": "do",
+    "doesn't": "don't",
+    "studies": "study",
+    **{f"{verb}s": verb for verb in ("live", "work", "prefer", "speak", "play", "eat", "come")},
+}
 """The verbs of facts about the user, with their forms after "I"."""
 
 _WORDS: Final = 4
@@ -36,13 +37,13 @@ async def named_memory(
 ) -> Memory:
     """Return the memory of a sentence.
 
-    A fact that the rules of the `HeuristicExtractor` know, such as a home, gets their type and
+    A fact that the table of the `HeuristicExtractor` has, such as a home, gets its type and
     key, so it replaces the earlier one, whether it is told by the user or of "the user". Any other
     sentence is of the type `user` and gets a key of its first four content words.
 
     Args:
         content: The sentence.
-        key: The key, in place of the rules.
+        key: The key, in place of the table's.
         kind: The type, likewise.
         metadata: The metadata.
 

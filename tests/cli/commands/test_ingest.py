@@ -12,7 +12,7 @@ from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope
 from locus_memory.registry import get_store
 
-SAID = "I am allergic to peanuts, so please never suggest satay to me, whatever I say."
+SAID = "I am allergic to peanuts."
 TURNS = [{"user": SAID, "assistant": "Noted."}, {"user": "Thank you."}]
 NOOR = Scope(("locus_memory", "users", "noor"))
 

@@ -29,20 +29,19 @@ def test_all_parts_are_read():
     assert read.episode == EpisodeDraft(summary="Ada moved.", topics=("move",), salience=0.7)
     assert [each.key for each in read.changes] == ["home"]
     assert read.identity == (IdentityClaim("Ada.", (1,)),)
-    assert (read.is_missing, read.refused) == (False, ())
+    assert read.refused == ()
 
 
 def test_nothing_is_an_answer():
     read = parse_distillate(json.dumps(NOTHING))
-    assert (read.episode, read.changes, read.identity, read.is_missing) == (None, (), (), False)
+    assert (read.episode, read.changes, read.identity) == (None, (), ())
 
 
 @pytest.mark.parametrize("text", ['{"changes":[]}', "[]", json.dumps([CHANGE])])
 def test_an_answer_may_have_no_episode_at_all(text):
-    """Then it is missing, which is not the same as none."""
     read = parse_distillate(text)
     assert read.episode is None
-    assert read.is_missing
+    assert read.refused == ()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_an_answer_may_have_no_episode_at_all(text):
 )
 def test_an_invalid_episode_leaves_the_other_parts(episode):
     read = parse_distillate(answer_of(episode=episode, changes=[CHANGE]))
-    assert (read.episode, read.is_missing) == (None, True)
+    assert read.episode is None
     assert len(read.changes) == 1
     assert len(read.refused) == 1
     assert read.refused[0].startswith("episode")

@@ -8,8 +8,8 @@ import pytest
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.extractors import FunctionExtractor, LLMExtractor, as_extractor
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
 

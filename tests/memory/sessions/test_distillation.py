@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 
-from locus_memory.memory.extraction import extraction
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.identity import IdentityBook
@@ -215,7 +213,7 @@ async def test_a_failing_model_leaves_the_turns_and_a_log_entry(tend, either, ev
 
 
 async def test_a_function_gives_facts_only(tend, either):
-    """An extractor without `distill` works as before; the episode is the rule-based digest."""
+    """An extractor without `distill` makes facts, and no episode."""
 
     def extract(messages):
         return [Memory("user", "home", "The user lives in Graz.")]
@@ -226,29 +224,13 @@ async def test_a_function_gives_facts_only(tend, either):
     assert await either.list_keys(SCOPE.queue) == []
 
 
-@pytest.mark.parametrize("extractor", ["function", "model"])
-async def test_a_missing_episode_is_the_rule_based_digest(tend, either, monkeypatch, extractor):
-    """A function makes no episode, and a model may leave it out; `null` is not missing."""
-    found = SimpleNamespace(
-        summary="Ada moves.",
-        topics=("move",),
-        entities=("Ada",),
-        decisions=(),
-        action_items=(),
-        salience=0.6,
-    )
-    monkeypatch.setattr(extraction, "digest", lambda messages: found if len(messages) > 1 else None)
-    model = FakeModel(['{"changes": []}', '{"changes": [], "episode": null}'])
-    manager = tend(extract_fn=LLMExtractor(model) if extractor == "model" else lambda messages: [])
-    await distilled(manager, LONG)
-    (episode,) = await episodes_of(either)
-    assert (episode.summary, episode.entities, episode.salience) == ("Ada moves.", ("Ada",), 0.6)
-    if extractor == "model":
-        await distilled(manager, LONG, thread="other")
-    else:
-        await manager.add(LONG)
-        await manager.sync_now()
-    assert len(await episodes_of(either)) == 1
+@pytest.mark.parametrize("answer", ['{"changes": []}', '{"changes": [], "episode": null}', None])
+async def test_without_an_episode_of_a_model_there_is_none(tend, either, answer):
+    """A function makes no episode, and a model may leave it out."""
+    model = LLMExtractor(FakeModel([answer])) if answer else lambda messages: []
+    await distilled(tend(extract_fn=model), LONG)
+    assert await episodes_of(either) == []
+    assert await either.list_keys(SCOPE.queue) == []
 
 
 async def test_a_real_prompt_and_answer(tend, either):

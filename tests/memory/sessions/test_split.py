@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.extraction.distillate import Distillate
-from locus_memory.memory.heuristic.extractor import HeuristicExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from tests.memory.sessions.conftest import (

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory import Agent, LLMMemoryManager, ScriptedModel
-from locus_memory.memory import Memory, TendingOptions
+from locus_memory.memory import Memory, MemoryChange, TendingOptions
+from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.web import Settings
 from locus_memory.web.pages.memories.wording import compare_words
+from tests.memory.sessions.conftest import Distiller
 
 DIET = {"user": "ada", "type": "user", "key": "diet"}
 SCRIPT = "<script>alert('x')</script>"
@@ -165,7 +167,12 @@ async def test_forgetting_begins_with_a_preview(browser):
 
 
 async def test_the_layers_of_a_memory_that_tends_itself(browser, backend):
-    memory = LLMMemoryManager(backend.store, tending=TendingOptions())
+    fact = MemoryChange(
+        op="add", type="user", key="allergy", content="No walnuts for Ada.", sources=(2,)
+    )
+    episode = EpisodeDraft(summary="Ada told of her allergy.")
+    model = Distiller(Distillate(changes=[fact], episode=episode))
+    memory = LLMMemoryManager(backend.store, extract_fn=model, tending=TendingOptions())
     async with Agent(
         ScriptedModel(), checkpointer=backend.checkpointer, memory_manager=memory
     ) as agent:

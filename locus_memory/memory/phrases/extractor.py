@@ -1,0 +1,264 @@
+"""An extractor without a model: what a table of short English sentences states."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from locus_memory.conversation.roles import is_memory_block, role_of
+from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.phrases.requests import FORGET, to_remember
+from locus_memory.memory.phrases.table import LANGUAGE_RULE, Told, is_thing, slot, stated
+from locus_memory.memory.phrases.wording import (
+    affirmed,
+    clauses,
+    is_staged,
+    last_statement,
+    plain,
+    sentences,
+    text_of,
+)
+from locus_memory.memory.secrets.detection import asks_for_secret, find_secret, mentions_secret
+
+__all__ = ["HeuristicExtractor"]
+
+_Name = tuple[MemoryType, str]
+_Facts = dict[_Name, str]
+
+_NOTE_IMPORTANCE: Final = 0.8
+# How many messages are read before the event loop runs other tasks.
+_SLICE: Final = 4
+_LAST_WORDS, _LAST_SENTENCE = 2_000, 200
+
+_YES: Final = re.compile(
+    r"(?i)(?:yes|yeah|yep|yup|correct|exactly|right|true|indeed|that is (?:right|correct|true)"
+    r"|you are right)(?:[,.! ]+(?:exactly|correct|right|indeed|that is (?:right|correct|true)|I do"
+    r"|I am|it is|please|please do)){0,2}"
+)
+_NO: Final = re.compile(
+    r"(?i)(?:no|nope|wrong|that is (?:wrong|not (?:right|true|correct)))(?:[,.! ]+"
+    r"(?:I (?:do|am) not|it is not|that is (?:wrong|not (?:right|true|correct))"
+    r"|not (?:at all|any ?more))){0,2}"
+)
+_CORRECTED: Final = re.compile(
+    r"(?i)(?:(?:no|sorry|actually|it is|that is|I meant|make it),? ){0,2}(?P<told>.{1,80}?), not"
+    r" (?:in |at )?(?P<old>[^,]{2,60})"
+)
+_INSTEAD: Final = re.compile(
+    r"(?i)(?P<head>(?:my|I|we) .{1,40}?(?:is|am|are)) not (?P<old>[^,]{2,60}), (?:it is|but)"
+    r" (?P<new>[^,]{2,60})"
+)
+_VALUE: Final = re.compile(r"[\w'./-]+(?: [\w'./-]+){0,3}")
+
+
+class HeuristicExtractor:
+    """An extractor of facts that users state in one of a few dozen ways, without a model.
+
+    It is for demos, tests and a first try. What it leaves alone, the words of the transcript have:
+
+    - It reads whole sentences in English, in the first person and the present: "I live in Vienna",
+      "I'm allergic to nuts", "Always answer in English". The message has at most two of them, and
+      nothing else but a greeting: no question, quotation, colon or second line.
+    - Nothing is taken from messages among which a role is given, a pretence begins, or a text is
+      handed in to work on.
+    - "Yes." after "You live in Vienna, right?" confirms that, and "No." denies it. "I don't live in
+      Rome" retires such a fact, and "It's May 4, not May 3" corrects the fact with the old value.
+    - A message that asks to remember something is kept as it is, in twelve languages. "Forget
+      that ...", "Forget what I said about ..." and "Forget everything about me" retire facts.
+    - A message beside which a password, key or card number stands or is asked for gives nothing.
+
+    Attributes:
+        name: `"heuristic"`.
+    """
+
+    name: str = "heuristic"
+
+    async def extract(
+        self, messages: Sequence[Any], memories: Sequence[Memory]
+    ) -> tuple[MemoryChange, ...]:
+        """Return the changes found; messages of any class with `role` and `content` work."""
+        known = {(memory.type, memory.key): memory.content for memory in memories}
+        if is_staged(messages):
+            return ()
+        current, found = dict(known), dict[_Name, MemoryChange]()
+        for place, message in enumerate(messages):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            if role_of(message) != "user" or is_memory_block(message):
+                continue
+            changes = _said(messages, place, current)
+            if changes and not _is_secret(messages, place):
+                for change in changes:
+                    found[change.type, change.key] = change
+                    current[change.type, change.key] = change.content
+        return tuple(_news(found, known))
+
+
+def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryChange]:
+    """Yield the changes that change anything, with the operation relative to the known facts."""
+    for name, change in found.items():
+        if name not in known:
+            if change.op != "delete":
+                yield change
+        elif change.op == "delete":
+            yield change
+        elif change.content.casefold() != known[name].casefold():
+            yield replace(change, op="update")
+
+
+def _said(messages: Sequence[Any], place: int, current: _Facts) -> list[MemoryChange]:
+    """Return the changes that a message of the user makes."""
+    text, before = text_of(messages[place]).strip(), _answer_before(messages, place)
+    if forget := FORGET.fullmatch(text.rstrip(" .!")):
+        return [_retired(name, place) for name in _forgotten(forget, current)]
+    if note := to_remember(text):
+        return [_change(each, place) for each in _noted(note)]
+    answer, sources = plain(text), (place - 1, place)
+    if before is not None and _YES.fullmatch(answer):
+        return _stated(stated(last_statement(before)), current, *sources)
+    if before is not None and _NO.fullmatch(answer):
+        denied = _denied(stated(last_statement(before)), current)
+        return [_retired(name, *sources) for name in denied]
+    return _told(sentences(text), place, current)
+
+
+def _told(said: Sequence[str], place: int, current: _Facts) -> list[MemoryChange]:
+    """Return what all sentences of a message say; nothing, unless each is understood."""
+    changes: list[MemoryChange] = []
+    for sentence in said:
+        whole = _corrected(sentence, place, current)
+        parts = [whole] if whole else [_read(each, place, current) for each in clauses(sentence)]
+        for part in parts:
+            if part is None:
+                return []
+            changes += part
+    # "I no longer live in Rome, I live in Graz": what replaces a fact comes last.
+    return sorted(changes, key=lambda change: change.op != "delete")
+
+
+def _read(clause: str, place: int, current: _Facts) -> list[MemoryChange] | None:
+    """Return what a clause states or denies; `None`: the table does not have it."""
+    if told := stated(clause):
+        return _stated(told, current, place)
+    denied = stated(affirmed(clause) or "")
+    return [_retired(each, place) for each in _denied(denied, current)] if denied else None
+
+
+def _stated(told: Sequence[Told], current: _Facts, *sources: int) -> list[MemoryChange]:
+    """Return the changes of statements; a language to answer in takes the place of another."""
+    others = [
+        name
+        for name, content in current.items()
+        if content.startswith(("Always", "From now on"))
+        and LANGUAGE_RULE.fullmatch(name[1])
+        and any(LANGUAGE_RULE.fullmatch(each.key) and each.key != name[1] for each in told)
+    ]
+    return [_retired(name, *sources) for name in others] + [
+        _change(each, *sources) for each in told
+    ]
+
+
+def _denied(told: Sequence[Told], current: _Facts) -> list[_Name]:
+    """Return the names of the facts that have the denied values."""
+    names = [((each.type, each.key), each.value) for each in told]
+    return [name for name, value in names if _has(current.get(name, ""), value)]
+
+
+def _corrected(sentence: str, place: int, current: _Facts) -> list[MemoryChange] | None:
+    """Return what "X, not Y" changes; nothing, unless one fact has the words of the old value."""
+    if found := _INSTEAD.fullmatch(sentence):
+        told = f"{found['head']} {found['new']}"
+        return [_change(each, place) for each in stated(told)]
+    found = _CORRECTED.fullmatch(sentence)
+    about = [
+        name
+        for name, content in current.items()
+        if found and name[0] is not MemoryType.FEEDBACK and _has(content, found["old"])
+    ]
+    if found is None or len(about) != 1:
+        return None
+    told, old, name = found["told"], found["old"], about[0]
+    if facts := [each for clause in clauses(told) for each in stated(clause)]:
+        retired = [] if any(name[1] == each.key for each in facts) else [_retired(name, place)]
+        return retired + [_change(each, place) for each in facts]
+    if not _VALUE.fullmatch(told) or told[0].islower() or not is_thing(told):
+        return None
+    content = _literal(old).sub(lambda _: told, current[name])
+    parts = [slot(told) if part == slot(old) else part for part in name[1].split(":")]
+    fact = Told(name[0], ":".join(parts), content, 0.5, told)
+    retired = [] if fact.key == name[1] else [_retired(name, place)]
+    return [*retired, _change(fact, place)]
+
+
+def _noted(note: str) -> list[Told]:
+    """Return the facts of a note: what the table has of it, or its text as it is."""
+    said = sentences(note)
+    facts = [stated(clause) for sentence in said for clause in clauses(sentence)]
+    if said and all(facts):
+        told = [each for fact in facts for each in fact]
+        return [replace(each, importance=max(each.importance, _NOTE_IMPORTANCE)) for each in told]
+    text = note.rstrip(" .!\u3002\uff01")
+    content = f"The user asks to remember: {text}."
+    return [Told(MemoryType.USER, f"note:{slot(text)}", content, _NOTE_IMPORTANCE, text)]
+
+
+def _forgotten(forget: re.Match[str], current: _Facts) -> list[_Name]:
+    """Return the names of the facts that a request to forget is about."""
+    if forget["all"]:
+        return list(current)
+    if forget["slot"]:
+        return [name for name in current if name[1] == slot(forget["slot"])]
+    words = (forget["about"] or forget["that"]).rstrip(" .!")
+    names = {name for name in current if _has(current[name], words)}
+    said = [clause for sentence in sentences(words) for clause in clauses(sentence)]
+    names.update(name for clause in said for name in _denied(stated(clause), current))
+    return [name for name in current if name in names or name[1] == f"note:{slot(words)}"]
+
+
+def _has(content: str, words: str) -> bool:
+    return _literal(words).search(content) is not None
+
+
+def _literal(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(words.strip())}(?!\w)", re.IGNORECASE)
+
+
+def _change(told: Told, *sources: int) -> MemoryChange:
+    return MemoryChange(
+        op="add",
+        type=told.type,
+        key=told.key,
+        content=told.content,
+        importance=told.importance,
+        sources=sources,
+    )
+
+
+def _retired(name: _Name, *sources: int) -> MemoryChange:
+    return MemoryChange(op="delete", type=name[0], key=name[1], sources=sources)
+
+
+def _answer_before(messages: Sequence[Any], place: int) -> str | None:
+    """Return the text of the assistant's message just before a position, if there is one."""
+    before = messages[place - 1] if place else None
+    if before is None or role_of(before) != "assistant" or is_memory_block(before):
+        return None
+    content = before.content
+    return content[-_LAST_WORDS:] if isinstance(content, str) else None
+
+
+def _is_secret(messages: Sequence[Any], place: int) -> bool:
+    """Return whether a message or one of the user beside it has a secret, or one was asked for.
+
+    A password may look like any word, and only the next message may name it.
+    """
+    asked = _answer_before(messages, place) or ""
+    if asks_for_secret(asked) or mentions_secret(asked[-_LAST_SENTENCE:]):
+        return True
+    own = [at for at, each in enumerate(messages) if role_of(each) == "user"]
+    at = own.index(place)
+    near = [text_of(messages[each]) for each in own[max(0, at - 1) : at + 2]]
+    return any(mentions_secret(each) or find_secret(each) for each in [*near, "\n".join(near)])

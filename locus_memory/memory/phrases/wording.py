@@ -1,0 +1,168 @@
+"""The wording of a message: its sentences, what is no statement of its author, and its forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from locus_memory.conversation.roles import is_memory_block, role_of
+
+__all__ = [
+    "affirmed",
+    "as_user",
+    "clauses",
+    "is_staged",
+    "last_statement",
+    "plain",
+    "sentences",
+    "text_of",
+]
+
+_LONGEST_READ, _LONGEST_MESSAGE, _MOST_SENTENCES = 4_000, 400, 2
+
+_APOSTROPHES: Final = str.maketrans("\u2018\u2019\u02bc", "'''")
+_SHORT_FORMS: Final = (
+    (re.compile(r"(?i)\b(I|we|you|that|it|there)'(m|re|s)\b"), {"m": "am", "re": "are", "s": "is"}),
+    (re.compile(r"(?i)\b(name|birthday)'(s)(?= \S)(?! name)"), {"s": "is"}),
+    (re.compile(r"(?i)\b(do|is|are)(n't)\b"), {"n't": "not"}),
+    (re.compile(r"(?i)\b(can)('t)\b"), {"'t": "not"}),
+)
+_END: Final = re.compile(r"(?<!\b(?:St|Dr|Mr|Ms)\.)(?<!\bMrs\.)(?<=[.!?\u3002\uff01])\s+")
+_NOT_PLAIN: Final = re.compile(r"[\"\u201c\u201d\u201e\u00ab\u00bb`:?\uff1f\uff1a\n]")
+_COURTESY: Final = re.compile(
+    r"(?i)(?:hi|hello|hey|yes|no|ok|okay|thanks|thank you|good (?:morning|afternoon|evening)"
+    r"|nice to meet you|please (?:keep|bear) (?:that|this|it) in mind"
+    r"|please (?:remember|note) (?:that|this|it)|just so you know|for your information)"
+    r"(?: there| very much| so much| again| in advance)?,?[.! ]*"
+)
+# A request after a statement, as in "I am vegan. Suggest a cake.", but not about its words.
+_REQUEST: Final = re.compile(
+    r"(?i)(?:please )?(?:book|order|find|recommend|suggest|show|plan|help|list|compare|explain"
+    r"|search|look up|remind|give me|tell me|calculate)\b(?!.*\b(?:this|that|these|it|above|synonyms?"
+    r"|sentences?|words?|translations?|mistakes?|errors?|grammar|verbs?|nouns?|subject)\b).*"
+)
+_LEAD: Final = re.compile(
+    r"(?i)^(?:(?:(?:hi|hello|hey)(?: there)?|good (?:morning|afternoon|evening)|well|so|ok|okay|yes"
+    r"|no|also|and|but|by the way|btw|fyi|actually|in fact|just so you know|for the record"
+    r"|for your information|as (?:you know|I said)|currently|nowadays)[,!]? +){1,3}"
+)
+_TAIL: Final = re.compile(
+    r"(?i),? (?:now|currently|nowadays|these days|at the moment|as well|too|by the way|btw)$"
+)
+_ADVERBS: Final = re.compile(r"(?i)^(I|we|I am|we are) (?:(?:now|currently|still|actually) )+")
+_JOINT: Final = re.compile(r"(?i)(?:,? (?:and|but) |, )(?=(?:I|my|we)\b)")
+
+_TEXTS: Final = (
+    r"(?:texts?|e-?mails?|letters?|sentences?|prompts?|messages?|reviews?|tickets?|paragraphs?"
+    r"|english|german|french|spanish|bio|profile|cv|resume|instructions|story|poem|novel|song"
+    r"|essay|article|draft|post|tweets?|dialog(?:ue)?|monolog(?:ue)?|script|speech"
+    r"|the following|what i|following|(?:this|these|each|each one|it)(?=[.:!\n]|$))"
+)
+_STAGED: Final = re.compile(
+    r"\brole ?-?play|\bpretend|\blet(?:'s| us) (?:play|imagine|assume|suppose|say|write)\b"
+    r"|(?:^|[.!\n] ?)(?:imagine|suppose|assume|simulate)\b|\bact (?:as|like)\b|\bbehave like\b"
+    r"|\bplay the (?:part|role)\b|\byou(?: are|'re) (?:now )?(?:an?|the|my)\b"
+    r"|\byou(?: will|'ll) (?:get|receive|see|be)\b|\brepeat after me\b|\btell (?:me )?a story\b"
+    r"|\b(?:translat|proofread|rewrit|rephras|paraphras|summari[sz]|classif|label|tag|rate|extract"
+    r"|improv|optimi[sz]|correct|shorten|review|edit|polish|continu|finish|writ|draft|compos|make"
+    rf")\w{{0,4}}\b[^.!?\n]{{0,60}}\b{_TEXTS}"
+    r"|```|~~~|^ *>|:[ ]*\n|^(?:dear|to whom)\b[^\n]{0,60}\n|^(?:from|subject|to):"
+    r"|^(?:\[[^\]\n]{1,30}\] ?)?\w[\w.-]{0,20} ?: .*\n.*\w ?: ",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+_DENIAL: Final = re.compile(
+    r"(?i)(?P<who>(?:I|we|my [\w' ]{2,40}?)(?: am| are| is)?) (?:do not|not|no longer) (?P<rest>.+)"
+)
+_LIFTED: Final = re.compile(r"(?i)you (?:can|may) (?P<deed>.+) (?:again|after all)")
+_NO_MORE: Final = re.compile(r"(?i) (?:any ?more|any longer|at all)$")
+
+_PREFACE: Final = re.compile(
+    r"(?i)(?:(?:so|ok|okay|got it|noted|great|right|sure|and|just to confirm|to confirm"
+    r"|if I understand (?:you )?correctly|you said(?: that)?|I understand(?: that)?)[,:.!]? ){1,3}"
+)
+_TAG: Final = re.compile(
+    r"(?i)(?:(?:,| -) ?(?:right|correct|is that (?:right|correct)|is it not|(?:do|are) (?:not )?you"
+    r"|(?:do|are) you not|yes|no))?[?.! ]*$"
+)
+_CHECK: Final = re.compile(r"(?i)(?:is that |am I )?(?:right|correct)\?")
+_TURNED: Final = (
+    (re.compile(r"(?i)is your (name|birthday|home) (?=\S)"), r"my \1 is "),
+    (re.compile(r"(?i)(?:are you|you are) "), "I am "),
+    (re.compile(r"(?i)(?:do you |you )"), "I "),
+    (re.compile(r"(?i)your "), "my "),
+    (re.compile(r"(?i)(?:should I|shall I|I will) (?=always |never )"), ""),
+)
+
+
+def text_of(message: Any) -> str:
+    """Return what is read of a message: its text's first 4,000 characters, or nothing."""
+    content = message.content
+    return content[:_LONGEST_READ].translate(_APOSTROPHES) if isinstance(content, str) else ""
+
+
+def is_staged(messages: Sequence[Any]) -> bool:
+    """Return whether a user gives a role, begins a pretence, or hands in a text to work on."""
+    return any(
+        role_of(each) == "user" and not is_memory_block(each) and _STAGED.search(text_of(each))
+        for each in messages
+    )
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a message in its author's own words, without courtesies.
+
+    Short forms are spelled out: "I'm" is "I am". A request at the end is left out. Of a message
+    that has more than two sentences, a quotation, a question, a colon or a second line, there are
+    none.
+    """
+    if len(text) > _LONGEST_MESSAGE or _NOT_PLAIN.search(text):
+        return []
+    told = [each for each in _END.split(text) if not _COURTESY.fullmatch(each)]
+    if len(told) > _MOST_SENTENCES:
+        return []
+    return [plain(each) for each in told[:1] + [e for e in told[1:] if not _REQUEST.fullmatch(e)]]
+
+
+def clauses(sentence: str) -> list[str]:
+    """Return the parts of a sentence with a subject each: "I am Bo, and I live in Graz" has two."""
+    parts = _JOINT.split(_LEAD.sub("", sentence, count=1))
+    return [_ADVERBS.sub(r"\1 ", _TAIL.sub("", _LEAD.sub("", each, count=1))) for each in parts]
+
+
+def affirmed(clause: str) -> str | None:
+    """Return what a clause denies, such as "I live in Rome" of "I do not live in Rome"."""
+    if lifted := _LIFTED.fullmatch(clause):
+        return f"never {lifted['deed']}"
+    denial = _DENIAL.fullmatch(_NO_MORE.sub("", clause))
+    return f"{denial['who']} {denial['rest']}" if denial else None
+
+
+def last_statement(text: str) -> str:
+    """Return the last sentence of an assistant's message, in the words of the user it is about."""
+    told = _END.split(text.strip())
+    if len(told) > 1 and _CHECK.fullmatch(told[-1]):
+        told.pop()
+    return as_user(_TAG.sub("", plain(_PREFACE.sub("", told[-1], count=1))))
+
+
+def as_user(text: str) -> str:
+    """Return a sentence to the user as the user says it: "You live" is "I live"."""
+    for pattern, words in _TURNED:
+        if found := pattern.match(text):
+            return found.expand(words) + text[found.end() :]
+    return ""
+
+
+def plain(sentence: str) -> str:
+    """Return a sentence on one line, with its short forms spelled out, without its full stop."""
+    for pattern, words in _SHORT_FORMS:
+        sentence = pattern.sub(partial(_spelled, words), sentence)
+    return " ".join(sentence.split()).rstrip(" .!\u3002\uff01")
+
+
+def _spelled(words: dict[str, str], found: re.Match[str]) -> str:
+    joint = "" if found[2] == "'t" else " "
+    return f"{found[1]}{joint}{words[found[2].lower()]}"
