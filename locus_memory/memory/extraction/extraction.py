@@ -217,7 +217,7 @@ class Extraction:
     async def noted(self, scope: Scope, fresh: Origin | None) -> Distilled:
         """Return the changes of facts of a short session, without an episode.
 
-        In place of an extractor that calls a model, rules read it.
+        In place of an extractor that calls a model, the table of phrases reads it.
 
         Args:
             scope: The scope of the memories.
@@ -236,11 +236,11 @@ class Extraction:
 
     @property
     def is_by_rules(self) -> bool:
-        """Whether rules extract, and no model."""
+        """Whether the table of phrases extracts, and no model."""
         return isinstance(self._extractor, HeuristicExtractor)
 
     def by_rules(self) -> Extraction:
-        """Return the extraction by rules in place of an extractor that reads whole sessions."""
+        """Return the extraction by phrases in place of an extractor that reads whole sessions."""
         if not self.distils:
             return self
         return Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)

@@ -40,8 +40,8 @@ _COURTESY: Final = re.compile(
 # A request after a statement, as in "I am vegan. Suggest a cake.", but not about its words.
 _REQUEST: Final = re.compile(
     r"(?i)(?:please )?(?:book|order|find|recommend|suggest|show|plan|help|list|compare|explain"
-    r"|search|look up|remind|give me|tell me|calculate)\b(?!.*\b(?:this|that|these|it|above|synonyms?"
-    r"|sentences?|words?|translations?|mistakes?|errors?|grammar|verbs?|nouns?|subject)\b).*"
+    r"|search|look up|remind|give me|tell me|calculate)\b(?!.*\b(?:this|that|these|it|above"
+    r"|synonyms?|sentences?|words?|translations?|mistakes?|errors?|grammar|verbs?|nouns?|subject)\b).*"
 )
 _LEAD: Final = re.compile(
     r"(?i)^(?:(?:(?:hi|hello|hey)(?: there)?|good (?:morning|afternoon|evening)|well|so|ok|okay|yes"

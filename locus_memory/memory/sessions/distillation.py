@@ -153,7 +153,7 @@ class Distillation:
     async def run(self, jobs: Sequence[Job]) -> Ended:
         """Distil the turns of the jobs of one thread, and write the changes of memories.
 
-        From a session of less than 80 characters, rules extract the facts: no model is called, and
+        From a session of less than 80 characters, phrases give the facts: no model is called, and
         there is no episode. Without transactions, turns that an
         interrupted distillation wrote an episode of are done.
 

@@ -82,7 +82,7 @@ class ExplicitMemories(SingleMemories):
     ) -> str:
         """Save a sentence, and return the id of its memory.
 
-        It gets the key of the rules for facts such as a home, or else one of its first words. A
+        It gets the key of phrases for facts such as a home, or else one of its first words. A
         sentence that is known already keeps its memory and its id.
 
         Args:

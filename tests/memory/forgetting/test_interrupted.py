@@ -83,8 +83,8 @@ async def live_everywhere(store, checkpointer):
             conversation_manager=summaries,
         )
         for thread in (f"{user} 1", f"{user} 2"):
-            for said in ("I live in Lyon.", "I live in Paris now.", "I live in Lyon again."):
-                await agent.run(f"{said} On {thread}.", thread, user_id=user)
+            for said in ("I live in Lyon.", "I live in Paris now.", "I live in Lyon."):
+                await agent.run(f"{said} Please book {thread}.", thread, user_id=user)
             await store.put(("turns", thread), "1", {"text": "I live in Lyon."})
             await store.put(("turns", thread), "2", {"text": "I live in Paris now."})
         newest = await checkpointer.list_checkpoints(f"{user} 1", 1)
