@@ -35,9 +35,7 @@ def filled(tmp_path_factory):
         (folder / "handbook" / f"{name}.md").write_text(f"# {name}\n\nThe rules of {name}.\n")
     (folder / "manual.md").write_text("# Manual\n\nTurn it on.\n")
     completed(folder, ["docs", "add", "manual.md"])
-    said = [
-        {"user": f"I live in town {n}, and I like tea.", "assistant": "Noted."} for n in range(12)
-    ]
+    said = [{"user": f"My cousin is called Ada{n}.", "assistant": "Noted."} for n in range(12)]
     (folder / "past.json").write_text(json.dumps(said))
     lines = [
         {"type": "entity", "name": f"e{n}", "entityType": "thing", "observations": [f"o{n}"]}

@@ -122,7 +122,9 @@ def _said(messages: Sequence[Any], place: int, current: _Facts) -> list[MemoryCh
     if before is not None and _NO.fullmatch(answer):
         denied = _denied(stated(last_statement(before)), current)
         return [_retired(name, *sources) for name in denied]
-    return _told(sentences(text), place, current)
+    # Who says the assistant's words again practises a language, or reads aloud.
+    is_echo = answer.casefold() in (before or "").casefold()
+    return [] if is_echo else _told(sentences(text), place, current)
 
 
 def _told(said: Sequence[str], place: int, current: _Facts) -> list[MemoryChange]:

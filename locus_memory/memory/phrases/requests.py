@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from locus_memory._internal.lazy import compiled_later
+from locus_memory.memory.phrases.wording import uttered
 
 __all__ = ["FORGET", "to_remember"]
 
@@ -78,7 +79,8 @@ FORGET: Final = compiled_later(
 
 def to_remember(text: str) -> str | None:
     """Return what a message asks to remember, if the whole of it does."""
-    told = text.strip().rstrip(" .!\u3002\uff01")
+    said = uttered(text.strip())
+    told = said[0].rstrip(" .!\u3002\uff01") if len(said) == 1 else ""
     found = next(filter(None, (each.fullmatch(told) for each in _ASKED)), None)
     if found is None or told.endswith(("?", "\uff1f", "\u061f")):
         return None

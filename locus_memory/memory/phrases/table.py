@@ -107,7 +107,7 @@ _PIECES: Final = {
     "FOOD": r"(?:red )?meat|pork|beef|chicken|poultry|fish|seafood|shellfish|dairy|milk|cheese"
     r"|eggs|gluten|wheat|nuts|peanuts|sugar|soy|mushrooms|alcohol|coffee|caffeine|wine|beer",
     "CONDITION": r"gluten[- ](?:free|intolerant)|lactose[- ]intolerant|coeliac|celiac|diabetic"
-    r"|asthmatic|epileptic|colou?r[- ]?blind|deaf|blind|dyslexic|autistic|pregnant",
+    r"|asthmatic|epileptic|colou?r[- ]?blind|dyslexic|autistic|pregnant",
     "ILLNESS": r"(?:type [12] )?diabetes|asthma|epilepsy|c(?:o)?eliac disease|high blood pressure"
     r"|hypertension|migraines|adhd|arthritis|tinnitus",
     "LANGUAGE": r"English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Ukrainian"

@@ -18,6 +18,7 @@ __all__ = [
     "plain",
     "sentences",
     "text_of",
+    "uttered",
 ]
 
 _LONGEST_READ, _LONGEST_MESSAGE, _MOST_SENTENCES = 4_000, 400, 2
@@ -29,7 +30,7 @@ _SHORT_FORMS: Final = (
     (re.compile(r"(?i)\b(do|is|are)(n't)\b"), {"n't": "not"}),
     (re.compile(r"(?i)\b(can)('t)\b"), {"'t": "not"}),
 )
-_END: Final = re.compile(r"(?<!\b(?:St|Dr|Mr|Ms)\.)(?<!\bMrs\.)(?<=[.!?\u3002\uff01])\s+")
+_END: Final = re.compile(r"(?<!\b(?:St|Dr|Mr|Ms)\.)(?<!\bMrs\.)(?<=[.!?\u3002\uff01])\s+(?![a-z])")
 _NOT_PLAIN: Final = re.compile(r"[\"\u201c\u201d\u201e\u00ab\u00bb`:?\uff1f\uff1a\n]")
 _COURTESY: Final = re.compile(
     r"(?i)(?:hi|hello|hey|yes|no|ok|okay|thanks|thank you|good (?:morning|afternoon|evening)"
@@ -54,24 +55,31 @@ _TAIL: Final = re.compile(
 _ADVERBS: Final = re.compile(r"(?i)^(I|we|I am|we are) (?:(?:now|currently|still|actually) )+")
 _JOINT: Final = re.compile(r"(?i)(?:,? (?:and|but) |, )(?=(?:I|my|we)\b)")
 
-_TEXTS: Final = (
-    r"(?:texts?|e-?mails?|letters?|sentences?|prompts?|messages?|reviews?|tickets?|paragraphs?"
-    r"|english|german|french|spanish|bio|profile|cv|resume|instructions|story|poem|novel|song"
-    r"|essay|article|draft|post|tweets?|dialog(?:ue)?|monolog(?:ue)?|script|speech"
-    r"|the following|what i|following|(?:this|these|each|each one|it)(?=[.:!\n]|$))"
+_WORKS: Final = (
+    r"(?:texts?|e-?mails?|letters?|prompts?|messages?|reviews?|tickets?|paragraphs?|bio|profile|cv"
+    r"|resume|instructions|story|poem|novel|song|essay|article|draft|post|tweets?|dialog(?:ue)?"
+    r"|monolog(?:ue)?|script|speech|the following|what i)"
+)
+_PLAY: Final = (
+    r"\brole ?-?play|\bpretend|\byour character\b|\bscenario\b"
+    r"|\blet(?:'s| us) (?:play|imagine|assume|suppose|say|write)\b"
 )
 _STAGED: Final = re.compile(
-    r"\brole ?-?play|\bpretend|\blet(?:'s| us) (?:play|imagine|assume|suppose|say|write)\b"
-    r"|(?:^|[.!\n] ?)(?:imagine|suppose|assume|simulate)\b|\bact (?:as|like)\b|\bbehave like\b"
-    r"|\bplay the (?:part|role)\b|\byou(?: are|'re) (?:now )?(?:an?|the|my)\b"
+    rf"{_PLAY}|(?:^|[.!\n] ?)(?:imagine|suppose|assume|simulate|be (?:my|an?))\b"
+    r"|\bact (?:as|like)\b|\bbehave like\b|\bplay the (?:part|role)\b|\byou play\b|\bmock interview"
+    r"|\byou(?: are|'re) (?:now )?(?:an?|the|my)\b|\bI(?: will|'ll) (?:be|play) (?:the|your)\b"
     r"|\byou(?: will|'ll) (?:get|receive|see|be)\b|\brepeat after me\b|\btell (?:me )?a story\b"
-    r"|\b(?:translat|proofread|rewrit|rephras|paraphras|summari[sz]|classif|label|tag|rate|extract"
-    r"|improv|optimi[sz]|correct|shorten|review|edit|polish|continu|finish|writ|draft|compos|make"
-    rf")\w{{0,4}}\b[^.!?\n]{{0,60}}\b{_TEXTS}"
-    r"|```|~~~|^ *>|:[ ]*\n|^(?:dear|to whom)\b[^\n]{0,60}\n|^(?:from|subject|to):"
+    r"|\btranslat|\bproofread|\bparaphras|\brephras|\bgrammar\b"
+    r"|\b(?:rewrit|summari[sz]|classif|label|tag|rate|extract|improv|optimi[sz]|correct|shorten"
+    r"|review|edit|polish|fix|check)\w{0,4}\b[^.!?\n]{0,60}\b"
+    rf"(?:sentences?|my (?:english|german|french|spanish)|{_WORKS}"
+    r"|(?:this|these|each|each one|it)(?=[.:!\n]|$))"
+    rf"|\b(?:continu|finish|writ|draft|compos|make|here)(?:'s|\w{{0,4}})\b[^.!?\n]{{0,60}}\b{_WORKS}"
+    r"|```|~~~|^ *>|:[ ]*$|^(?:dear|to whom)\b[^\n]{0,60}\n|^(?:from|subject|to):"
     r"|^(?:\[[^\]\n]{1,30}\] ?)?\w[\w.-]{0,20} ?: .*\n.*\w ?: ",
     re.IGNORECASE | re.MULTILINE,
 )
+_PLAYED: Final = re.compile(_PLAY, re.IGNORECASE)
 
 _DENIAL: Final = re.compile(
     r"(?i)(?P<who>(?:I|we|my [\w' ]{2,40}?)(?: am| are| is)?) (?:do not|not|no longer) (?P<rest>.+)"
@@ -104,10 +112,12 @@ def text_of(message: Any) -> str:
 
 
 def is_staged(messages: Sequence[Any]) -> bool:
-    """Return whether a user gives a role, begins a pretence, or hands in a text to work on."""
+    """Return whether a role is given, a pretence begins, or a user hands in a text to work on."""
+    staged = {"user": _STAGED, "assistant": _PLAYED}
     return any(
-        role_of(each) == "user" and not is_memory_block(each) and _STAGED.search(text_of(each))
+        role_of(each) in staged and staged[role_of(each)].search(text_of(each))
         for each in messages
+        if not is_memory_block(each)
     )
 
 
@@ -120,10 +130,15 @@ def sentences(text: str) -> list[str]:
     """
     if len(text) > _LONGEST_MESSAGE or _NOT_PLAIN.search(text):
         return []
-    told = [each for each in _END.split(text) if not _COURTESY.fullmatch(each)]
+    told = uttered(text)
     if len(told) > _MOST_SENTENCES:
         return []
     return [plain(each) for each in told[:1] + [e for e in told[1:] if not _REQUEST.fullmatch(e)]]
+
+
+def uttered(text: str) -> list[str]:
+    """Return the sentences of a text as they are, without courtesies such as "Thanks!"."""
+    return [each for each in _END.split(text) if not _COURTESY.fullmatch(each)]
 
 
 def clauses(sentence: str) -> list[str]:

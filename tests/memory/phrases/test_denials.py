@@ -159,6 +159,9 @@ REQUESTS = {
     "Please remember: my car is blue.": "my car is blue",
     "Please note: the plumber comes at 10:30": "the plumber comes at 10:30",
     "Note to self: water the plants": "water the plants",
+    "Hi! Remember that the bus leaves at 5 p.m. on Friday. Thanks!": (
+        "the bus leaves at 5 p.m. on Friday"
+    ),
     "Don't forget that my sister arrives on Friday!": "my sister arrives on Friday",
     "Keep in mind that we use tabs": "we use tabs",
     "remember my car is blue": "my car is blue",
@@ -216,6 +219,7 @@ async def test_of_a_request_that_the_table_has_its_fact_is_kept(text, key):
         "Do you remember that I live in Vienna?",
         "I remember that the key is under the mat.",
         "Remember this.",
+        "Remember that I hate mocks. Now write the test.",
         "Remember: tea",
         "Remember that it's never too late.",
         "Remember me!",
