@@ -71,10 +71,10 @@ _STAGED: Final = re.compile(
     r"|\byou(?: will|'ll) (?:get|receive|see|be)\b|\brepeat after me\b|\btell (?:me )?a story\b"
     r"|\btranslat|\bproofread|\bparaphras|\brephras|\bgrammar\b"
     r"|\b(?:rewrit|summari[sz]|classif|label|tag|rate|extract|improv|optimi[sz]|correct|shorten"
-    r"|review|edit|polish|fix|check)\w{0,4}\b[^.!?\n]{0,60}\b"
+    r"|review|edit|polish|fix|check|continu|finish)\w{0,4}\b[^.!?\n]{0,60}\b"
     rf"(?:sentences?|my (?:english|german|french|spanish)|{_WORKS}"
     r"|(?:this|these|each|each one|it)(?=[.:!\n]|$))"
-    rf"|\b(?:continu|finish|writ|draft|compos|make|here)(?:'s|\w{{0,4}})\b[^.!?\n]{{0,60}}\b{_WORKS}"
+    rf"|\b(?:writ|draft|compos|make|here)(?:'s|\w{{0,4}})\b[^.!?\n]{{0,60}}\b{_WORKS}"
     r"|```|~~~|^ *>|:[ ]*$|^(?:dear|to whom)\b[^\n]{0,60}\n|^(?:from|subject|to):"
     r"|^(?:\[[^\]\n]{1,30}\] ?)?\w[\w.-]{0,20} ?: .*\n.*\w ?: ",
     re.IGNORECASE | re.MULTILINE,
