@@ -36,20 +36,22 @@ _ORDINARY: Final = frozenset(
     single sleepy smart sober sorry speechless starving stressed strong stuck stupid sure surprised
     taken terrible terrified thirsty tired today tomorrow tonight trouble truth unemployed unhappy
     unknown unsure upset useless weak weekends weird well wild wonderful work working worried wrong
-    yesterday yours monday tuesday wednesday thursday friday saturday sunday mondays fridays january
-    february march april may june july august september october november december spring summer
-    autumn winter christmas easter
+    yesterday yours anytime dawn dusk everybody everyone food height love money names often peace
+    scale speed times monday tuesday wednesday thursday friday saturday sunday mondays fridays
+    january february march april may june july august september october november december spring
+    summer autumn winter christmas easter
     """.split()  # noqa: SIM905 - the same
 ) | (STOP_WORDS - {"will", "don"})
 # States, programs and worlds of stories that people say they live in or come from.
 _NOWHERE: Final = frozenset(
     """
-    peace hope fear denial sin harmony heaven hell paradise limbo utopia dreams misery poverty
+    hope fear denial sin harmony heaven hell paradise limbo utopia dreams misery poverty
     hiding exile chaos bed limbo space earth mars venus jupiter saturn pluto moon sun krypton narnia
     mordor gondor rivendell hogwarts neverland wonderland westeros gotham atlantis asgard tatooine
     excel word powerpoint outlook gmail slack jira confluence notion figma photoshop vim emacs git
     github gitlab docker kubernetes linux windows python javascript java rust terminal minecraft
-    fortnite food money height bliss agony darkness silence luxury squalor ignorance future past
+    reality madness dread science society anticipation hotels airports books trains clothes jeans
+    fortnite bliss agony darkness silence luxury squalor ignorance future past
     """.split()  # noqa: SIM905 - the same
 )
 _ALLERGENS: Final = frozenset(
@@ -121,8 +123,8 @@ _PIECES: Final = {
     "SUBJECT": r"medicine|law|physics|chemistry|biology|mathematics|maths|computer science"
     r"|informatics|economics|psychology|philosophy|history|engineering|architecture|music|art"
     r"|literature|linguistics|sociology|business|journalism|geography|political science",
-    "KIND": r"colou?r|food|dish|drink|fruit|animal|season|language|programming language|band"
-    r"|author|book|film|movie|city|flower|editor",
+    "KIND": r"colou?r|food|dish|drink|fruit|animal|flower",
+    "TITLED": r"language|programming language|band|author|book|film|movie|city",
     "STYLE": r"emojis?|emoticons|(?:bullet )?lists|bullet points|tables|headings|headers|markdown"
     r"|exclamation marks|semicolons|em dashes|jargon|slang|acronyms|abbreviations|footnotes"
     r"|(?:metric|imperial|SI) units|(?:British|American) (?:English|spelling)|celsius|fahrenheit"
@@ -337,7 +339,7 @@ _TABLE: Final = (
         "employer",
         "The user works at {x}.",
         0.6,
-        _is_place,
+        _is_name,
     ),
     _phrase(r"I (?:study|am studying) (?P<x><SUBJECT>)", "studies", "The user studies {x}."),
     _phrase(
@@ -432,6 +434,13 @@ _TABLE: Final = (
         "The user's favourite {kind}: {x}.",
         0.6,
         is_thing,
+    ),
+    _phrase(
+        r"my favou?rite (?P<kind><TITLED>) is (?P<x><NAME>)",
+        "favourite:{kind}",
+        "The user's favourite {kind}: {x}.",
+        0.6,
+        _is_name,
     ),
     _phrase(
         r"I speak (?P<x><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>){0,4})",
