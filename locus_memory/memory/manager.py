@@ -29,7 +29,7 @@ from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
-from locus_memory.memory.ledger.ledger import Ledger, Limits, Statement
+from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
 from locus_memory.memory.options import (
     ExtractionOptions,
@@ -38,6 +38,7 @@ from locus_memory.memory.options import (
     TendingOptions,
     check_callable,
     check_embedder,
+    check_whole,
 )
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.planning.asking import gate_model
@@ -97,8 +98,8 @@ class LLMMemoryManager(
         namespace_prefix: Where the memories are.
         namespace_resolver: Returns the namespace of a run from its state, or `None` for a run
             without memory. Let all its namespaces have the same length.
-        max_memories: The most current memories of one type; the least important and oldest
-            go to the history.
+        max_memories: The most memories of one type that `retrieve` lists without a query: the
+            newest. All others are kept as well, and found.
         history_limit: The most past versions to keep of each memory.
         embedder: Finds memories by meaning as well, where the store has semantic search. Each
             vector is marked with its name; another one needs `locus-memory reembed` first.
@@ -148,8 +149,9 @@ class LLMMemoryManager(
         self._scope, self._bound = Scope(namespace_prefix), False
         plain, self._owned = as_store(store)
         self._store = WatchedStore(plain) if self._tending.enabled else plain
-        limits = Limits(max_memories, history_limit)
-        self._ledger = Ledger(self._store, limits, clock=clock, embedder=embedder)
+        check_whole(1, max_memories=max_memories)
+        self._listed_of_type = max_memories
+        self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
         if self._tending.enabled and isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
@@ -258,12 +260,11 @@ class LLMMemoryManager(
 
         What is replaced goes to the history. What is there already, but for spaces, stays; its
         metadata is merged, and its importance never falls. A new key whose content another key
-        of the type has and keeps, but for how it ends and how its words begin, is dropped, with
-        an event. Of a type that has too many, the least important and oldest go to the history,
-        with an event.
+        of the type has and keeps, but for case, spaces and forms of characters (NFKC), is
+        dropped, with an event. Nothing else is: however many there are, and however alike.
 
         Returns:
-            What was written and is still there.
+            What was written.
 
         Raises:
             InvalidArgumentError: One is no memory, its key or content has more than 20,000

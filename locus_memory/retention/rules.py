@@ -48,7 +48,7 @@ class ItemRule:
         if check_namespace(self.namespace)[0] in _OWN:
             raise ConfigurationError(
                 f"a rule for items does not begin with {quote(self.namespace[0])}: memories are "
-                "bounded by max_memories and history_limit, and erased by forget"
+                "kept until they are erased by forget; history_limit bounds their past versions"
             )
         _check_count(self.keep_last, "keep_last", 0)
         _check_age(self.older_than, "older_than")

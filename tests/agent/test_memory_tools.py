@@ -112,11 +112,11 @@ async def test_only_the_allowed_actions_can_be_called() -> None:
 
 
 async def test_a_sentence_that_is_known_keeps_its_id() -> None:
-    """The same sentence again, in other words of no weight, adds nothing."""
+    """The same sentence again, with other spaces and capitals, adds nothing."""
     manager = LLMMemoryManager(InMemoryStore())
     tool = memory_tool(manager)
     first = await answer(tool, action="remember", content="The spare key is under the anchor.")
-    again = await answer(tool, action="remember", content="the spare key is under the anchor")
+    again = await answer(tool, action="remember", content="the spare key is  under the anchor.")
     assert first == again
     assert len([each async for each in manager.memories()]) == 1
 

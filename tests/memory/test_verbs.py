@@ -39,7 +39,10 @@ async def test_remember(make):
     assert await manager.remember("Ada  likes tea.") == name
     assert [each.id for each in await manager.search("tea")] == [name]
     await manager.save([Memory("user", "dog", "The dog is called Bosun.")])
-    assert await manager.remember("the dog is called Bosun") == (await manager.get("user:dog")).id
+    assert await manager.remember("the dog is called bosun.") == (await manager.get("user:dog")).id
+    assert await manager.remember("The dog is called Bosun!") not in (name, "user:dog")
+    assert await manager.remember("Ada likes tea?") != name
+    assert len([each async for each in manager.memories()]) == 4
     with pytest.raises(InvalidArgumentError):
         await manager.remember(" ")
 

@@ -26,13 +26,19 @@ async def some_turns_of_the_loop():
 
 async def test_events_are_listed_without_what_they_must_not_hold(plain, serving):
     async with serving(plain) as client:
-        emit("memory.evicted", type="user", odd={"a": (1, 2)}, error=ValueError("hunter2"))
+        emit(
+            "memory.duplicate_dropped", type="user", odd={"a": (1, 2)}, error=ValueError("hunter2")
+        )
         answer = await client.get("/events")
         (entry,) = answer.json()["events"]
-        assert (entry["id"], entry["name"], entry["error"]) == (1, "memory.evicted", "ValueError")
+        assert (entry["id"], entry["name"], entry["error"]) == (
+            1,
+            "memory.duplicate_dropped",
+            "ValueError",
+        )
         assert entry["attributes"] == {"type": "user", "odd": "{'a': (1, 2)}"}
         assert "hunter2" not in answer.text
-        emit("memory.evicted", type="user")
+        emit("memory.duplicate_dropped", type="user")
         after = (await client.get("/events", params={"after": 1})).json()["events"]
         assert [each["id"] for each in after] == [2]
 

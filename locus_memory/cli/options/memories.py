@@ -73,7 +73,7 @@ def open_manager(
 ) -> LLMMemoryManager:
     """Return a manager of the memories in the namespace that `--namespace` names.
 
-    It never evicts a memory: the limit is the application's to set. It extracts in the
+    It drops no past version: that limit is the application's to set. It extracts in the
     background: drain it. On exit it waits for `patience` seconds.
     """
     # Help must be quick.
@@ -84,7 +84,6 @@ def open_manager(
         store,
         extract_fn=extractor,
         namespace_prefix=parse_namespace(prefix),
-        max_memories=_NO_LIMIT,
         history_limit=_NO_LIMIT,
         extraction=ExtractionOptions(extract_mode="background", drain_timeout=patience),
         tending=tending,

@@ -9,8 +9,8 @@ from typing import Final
 from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.extraction.answer import AnsweredChange
 from locus_memory.memory.extraction.answer_json import read_documents
+from locus_memory.memory.ledger.likeness import folded, made_up_key
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.sessions.candidates import is_known_as
 from locus_memory.store.text import query_words
 
 __all__ = ["LINES_TASK", "parse_lines"]
@@ -27,8 +27,7 @@ Answer with these lines alone, or with NONE if there is nothing."""
 """The task of an extraction in lines."""
 
 _MOST: Final = 10
-_LONGEST, _LONGEST_KEY = 300, 64
-_WORDS: Final = 4
+_LONGEST: Final = 300
 _BULLET: Final = re.compile(r"\s*(?:[-*+\u2022\u2013\u2014]|\(?\d{1,3}[.):])\s+")
 _NOTHING: Final = frozenset(("none", "null", "nothing", "n/a"))
 
@@ -37,8 +36,8 @@ def parse_lines(text: str, memories: Iterable[Memory]) -> list[AnsweredChange]:
     """Return the facts of an answer, which is never invalid: a line that is no fact is left out.
 
     Thinking, bullets, headings, lines of more than 300 characters, and facts that a memory or an
-    earlier line says already are left out, and all but the first ten facts. The key of a fact is
-    made of its first four content words.
+    earlier line says already are left out, and all but the first ten facts. The keys are made of
+    the facts, see `made_up_key`.
 
     Args:
         text: The model's text.
@@ -47,14 +46,14 @@ def parse_lines(text: str, memories: Iterable[Memory]) -> list[AnsweredChange]:
     Raises:
         InvalidArgumentError: The text is full of beginnings of JSON.
     """
-    known = [each.content for each in memories]
+    known = {folded(each.content) for each in memories}
     found: list[AnsweredChange] = []
     for line in read_documents(text).rest.splitlines():
         content = _fact(line)
-        if content is None or any(is_known_as(content, other) for other in known):
+        if content is None or folded(content) in known:
             continue
-        known.append(content)
-        key = "-".join(query_words(content)[:_WORDS])[:_LONGEST_KEY]
+        known.add(folded(content))
+        key = made_up_key(content)
         found.append(AnsweredChange("add", MemoryType.USER, key, content))
         if len(found) == _MOST:
             break

@@ -41,13 +41,21 @@ from locus_memory.store.item import (
     check_embedding,
     timestamp,
 )
+from locus_memory.store.text import query_words
 
-__all__ = ["Ledger", "Limits", "Retirement", "Statement"]
+__all__ = ["Ledger", "Retirement", "Statement"]
 
 _ATTEMPTS: Final = 100
 """How often a change is planned again because another writer was faster."""
 
 _PAGE: Final = 200
+
+_FEW: Final = 8
+"""The most new memories that are looked for by a search each; of more, all memories are read."""
+
+_HITS: Final = 8
+_LONGEST_QUERY: Final = 300
+"""How many hits of a search are compared, and how many characters of a content are searched."""
 
 _Plan = Callable[[Shelf, Writing], Step | None]
 _Vectors = dict[str, Sequence[float]]
@@ -96,26 +104,6 @@ class Retirement:
     only: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a scope.
-
-    Attributes:
-        max_memories: The most current memories of one type.
-        history_limit: The most past versions of one key.
-
-    Raises:
-        ConfigurationError: A limit is invalid.
-    """
-
-    max_memories: int
-    history_limit: int
-
-    def __post_init__(self) -> None:
-        check_whole(1, max_memories=self.max_memories)
-        check_whole(0, history_limit=self.history_limit)
-
-
 class Ledger:
     """The memories of any scope and their history, safe for many tasks and processes.
 
@@ -125,23 +113,27 @@ class Ledger:
 
     Args:
         store: The store, which the ledger never closes.
-        limits: The limits of a scope.
+        history_limit: The most past versions of one key.
         clock: Returns seconds since the epoch.
         embedder: Computes a vector for each current memory, marked with its name, if the store
             has semantic search.
+
+    Raises:
+        ConfigurationError: The limit is invalid.
     """
 
     def __init__(
         self,
         store: BaseStore,
-        limits: Limits,
+        history_limit: int,
         *,
         clock: Callable[[], float],
         embedder: Embedder | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._limits = limits
+        check_whole(0, history_limit=history_limit)
+        self._history_limit = history_limit
         self._embedder = embedder
         self._locks: WeakValueDictionary[Namespace, asyncio.Lock] = WeakValueDictionary()
 
@@ -150,7 +142,10 @@ class Ledger:
         return timestamp(self._clock()).isoformat(timespec="microseconds")
 
     async def apply(self, scope: Scope, edits: Iterable[Statement | Retirement]) -> list[Memory]:
-        """Write memories and retire others, in order; then evict those over the limit.
+        """Write memories and retire others, in order.
+
+        A new key whose content is the same as that of another key of its type is dropped, with an
+        event; see `folded`.
 
         Returns:
             The memories that were written and are still current.
@@ -158,34 +153,38 @@ class Ledger:
         wanted = list(edits)
         if not wanted:
             return []
-        said = [each.memory for each in wanted if isinstance(each, Statement)]
-        vectors = await self._embed([memory.content for memory in said])
+        vectors = await self._embed([memory.content for memory in _said(wanted)])
         async with self._lock(scope):
-            tables = await self._tables(scope, {each.type for each in wanted})
+            table = await self._table(scope, wanted)
+            written: dict[str, Memory] = {}
             for edit in wanted:
-                memory = edit.memory if isinstance(edit, Statement) else None
-                tables[edit.type].announce(edit.key, memory)
-            written: dict[tuple[MemoryType, str], Memory] = {}
-            for edit in wanted:
-                memory = await self._edit(scope, tables[edit.type], edit, vectors)
-                if memory is not None:
-                    written[memory.type, memory.key] = memory
-            for kind, table in tables.items():
-                await self._evict(scope, kind, table)
-        return [memory for memory in written.values() if memory.key in tables[memory.type]]
+                await self._edit(scope, table, edit, vectors, written)
+        return list(written.values())
+
+    async def duplicates(
+        self, scope: Scope, edits: Sequence[Statement | Retirement]
+    ) -> dict[str, str]:
+        """Return the memories that are the same as those that `apply` would drop.
+
+        Returns:
+            The `current_key` of each dropped memory, with that of the one that stays.
+        """
+        table = await self._table(scope, edits)
+        found: dict[str, str] = {}
+        for memory in _said(edits):
+            duplicate = table.duplicate_of(memory)
+            if duplicate is None:
+                table.put(memory)
+            else:
+                name = current_key(memory.type, memory.key)
+                found[name] = current_key(memory.type, duplicate)
+        return found
 
     async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
-        """Take back the last change of a key; returns the current memory then.
-
-        The restored memory is kept; if there is one too many, another memory is evicted.
-        """
+        """Take back the last change of a key; returns the current memory then."""
         async with self._lock(scope):
             step = await self._change(scope, kind, key, undo)
-            if step is None or step.memory is None:
-                return None
-            tables = await self._tables(scope, {kind})
-            await self._evict(scope, kind, tables[kind], kept=key)
-        return step.memory
+        return None if step is None else step.memory
 
     async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> str | None:
         """Return the moment of the change that `undo` would take back; `None` if none."""
@@ -242,7 +241,7 @@ class Ledger:
     ) -> AsyncIterator[Memory]:
         """Yield the memories of a type that were current at a moment, in the order of keys.
 
-        Only versions that are still kept are found, see `Limits.history_limit`.
+        Only versions that are still kept are found.
         """
         async for memory, _ in self.worded_at(scope, kind, moment):
             yield memory
@@ -271,24 +270,48 @@ class Ledger:
     def _lock(self, scope: Scope) -> asyncio.Lock:
         return self._locks.setdefault(scope.namespace, asyncio.Lock())
 
-    async def _tables(self, scope: Scope, kinds: set[MemoryType]) -> dict[MemoryType, Table]:
-        async def table(kind: MemoryType) -> Table:
-            items = scan_all(self._store, scope.current, prefix=current_key(kind, ""))
-            return Table([item async for item in items], self.now())
+    async def _table(self, scope: Scope, edits: Sequence[Statement | Retirement]) -> Table:
+        """Return the memories that may be the same as those of changes."""
+        coming = {
+            current_key(each.type, each.key): (
+                each.memory.content if isinstance(each, Statement) else None
+            )
+            for each in edits
+        }
+        stored = await self._store.get_batch([(scope.current, name) for name in coming])
+        taken = {name for _, name in stored}
+        new = [each for each in _said(edits) if current_key(each.type, each.key) not in taken]
+        return Table(await self._alike(scope, new), taken, coming, self.now())
 
-        ordered = sorted(kinds)
-        return dict(zip(ordered, await asyncio.gather(*map(table, ordered)), strict=True))
+    async def _alike(self, scope: Scope, new: Sequence[Memory]) -> list[StoreItem]:
+        """Return the current memories among which are those that are the same as new ones."""
+        queries = [memory.content[:_LONGEST_QUERY] for memory in new]
+        if len(new) <= _FEW and self._store.capabilities.search and all(map(query_words, queries)):
+            search = partial(self._store.search, scope.current, limit=_HITS)
+            try:
+                hits = await asyncio.gather(*map(search, queries))
+                return [item for found in hits for item in found]
+            except Exception as error:  # noqa: BLE001 - reported; reading them all does as well
+                emit("memory.search_failed", error=error, search="text")
+        prefixes = sorted({current_key(memory.type, "") for memory in new})
+        pages = [scan_all(self._store, scope.current, prefix=prefix) for prefix in prefixes]
+        return [item for page in pages async for item in page]
 
     async def _edit(
-        self, scope: Scope, table: Table, edit: Statement | Retirement, vectors: _Vectors
-    ) -> Memory | None:
-        """Make one change; returns the written memory, if any."""
-        kind = edit.type.value
+        self,
+        scope: Scope,
+        table: Table,
+        edit: Statement | Retirement,
+        vectors: _Vectors,
+        written: dict[str, Memory],
+    ) -> None:
+        """Make one change, and note the memory that is written or gone."""
+        kind, name = edit.type.value, current_key(edit.type, edit.key)
         if isinstance(edit, Retirement):
             plan: _Plan = partial(retire, ending="delete")
         elif (duplicate := table.duplicate_of(edit.memory)) is not None:
             emit("memory.duplicate_dropped", type=kind, key=edit.key, duplicate_of=duplicate)
-            return None
+            return
         else:
             plan = partial(write, memory=edit.memory)
         if edit.only is not None:
@@ -298,21 +321,11 @@ class Ledger:
         )
         if step is not None and step.outdated:
             emit("memory.outdated", type=kind, key=edit.key)
-            return None
-        if isinstance(edit, Retirement) and (step is not None or edit.only is None):
-            table.remove(edit.key)
-        if step is None or step.memory is None:
-            return None
-        table.put(step.memory)
-        return step.memory
-
-    async def _evict(
-        self, scope: Scope, kind: MemoryType, table: Table, *, kept: str | None = None
-    ) -> None:
-        for key in table.surplus(self._limits.max_memories, kept=kept):
-            await self._change(scope, kind, key, partial(retire, ending="evict"))
-            table.remove(key)
-            emit("memory.evicted", type=kind.value, key=key)
+        elif step is not None and step.memory is not None:
+            table.put(step.memory)
+            written[name] = step.memory
+        elif step is not None:
+            written.pop(name, None)
 
     async def _shelf(self, scope: Scope, kind: MemoryType, key: str) -> Shelf:
         item, records = await asyncio.gather(
@@ -354,7 +367,7 @@ class Ledger:
         return None
 
     def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
-        return Writing(scope, self.now(), self._limits.history_limit, said_at)
+        return Writing(scope, self.now(), self._history_limit, said_at)
 
     async def _with_vector(self, step: Step, vectors: _Vectors) -> Sequence[Put | Delete]:
         """Return the operations of a step, the current memory's put with its vector."""
@@ -396,6 +409,11 @@ class Ledger:
         except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
             emit("memory.embed_failed", error=error, texts=len(distinct))
             return {}
+
+
+def _said(edits: Iterable[Statement | Retirement]) -> list[Memory]:
+    """Return the memories that changes write."""
+    return [each.memory for each in edits if isinstance(each, Statement)]
 
 
 def _if_current(plan: _Plan, number: int) -> _Plan:

@@ -1,30 +1,42 @@
-"""Comparison of contents: equal ones and near-duplicates."""
+"""Sameness: when two facts are one."""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
+from unicodedata import normalize
 
-__all__ = ["gist", "same_content"]
+from locus_memory.store.text import query_words
 
-_ENDS: Final = ".!?\u2026\u3002 "
+__all__ = ["folded", "made_up_key", "same_content"]
+
+_WORDS: Final = 4
+_LONGEST: Final = 57
+
+
+def folded(content: str) -> str:
+    """Return a content without what tells no fact from another: two are the same if this is equal.
+
+    These are the forms of characters (NFKC), case, and white space. All other differences count,
+    since one word, sign or accent may turn a fact into its opposite.
+    """
+    return " ".join(normalize("NFKC", normalize("NFKC", content).casefold()).split())
 
 
 def same_content(one: str, other: str) -> bool:
-    """Return whether two contents differ at most in spaces: a replaced content is never lost."""
-    return one == other or one.split() == other.split()
+    """Return whether two contents of one key differ at most in white space.
 
-
-def gist(content: str) -> tuple[str, ...]:
-    """Return the significant words, in order; empty if there are none.
-
-    Contents with the same gist are near-duplicates: they differ in spaces, in their last
-    punctuation, in "the", and in the case of the first letter of ordinary words. All other
-    differences count, since merging two different facts would lose one: "a few", "> 5",
-    "has a cold", "IT", "/srv/Data", ".NET".
+    So a new spelling of a fact, such as "Ada" for "ada", is a version of its own.
     """
-    words = map(_folded, content.strip().rstrip(_ENDS).split())
-    return tuple(word for word in words if word != "the")
+    return one.split() == other.split()
 
 
-def _folded(word: str) -> str:
-    return word.lower() if word.isalpha() and word[1:].islower() else word
+def made_up_key(content: str) -> str:
+    """Return a key for a content that has none: its first four content words, and a mark.
+
+    The mark is that of the `folded` content: a fact never takes the place of another one that
+    begins with the same words.
+    """
+    said = folded(content).encode("utf-8", "replace")
+    words = "-".join(query_words(content)[:_WORDS])[:_LONGEST]
+    return f"{words}-{blake2b(said, digest_size=3).hexdigest()}".lstrip("-")

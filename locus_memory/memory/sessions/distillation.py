@@ -18,7 +18,7 @@ from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.models import Memory, is_expired
+from locus_memory.memory.models import Memory
 from locus_memory.memory.queue.queue import Job
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.candidates import Mention, Sifted, sift
@@ -218,21 +218,8 @@ class Distillation:
         )
 
     async def _sifted(self, scope: Scope, distilled: Distilled) -> Sifted:
-        now = self._ledger.now()
-        current = {
-            kind: [
-                memory
-                async for memory in self._ledger.memories(scope, kind)
-                if not is_expired(memory, now)
-            ]
-            for kind in {edit.type for edit in distilled.edits}
-        }
-        sifted = sift(distilled.edits, current)
-        for key, known in sifted.known.items():
-            kind, _, name = key.partition(":")
-            duplicate = known.partition(":")[2]
-            emit("memory.duplicate_dropped", type=kind, key=name, duplicate_of=duplicate)
-        return sifted
+        known = await self._ledger.duplicates(scope, distilled.edits)
+        return sift(distilled.edits, known)
 
     async def _log(self, scope: Scope, entry: LogEntry) -> None:
         try:

@@ -12,9 +12,10 @@ from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.log import log_put
 from locus_memory.memory.ledger.ledger import Statement
-from locus_memory.memory.ledger.likeness import gist
+from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.scope import current_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.memory.verbs.reflection import reflected
@@ -82,7 +83,7 @@ class ExplicitMemories(SingleMemories):
     ) -> str:
         """Save a sentence, and return the id of its memory.
 
-        It gets the key of phrases for facts such as a home, or else one of its first words. A
+        It gets the key of phrases for facts such as a home, or else one of its own. A
         sentence that is known already keeps its memory and its id.
 
         Args:
@@ -104,14 +105,14 @@ class ExplicitMemories(SingleMemories):
 
     async def _saved(self, memory: Memory) -> Memory:
         """Return the memory as written, or else the known one with the same content."""
-        written = await self._ledger.apply(self._scope, [Statement(memory)])
+        edit = Statement(memory)
+        written = await self._ledger.apply(self._scope, [edit])
         if written:
             return written[0]
-        meant = gist(memory.content)
-        async for known in self._ledger.memories(self._scope, memory.type):
-            if known.key == memory.key or gist(known.content) == meant:
-                return known
-        return memory
+        known = await self._ledger.duplicates(self._scope, [edit])
+        name = current_key(memory.type, memory.key)
+        item = await self._store.get_item(self._scope.current, known.get(name, name))
+        return (None if item is None else read_memory(item)) or memory
 
     async def reflect(self, query: str) -> str:
         """Return a model's answer to a question from the memories that match it best.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message
-from locus_memory.store.text import query_words
 
 __all__ = ["named_memory"]
 
@@ -25,9 +25,6 @@ _VERBS: Final = {
 }
 """The verbs of facts about the user, with their forms after "I"."""
 
-_WORDS: Final = 4
-_LONGEST: Final = 64
-
 
 async def named_memory(
     content: str,
@@ -39,7 +36,7 @@ async def named_memory(
 
     A fact that the table of the `HeuristicExtractor` has, such as a home, gets its type and
     key, so it replaces the earlier one, whether it is told by the user or of "the user". Any other
-    sentence is of the type `user` and gets a key of its first four content words.
+    sentence is of the type `user` and gets a key of its own, see `made_up_key`.
 
     Args:
         content: The sentence.
@@ -54,10 +51,9 @@ async def named_memory(
     found = changes[0] if len(changes) == 1 and changes[0].op != "delete" else None
     if kind is not None and found is not None and found.type != kind:
         found = None
-    made_up = ("-".join(query_words(content)[:_WORDS]) or content)[:_LONGEST]
     return Memory(
         MemoryType(kind or (found.type if found else MemoryType.USER)),
-        (found.key if found else made_up) if key is None else key,
+        (found.key if found else made_up_key(content)) if key is None else key,
         content.strip(),
         metadata or {},
     )

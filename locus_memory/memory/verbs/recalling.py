@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from locus_memory.memory.base import query_and_limit
@@ -20,11 +22,14 @@ from locus_memory.memory.verbs.single import kinds_of, moment_of
 
 __all__ = ["RecallVerbs"]
 
+_Find = Callable[..., Awaitable[list[Memory]]]
+
 
 class RecallVerbs:
     """The part of a memory manager that recalls."""
 
     retrieve_limit: int
+    _listed_of_type: int
     _scope: Scope
     _ledger: Ledger
     _recall: Recall
@@ -46,8 +51,9 @@ class RecallVerbs:
 
         With a query, text search, and vector search where there is an embedder, decide together
         as in `HybridSearch`; what is missing to the limit is filled up with the newest. Without
-        a query, and where the store cannot search, the newest come first. A search that fails is
-        reported as an event, and the others or the newest must do.
+        a query, the newest come first, at most `max_memories` of a type. Where the store cannot
+        search, the newest come first. A search that fails is reported as an event, and the others
+        or the newest must do.
 
         With `min_score`, or with a `blend` of `RecallOptions`, only what the search finds is
         returned: nothing fills the rest. With the blend `"trust"`, what a query finds is counted
@@ -78,18 +84,31 @@ class RecallVerbs:
         most = self.retrieve_limit if most is None else most
         kind = None if type is None else kinds_of(type)[0]
         selection = Selection(type=kind, filter=filter, min_score=min_score)
-        blend = self._blend
-        if at is not None:
+        if at is None:
+            find: _Find = partial(self._recall.find, self._scope, strict=True)
+        else:
             past = RecallAt(self._ledger, self._recall.embedder)
-            moment = moment_of(at)
-            return await past.find(
-                self._scope, moment, most, about, selection=selection, blend=blend
-            )
-        found = await self._recall.find(
-            self._scope, most, about, strict=True, selection=selection, blend=blend
-        )
-        self._train(about, found)
+            find = partial(past.find, self._scope, moment_of(at))
+        find = partial(find, selection=selection, blend=self._blend)
+        found = await (find(most, about) if about else self._listed(find, most))
+        if at is None:
+            self._train(about, found)
         return found
+
+    async def _listed(self, find: _Find, most: int) -> list[Memory]:
+        """Return the newest memories, at most `max_memories` of a type."""
+        wanted = most
+        while True:
+            found = await find(wanted)
+            counts: Counter[MemoryType] = Counter()
+            listed: list[Memory] = []
+            for memory in found:
+                counts[memory.type] += 1
+                if counts[memory.type] <= self._listed_of_type:
+                    listed.append(memory)
+            if len(listed) >= most or len(found) < wanted:
+                return listed[:most]
+            wanted *= 4
 
     async def plan(
         self,

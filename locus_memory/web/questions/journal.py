@@ -29,7 +29,7 @@ class EventEntry(Answer):
     """Its number in this process, from 1."""
     at: datetime
     name: str
-    """A dotted name, such as `memory.evicted`."""
+    """A dotted name, such as `memory.duplicate_dropped`."""
     attributes: dict[str, Any]
     """Facts about it; never a stored value or a password."""
     error: str | None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -241,10 +242,12 @@ def test_remember_takes_the_key_that_the_rules_know(ok):
 
 
 def test_remember_makes_up_a_key(ok):
-    assert ok("remember", "The wine is in the cellar").out == "user wine-cellar: saved\n"
-    assert ok("remember", "???").out == "user ???: saved\n"
-    again = ok("remember", "The wine is in the cellar.", "--key", "wine")
-    assert again.out == "user wine-cellar: already known\n"
+    made = ok("remember", "The wine is in the cellar").out
+    assert re.fullmatch(r"user wine-cellar-[0-9a-f]{6}: saved\n", made)
+    assert re.fullmatch(r"user [0-9a-f]{6}: saved\n", ok("remember", "???").out)
+    again = ok("remember", "the wine  is in the cellar", "--key", "wine")
+    assert again.out == made.replace("saved", "already known")
+    assert ok("remember", "The wine is not in the cellar").out.endswith(": saved\n")
 
 
 def test_remember_as_it_is_told(ok):

@@ -55,11 +55,14 @@ The user <b>paints</b> boats.
 
 def test_what_is_known_is_no_new_fact():
     bees = Memory("user", "bees", "The user keeps bees in Graz.")
-    text = "The user keeps bees in Graz\nThe user does not keep bees in Graz.\nThe user sails.\n"
-    assert contents(text + "- The user sails!", bees) == [
-        "The user does not keep bees in Graz.",
+    text = "The user keeps  bees in Graz.\nThe user keeps no bees in Graz.\nThe user sails.\n"
+    found = parse_lines(text + "- the user sails.\nThe user sails!", [bees])
+    assert [each.content for each in found] == [
+        "The user keeps no bees in Graz.",
         "The user sails.",
+        "The user sails!",
     ]
+    assert len({each.key for each in found}) == 3
 
 
 @pytest.mark.slow
@@ -82,8 +85,11 @@ async def test_a_run_is_extracted_by_one_short_prompt():
     async with LLMMemoryManager(InMemoryStore(), extract_fn=extractor) as manager:
         await manager.add(TALK, thread_id="t")
         memories = {each.key: each async for each in manager.memories()}
-    assert sorted(memories) == ["user-keeps-bees-graz", "user-sails"]
-    bees = memories["user-keeps-bees-graz"]
+    assert sorted(key.rpartition("-")[0] for key in memories) == [
+        "user-keeps-bees-graz",
+        "user-sails",
+    ]
+    bees = next(each for each in memories.values() if "bees" in each.key)
     assert (bees.metadata["extractor"], bees.metadata["thread_id"]) == ("fake", "t")
     assert len(bees.metadata["message_ids"]) == 1
     assert SAID in (model.calls[0][1].content or "")

@@ -33,24 +33,22 @@ async def current(manager):
     return {(memory.type, memory.key): memory.content for memory in await manager.retrieve()}
 
 
-async def test_what_is_brought_back_takes_the_place_of_another(make, clock, events):
-    manager = make(max_memories=2)
-    for number in range(3):
-        await manager.save([fact(f"k{number}", f"Number {number}")])
-        clock.advance(60)
-    assert (await manager.undo("k0")).content == "Number 0"
-    assert set(await current(manager)) == {(USER, "k0"), (USER, "k2")}
-    assert events.of("memory.evicted")[-1].attributes == {"type": "user", "key": "k1"}
-    assert (await manager.undo("k1")).content == "Number 1"
-    assert len(await current(manager)) == 2
-
-
-async def test_what_is_brought_back_stays_however_little_it_is_worth(make):
+async def test_what_an_earlier_version_evicted_is_brought_back(make, store):
+    """Databases of a version that evicted by count have endings of this kind."""
     manager = make(max_memories=1)
-    await manager.save([fact("low", "Low one", importance=0.1)])
-    await manager.save([fact("high", "High one", importance=0.9)])
-    assert (await manager.undo("low")).content == "Low one"
-    assert await current(manager) == {(USER, "low"): "Low one"}
+    await manager.save([fact("old", "Old one"), fact("new", "New one")])
+    item = await store.get_item(("locus_memory", "current"), "user:old")
+    ended = {
+        "superseded_at": item.value["metadata"]["valid_from"],
+        "superseded_by": {"type": "user", "key": "old", "change": "evict"},
+    }
+    value = {**item.value, "metadata": {**item.value["metadata"], **ended}}
+    await store.put(("locus_memory", "history", "user", "old"), "000000000001", value)
+    await store.delete(("locus_memory", "current"), "user:old")
+    assert [each.content for each in await manager.history("old")] == ["Old one"]
+    assert (await manager.undo("old")).content == "Old one"
+    assert {each.key async for each in manager.memories()} == {"old", "new"}
+    assert await manager.undo("old") is None
 
 
 async def test_without_a_type_one_change_after_another_is_taken_back(saved):

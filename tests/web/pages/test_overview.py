@@ -57,12 +57,12 @@ async def test_stored_bytes_are_held_against_the_json_of_each_state(browser, bac
 
 async def test_events_are_shown_the_newest_first_and_escaped(plain, browsing):
     async with browsing(plain) as browser:
-        emit("memory.evicted", key="<script>alert(1)</script>")
+        emit("memory.duplicate_dropped", key="<script>alert(1)</script>")
         emit("memory.forgotten", count=2)
         text = await browser.page("/overview/events")
         assert "<script>alert" not in text
         assert "&lt;script&gt;" in text
-        assert text.index("memory.forgotten") < text.index("memory.evicted")
+        assert text.index("memory.forgotten") < text.index("memory.duplicate_dropped")
 
 
 async def test_memories_are_counted_without_a_user_as_well(plain, browsing):

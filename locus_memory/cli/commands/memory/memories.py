@@ -274,7 +274,7 @@ def remember(
     """Save a sentence as a memory; it replaces the memory with the same key.
 
     Without --key, a fact that the rules of the scripted chat know, such as a home, gets the
-    key of these rules. Any other sentence gets a key of its first words.
+    key of these rules. Any other sentence gets a key of its first words, with a mark.
     """
     session = Session.of(context, url, as_json=as_json)
     if not content.strip():

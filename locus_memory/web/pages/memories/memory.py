@@ -36,7 +36,7 @@ _PAGE: Final = "/memories/memory"
 _ENDINGS: Final = {
     "update": "replaced",
     "delete": "retired",
-    "evict": "evicted, as there were too many",
+    "evict": "moved to the history",
     "undo": "taken back",
 }
 
