@@ -178,7 +178,7 @@ class MemoryChange:
         type: The memory's type.
         key: The memory's key.
         content: The new content; empty for a delete.
-        importance: From 0 to 1; the least important memories are evicted first.
+        importance: From 0 to 1; the least important memories stand last.
         sources: The positions of the source messages in the given sequence.
     """
 

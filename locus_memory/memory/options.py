@@ -135,7 +135,7 @@ class TendingOptions:
         summary_debounce_seconds: The seconds without a new turn after which a session ends, 10 to
             3,600.
         consolidation_interval_hours: The hours between two consolidations, 1 to 168.
-        salience_floor: Unused memories with less salience than this are evicted, 0 to 1.
+        salience_floor: The salience below which an important memory never falls, 0 to 1.
         episode_retention_days: The days that episodes and transcripts are kept, up to 3,650; 0:
             for ever.
 

@@ -68,14 +68,9 @@ def test_what_the_agent_remembers(copied, ok, on_a_pipe):
     assert [each["content"] for each in versions] == [story.NEW_HOME, story.OLD_HOME]
 
 
-def test_the_faded_fact_can_be_brought_back(copied, ok):
+def test_the_faded_fact_is_still_known(copied, ok):
     tess = ("--user", tending_steps.KEEPER, "--json")
     assert len(ok("memories", *tess).json["memories"]) > 60
-    (faded,) = ok("history", tending_steps.TEA_KEY, *tess).json["versions"]
-    assert faded["until"] is not None
-    assert tending_steps.TEA not in ok("memories", *tess, "--type", "user").out
-    undone = ok("undo", tending_steps.TEA_KEY, *tess).json
-    assert undone["current"]["content"] == tending_steps.TEA
     known = ok("memories", *tess, "--type", "user").json["memories"]
     assert {each["content"] for each in known} == {tending_steps.TEA, tending_steps.ALLERGY}
     fixed = ok("identity", *tess).json["overrides"]
@@ -97,7 +92,7 @@ def test_json(ok, empty_directory):
     assert len(document["agent_recalled"]["trip"]) == 4
     assert document["memories"]["total"] == 3
     tending = document["tending"]
-    assert tending["year"]["faded_in_week"] == [5]
+    assert len(tending["year"]["kept"]) == 2
     assert [each["tokens"] == 0 for each in tending["talk"]["shown"]] == [True, False]
     assert tending["override"]["newer_facts"] == 60
 
@@ -243,7 +238,7 @@ def test_no_process_is_left_behind(stage):
     ("name", "other", "expected"),
     [
         ("RULE", "Answer briefly.", []),
-        ("TendingOptions", partial(TendingOptions, salience_floor=0.0), [1, 2]),
+        ("TendingOptions", partial(TendingOptions, salience_floor=0.0), [2]),
         ("SMALL_TALK", "Am I allergic to hazelnuts?", [3]),
         ("QUESTION", "Suggest a walk with a heron.", [4]),
         ("GREETING", "Am I allergic to hazelnuts?", [5]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.cli.demo import tending_steps as steps
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from locus_memory.cli.demo.stage import Stage
 
 __all__ = ["play_tending"]
+
+_FADED: Final = 0.01
+_FLOOR: Final = 0.2
 
 
 def play_tending(stage: Stage) -> None:
@@ -25,18 +28,16 @@ def play_tending(stage: Stage) -> None:
 def _fade(stage: Stage, found: dict[str, Any]) -> None:
     year = found["year"] = stage.session.run(steps.pass_a_year)
     stage.say(f"a simulated year of {year['weeks']} weeks, in which nobody asks about two facts:")
-    for past, week in zip(year["history"], year["faded_in_week"], strict=False):
-        stage.say(f"  week {week}: {past['content']} [{past['change']}: it is in the history now]")
     for kept in year["kept"]:
-        stage.say(f"  today: {kept['content']} [current, salience {kept['salience']:.2f}]")
+        stage.say(f"  today: {kept['content']} [salience {kept['salience']:.2f}]")
+    salience = {kept["content"]: kept["salience"] for kept in year["kept"]}
     stage.check(
-        "the fact that nobody used has moved to the history, from which undo brings it back",
-        ok=year["history"] == [{"content": steps.TEA, "change": "evict"}]
-        and len(year["faded_in_week"]) == 1,
+        "the fact that nobody used has faded, and is still known",
+        ok=0 <= salience.get(steps.TEA, 1) < _FADED,
     )
     stage.check(
-        "the allergy, a fact of importance 1.0, is still known",
-        ok=[kept["content"] for kept in year["kept"]] == [steps.ALLERGY],
+        "the allergy, a fact of importance 1.0, has not faded below the floor",
+        ok=salience.get(steps.ALLERGY, 0) >= _FLOOR,
     )
 
 

@@ -59,7 +59,6 @@ MANY: Final = len(_TOWNS) * len(_BIRDS)
 async def pass_a_year(backend: Backend) -> dict[str, Any]:
     """Save two facts under the date of a year ago, and consolidate for each week since then."""
     start = datetime.now(UTC) - timedelta(weeks=WEEKS)
-    faded: list[int] = []
     async with LLMMemoryManager(
         backend.store, clock=start.timestamp, tending=TendingOptions()
     ) as managers:
@@ -71,19 +70,15 @@ async def pass_a_year(backend: Backend) -> dict[str, Any]:
             ]
         )
         for week in range(1, WEEKS + 1):
-            report = await manager.consolidate(now=start + timedelta(weeks=week))
-            faded += [week] * report.evicted
+            await manager.consolidate(now=start + timedelta(weeks=week))
         kept = [memory async for memory in manager.memories()]
         signs = await manager.vitals(kept)
-        past = await manager.history(TEA_KEY)
     return {
         "weeks": WEEKS,
-        "faded_in_week": faded,
         "kept": [
             {"content": memory.content, "salience": each.salience}
             for memory, each in zip(kept, signs, strict=True)
         ],
-        "history": [{"content": each.content, "change": _ended_by(each)} for each in past],
     }
 
 
@@ -112,14 +107,8 @@ async def overrule(backend: Backend) -> dict[str, Any]:
         }
 
 
-def _ended_by(version: Memory) -> str | None:
-    """Return the change that ended a version; `None`: it is current."""
-    ended: dict[str, str] = version.metadata.get("superseded_by", {})
-    return ended.get("change")
-
-
 def _managers(backend: Backend) -> LLMMemoryManager:
-    return LLMMemoryManager(backend.store, max_memories=MANY, tending=TendingOptions())
+    return LLMMemoryManager(backend.store, tending=TendingOptions())
 
 
 def _facts(kind: MemoryType, sentence: str) -> Sequence[Memory]:

@@ -43,7 +43,8 @@ class Episode:
         salience: From 0 to 1, given by the model, and then decayed.
         decayed_at: The moment up to which the fall is in `salience`.
         turns: The numbers of the first and the last message in the thread, from 1.
-        joined_turns: The sessions that were merged into this one, each with its `turns`.
+        joined_turns: The sessions that an earlier version merged into this one, each with its
+            `turns`.
     """
 
     session_id: str
@@ -97,20 +98,6 @@ class Episode:
         if days == 0.0:
             return self
         return replace(self, salience=faded(self.salience, days), decayed_at=now)
-
-    def joined(self, newer: Episode) -> Self:
-        """Return the episode with what a newer one of the same content has beyond it.
-
-        These are its decisions, its action items, a higher salience, its end and its turns.
-        """
-        return replace(
-            self,
-            decisions=(*self.decisions, *newer.decisions),
-            action_items=(*self.action_items, *newer.action_items),
-            salience=max(self.salience, newer.salience),
-            ended_at=max(self.ended_at, newer.ended_at),
-            joined_turns=(*self.joined_turns, *newer.all_turns),
-        )
 
     def to_value(self) -> dict[str, Any]:
         """Return the episode as plain JSON."""

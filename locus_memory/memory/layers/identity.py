@@ -11,6 +11,7 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
@@ -21,7 +22,6 @@ MOST_OVERRIDES: Final = 50
 """The most overrides of a scope."""
 
 _LONGEST: Final = 300
-_MOST_FACTS: Final = 100
 _KEY: Final = "identity"
 _ATTEMPTS: Final = 100
 
@@ -109,17 +109,14 @@ class Identity:
         return replace(self, overrides=tuple(e for e in self.overrides if e is not found[0]))
 
     def with_facts(self, facts: Iterable[IdentityFact]) -> Self:
-        """Return the identity with more derived facts; a known text stays as it is.
-
-        Of more than 100 facts, the newest stay.
-        """
-        known = {each.text for each in self.facts}
+        """Return the identity with more derived facts; one that is known stays as it is."""
+        known = {folded(each.text) for each in self.facts}
         added: list[IdentityFact] = []
         for fact in facts:
-            if fact.text not in known:
-                known.add(fact.text)
+            if folded(fact.text) not in known:
+                known.add(folded(fact.text))
                 added.append(fact)
-        return replace(self, facts=(*self.facts, *added)[-_MOST_FACTS:]) if added else self
+        return replace(self, facts=(*self.facts, *added)) if added else self
 
     def with_content(self, content: str, now: str) -> Self:
         """Return the identity with a new narrative."""

@@ -37,7 +37,6 @@ __all__ = [
 ENDURING: Final = 0.9
 """The importance from which a memory never fades below the floor, such as an allergy."""
 
-_PROMOTION: Final = 0.2
 _MOST_SOURCES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
 _HELPFUL, _UNHELPFUL = 0.1, -0.2
@@ -71,7 +70,6 @@ class Vitals:
         hits: How many recalls have raised the trust.
         trained: The threads of the day `trained_on` whose recall raised the trust.
         trained_on: A day, such as `2026-03-01`.
-        promoted_on: The last day on which recent episodes raised the salience.
         retired_at: The moment the memory left the current ones, while it can be brought back.
     """
 
@@ -88,7 +86,6 @@ class Vitals:
     hits: int = 0
     trained: tuple[str, ...] = ()
     trained_on: str | None = None
-    promoted_on: str | None = None
     retired_at: str | None = None
     messages: tuple[tuple[str, str], ...] = ()
 
@@ -213,18 +210,6 @@ class Vitals:
             sources=(*self.sources, episode_id)[-_MOST_SOURCES:],
         )
 
-    def promoted(self, episodes: int, now: str) -> Self:
-        """Return the vital signs after recent episodes mentioned the memory, at most once a day.
-
-        Args:
-            episodes: How many of them.
-            now: The moment.
-        """
-        if self.promoted_on == now[:10]:
-            return self
-        risen = self.salience + (1.0 - self.salience) * _PROMOTION
-        return replace(self, salience=risen, source_count=episodes, promoted_on=now[:10])
-
     def retired(self, at: str) -> Self:
         """Return the vital signs after the memory left the current ones."""
         return replace(self, retired_at=at)
@@ -256,7 +241,9 @@ class Vitals:
             listed: dict[str, Any] = {n: tuple(value[n]) for n in ("sources", "trained")}
             pairs = ((str(thread), str(name)) for thread, name in value.get("messages", ()))
             listed["messages"] = tuple(pairs)
-            return cls(**{**value, **listed})
+            # Earlier versions counted mentions here.
+            told = {name: each for name, each in value.items() if name != "promoted_on"}
+            return cls(**{**told, **listed})
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
 

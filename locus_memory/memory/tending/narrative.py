@@ -20,6 +20,7 @@ __all__ = ["TIMEOUT", "is_stale", "text_answer", "write_narrative"]
 TIMEOUT: Final = 60.0
 """The seconds that a model may take for an answer."""
 
+_MOST_FACTS: Final = 100
 _MOST_WORDS: Final = 120
 _LONGEST: Final = 1_500
 _TASK: Final = """\
@@ -36,14 +37,15 @@ def is_stale(identity: Identity) -> bool:
 
 
 async def write_narrative(model: ChatModel, identity: Identity) -> str:
-    """Return a narrative of the derived facts of an identity, at most 120 words.
+    """Return a narrative of the newest 100 derived facts of an identity, at most 120 words.
 
     Raises:
         ModelAnswerError: The answer is empty or too long.
         TimeoutError: The model took too long.
         Exception: Any error of the model.
     """
-    facts = "".join(f"- {neutralise(fact.text)} [{fact.at[:10]}]\n" for fact in identity.facts)
+    newest = identity.facts[-_MOST_FACTS:]
+    facts = "".join(f"- {neutralise(fact.text)} [{fact.at[:10]}]\n" for fact in newest)
     shown = Message.user(f"<facts>\n{facts}</facts>")
     answer = await text_answer(model, [Message.system(_TASK), shown])
     text = neutralise(read_documents(answer).rest)

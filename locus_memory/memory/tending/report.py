@@ -18,9 +18,9 @@ class ConsolidationReport:
 
     Attributes:
         decayed: Facts and episodes that lost salience.
-        merged: Episodes that became part of an older one.
-        promoted: Facts that gained salience, because recent episodes mention them.
-        evicted: Unused facts that moved to the history; `undo` brings them back.
+        merged: Always 0: no episode becomes part of another one.
+        promoted: Always 0: words in common raise no salience.
+        evicted: Expired facts that moved to the history; `undo` brings them back.
         pruned_episodes: Episodes older than the retention, which were erased.
         pruned_turns: Turns of transcripts older than the retention, which were erased.
         purged: Old entries of the log that were erased.

@@ -4,51 +4,42 @@ Each write names the version it replaces or is done already, and depends on the 
 the moment of the pass alone. So a pass that ends after any write is finished by the next one of the
 same moment, with the same result.
 
-Episodes are decayed and merged before the facts are looked at, since their mentions count. The
-decay, the promotion and the eviction of a fact do not depend on other facts, so they are made
-fifty facts at a time.
+What is done to an episode or a fact depends on no other one, so it is done fifty at a time.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory._internal.offload import in_thread
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.batch import rewritten
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
+from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, vitals_put
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope, split_key
-from locus_memory.memory.tending.episodes import merge, recent
-from locus_memory.memory.tending.facts import is_spent, tended
+from locus_memory.memory.tending.facts import tended
 from locus_memory.memory.tending.narrative import is_stale, write_narrative
 from locus_memory.memory.tending.pruning import before, pages, prune_log, prune_turns
 from locus_memory.memory.tending.report import ConsolidationReport
-from locus_memory.memory.tending.words import Mentions, content_words
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = ["Steps"]
 
 _LOG_DAYS: Final = 30.0
-_AT_ONCE: Final = 50
-
-_Stored = Mapping[str, tuple[StoreItem, Episode]]
 
 
 class Steps:
@@ -90,54 +81,36 @@ class Steps:
         Raises:
             BackendError: The store failed; another pass finishes this one.
         """
-        of_episodes, mentions = await self._episodes()
-        of_facts = await self._facts(mentions)
+        of_episodes = await self._episodes()
+        of_facts = await self._facts()
         if not self._dry_run:
             await self._sweep()
         return of_episodes + of_facts + await self._rest()
 
-    async def _episodes(self) -> tuple[ConsolidationReport, Mentions]:
-        """Let episodes fade, merge and end; returns what the recent ones mention as well."""
-        stored = await self._stored()
-        faded = {key: episode.decayed(self._now) for key, (_, episode) in stored.items()}
-        # The comparison of many episodes takes a while.
-        merger = await in_thread(merge, list(faded.values()))
-        ended = [each.key for each in merger.kept.values() if self._is_old(each)]
-        decayed = sum(faded[key].salience < each.salience for key, (_, each) in stored.items())
-        if not self._dry_run:
-            await self._write(stored, merger.kept)
-            await self._take_over(stored, merger.gone)
-            for start in range(0, len(ended), _AT_ONCE):
-                names = ended[start : start + _AT_ONCE]
-                await self._store.delete_batch([(self._scope.episodes, name) for name in names])
-                await asyncio.sleep(0)
-        left = [each for key, each in merger.kept.items() if key not in set(ended)]
-        report = ConsolidationReport(
-            decayed=decayed, merged=len(merger.gone), pruned_episodes=len(ended)
-        )
-        return report, Mentions(recent(left, self._now))
-
-    async def _stored(self) -> _Stored:
-        """Return the episodes by key, the oldest first."""
-        found: dict[str, tuple[StoreItem, Episode]] = {}
-        async for item, episode in EpisodeBook(self._store).scan(self._scope):
+    async def _episodes(self) -> ConsolidationReport:
+        """Let episodes fade and end; one that another writer changes meanwhile stays."""
+        report = ConsolidationReport()
+        async for items in pages(self._store, self._scope.episodes):
+            read = [(item, episode) for item in items if (episode := read_episode(item))]
             # An item under another key than its own is not this library's to change.
-            if item.key == episode.key:
-                found[item.key] = item, episode
-            if len(found) % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return dict(sorted(found.items()))
-
-    async def _write(self, stored: _Stored, kept: Mapping[str, Episode]) -> None:
-        """Write the episodes that changed; one that another writer changed meanwhile stays."""
-        changed = [(stored[key][0], each) for key, each in kept.items() if each != stored[key][1]]
-        for start in range(0, len(changed), _AT_ONCE):
-            puts = [
-                await rewritten(self._store, item, each.text, each.to_value())
-                for item, each in changed[start : start + _AT_ONCE]
+            known = [(item, episode) for item, episode in read if item.key == episode.key]
+            ended = [(self._scope.episodes, each.key) for _, each in known if self._is_old(each)]
+            left = [
+                (item, episode, episode.decayed(self._now))
+                for item, episode in known
+                if not self._is_old(episode)
             ]
-            await self._put_unchanged(puts)
-            await asyncio.sleep(0)
+            if not self._dry_run:
+                await self._store.delete_batch(ended)
+                puts = [
+                    await rewritten(self._store, item, new.text, new.to_value())
+                    for item, old, new in left
+                    if new != old
+                ]
+                await self._put_unchanged(puts)
+            decayed = sum(new.salience < old.salience for _, old, new in left)
+            report += ConsolidationReport(decayed=decayed, pruned_episodes=len(ended))
+        return report
 
     async def _put_unchanged(self, puts: Sequence[Put]) -> None:
         """Write the puts whose items are still at the version that they name."""
@@ -148,71 +121,47 @@ class Steps:
                 with suppress(VersionConflictError):
                     await self._store.put_batch([put])
 
-    async def _take_over(self, stored: _Stored, gone: Mapping[str, str]) -> None:
-        """Erase merged episodes whose content is in the older one by now."""
-        for key, into in gone.items():
-            episode = stored[key][1]
-            item = await self._store.get_item(self._scope.episodes, into)
-            held = None if item is None else read_episode(item)
-            if held is None or held != held.joined(episode.decayed(self._now)):
-                continue
-            with suppress(VersionConflictError):
-                await write_together(self._store, [_removal(stored[key][0])])
-
     def _is_old(self, episode: Episode) -> bool:
         oldest = before(self._now, self._days) if self._days else None
         ended = read_moment(episode.ended_at)
         return oldest is not None and ended is not None and ended < oldest
 
-    async def _facts(self, mentions: Mentions) -> ConsolidationReport:
+    async def _facts(self) -> ConsolidationReport:
+        """Let facts fade; those that have expired move to the history."""
         report = ConsolidationReport()
         async for items in pages(self._store, self._scope.current):
             found = {item.key: (item, memory) for item in items if (memory := read_memory(item))}
-            seen = await self._tend({key: memory for key, (_, memory) in found.items()}, mentions)
-            spent = [
-                (item, memory)
-                for key, (item, memory) in found.items()
-                if key in seen
-                and is_spent(memory, seen[key][1], item.created_at, self._now, self._floor)
-            ]
-            report += ConsolidationReport(
-                decayed=sum(self._fades(found[key][1], old) for key, (old, _) in seen.items()),
-                promoted=sum(old.promoted_on != new.promoted_on for old, new in seen.values()),
-                evicted=await self._evict(spent),
-            )
+            decayed = await self._tend(found)
+            ended = [pair for pair in found.values() if is_expired(pair[1], self._now)]
+            report += ConsolidationReport(decayed=decayed, evicted=await self._end(ended))
         return report
 
-    def _fades(self, memory: Memory, vitals: Vitals) -> bool:
-        return tended(memory, vitals, 0, self._now, self._floor).salience < vitals.salience
-
-    async def _tend(
-        self, memories: Mapping[str, Memory], mentions: Mentions
-    ) -> dict[str, tuple[Vitals, Vitals]]:
-        """Write the vital signs of some facts; returns the old and the new ones."""
-        seen: dict[str, tuple[Vitals, Vitals]] = {}
+    async def _tend(self, keys: Iterable[str]) -> int:
+        """Write the vital signs of some facts; returns how many lost salience."""
+        fading: dict[str, bool] = {}
 
         def change(memory: Memory, old: Vitals, *, key: str) -> Vitals:
-            count = mentions.count(content_words(memory.content))
-            new = tended(memory, old, count, self._now, self._floor)
-            seen[key] = old, new
+            new = tended(memory, old, self._now, self._floor)
+            fading[key] = new.salience < old.salience
             return new
 
-        changes = {key: partial(change, key=key) for key in memories}
+        changes = {key: partial(change, key=key) for key in keys}
         book = VitalsBook(self._store)
         current = await book.change(self._scope, changes, dry_run=self._dry_run)
-        return {key: pair for key, pair in seen.items() if key in current}
+        return sum(fading[key] for key in current)
 
-    async def _evict(self, spent: Sequence[tuple[StoreItem, Memory]]) -> int:
+    async def _end(self, expired: Sequence[tuple[StoreItem, Memory]]) -> int:
+        """Move expired facts to the history; returns how many."""
         if self._dry_run:
-            return len(spent)
+            return len(expired)
         count = 0
-        for item, memory in spent:
+        for item, memory in expired:
             kind, key = memory.type, memory.key
             gone = await self._ledger.evict(
                 self._scope, kind, key, version=item.version, at=self._now
             )
             if gone:
-                emit("memory.faded", type=kind.value, key=key)
+                emit("memory.expired", type=kind.value, key=key)
                 count += 1
         return count
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Mentions", "WordSet", "content_words", "jaccard", "near_pairs"]
+__all__ = ["WordSet", "content_words", "jaccard", "near_pairs"]
 
 WordSet = frozenset[str]
 
@@ -44,24 +44,3 @@ def near_pairs(sets: Sequence[WordSet], least: float) -> Iterator[tuple[int, int
                 yield other, place
         for word in prefix:
             first.setdefault(word, []).append(place)
-
-
-class Mentions:
-    """An index of texts that counts those that mention a fact.
-
-    Args:
-        texts: The content words of each text.
-    """
-
-    def __init__(self, texts: Sequence[WordSet]) -> None:
-        self._places: dict[str, list[int]] = {}
-        for place, words in enumerate(texts):
-            for word in words:
-                self._places.setdefault(word, []).append(place)
-
-    def count(self, words: WordSet) -> int:
-        """Return how many texts have at least half of the words; 0 for no words."""
-        if not words:
-            return 0
-        shared = Counter(place for word in words for place in self._places.get(word, ()))
-        return sum(2 * number >= len(words) for number in shared.values())

@@ -49,12 +49,12 @@ class LayerVerbs:
         *,
         dry_run: bool = False,
     ) -> ConsolidationReport:
-        """Let memories fade, merge, move to the history or end, as far as it is time for it.
+        """Let memories fade or end, as far as it is time for it.
 
-        Salience falls, episodes that say the same are merged, facts that recent episodes mention
-        rise, and unused ones move to the history, from which `undo` brings them back. Episodes,
-        transcripts and log entries older than their retention are erased. If the extractor calls a
-        model, it writes the narrative, and once a day tidies the facts, see `consolidate_facts`.
+        Salience falls, and expired facts move to the history, from which `undo` brings them back.
+        Episodes, transcripts and log entries older than their retention are erased. If the
+        extractor calls a model, it writes the narrative, and once a day tidies the facts, see
+        `consolidate_facts`.
 
         Args:
             scope: The namespace of one owner's memories; `None`: the scope that this manager is

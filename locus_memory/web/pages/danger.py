@@ -78,8 +78,8 @@ async def _preview_consolidation(visit: Visit) -> Response:
 async def _consolidate(visit: Visit) -> Response:
     done = await consolidate(visit.data, visit.asked(ConsolidateAsked, dry_run=False))
     said = (
-        f"Consolidated in {done.duration_ms:.0f} ms: {done.decayed} faded, {done.merged} merged, "
-        f"{done.promoted} promoted, {done.evicted} moved to the history."
+        f"Consolidated in {done.duration_ms:.0f} ms: {done.decayed} faded, "
+        f"{done.evicted} expired and moved to the history."
     )
     return visit.go("/danger", said)
 

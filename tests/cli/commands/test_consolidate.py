@@ -16,12 +16,13 @@ from locus_memory.messages import Message
 from locus_memory.registry import open_backend
 
 DAY = 86_400
+EXPIRED = "2021-03-01"
 OLD = "2020-03-01T10:00:00.000000+00:00"
 
 
 @pytest.fixture
 def told():
-    """Leave a fact that is old, one that endures, and old records, of two users."""
+    """Leave a fact that has expired, one that endures, and old records, of two users."""
 
     async def tell():
         clock = lambda: time.time() - 100 * DAY  # noqa: E731
@@ -30,7 +31,7 @@ def told():
                 manager = LLMMemoryManager(backend.store, clock=clock).for_user(user)
                 await manager.save(
                     [
-                        Memory(MemoryType.USER, "tea", "Ada likes tea."),
+                        Memory(MemoryType.USER, "tea", "Ada likes tea.", {"expires_at": EXPIRED}),
                         Memory(MemoryType.USER, "nut", "No walnuts.", {"importance": 1.0}),
                     ]
                 )
@@ -47,13 +48,13 @@ def told():
 def test_everything_then_nothing(ok, told):
     dry = ok("consolidate", "--dry-run")
     assert dry.out == (
-        "memories                      would change\n"
-        "faded                                    6\n"
-        "unused, moved to the history             2\n"
-        "old episodes erased                      2\n"
-        "old turns erased                         2\n"
+        "memories                       would change\n"
+        "faded                                     4\n"
+        "expired, moved to the history             2\n"
+        "old episodes erased                       2\n"
+        "old turns erased                          2\n"
     )
-    assert len(ok("memories", "--all-users", "--json").json["memories"]) == 4
+    assert len(ok("memories", "--all-users", "--json").json["memories"]) == 2
     done = ok("consolidate").out
     assert done.split() == dry.out.replace("would change", "changed").split()
     assert [m["key"] for m in ok("memories", "--all-users", "--json").json["memories"]] == [
@@ -68,7 +69,7 @@ def test_one_user_and_their_retention(ok, fails, told):
     report = ok("consolidate", "--user", "ada", "--retention-days", "0", "--json").json
     assert report["user"] == "ada"
     assert (report["scopes"], report["evicted"], report["pruned_episodes"]) == (1, 1, 0)
-    assert len(ok("memories", "--user", "bob", "--json").json["memories"]) == 2
+    assert ok("history", "tea", "--user", "bob", "--json").json["versions"][0]["until"] is None
     report = ok("consolidate", "--user", "ada", "--json").json
     assert (report["pruned_episodes"], report["pruned_turns"]) == (1, 1)
     assert fails(1, "consolidate", "--user", "eve") == "error: no memories for user 'eve'\n"

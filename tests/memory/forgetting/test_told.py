@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.forgetting.places import Places
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_put
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
@@ -156,7 +157,7 @@ async def test_a_file_does_not_hold_the_word_any_more(tmp_path: Any, ids: bool) 
 
 
 async def test_an_episode_that_took_over_what_told_it_goes_too() -> None:
-    """Two sessions were merged into one episode, of which the older one is a plain one."""
+    """An earlier version merged two sessions, of which the older one is a plain one."""
     clock = FakeClock()
     async with InMemoryStore() as store:
         manager = LLMMemoryManager(
@@ -166,9 +167,12 @@ async def test_an_episode_that_took_over_what_told_it_goes_too() -> None:
             clock.advance(100)
             await manager.add([Message.user(text)], user_id="ada", thread_id=thread)
             await manager.sync_now()
-        assert (await manager.consolidate()).merged == 1
-        (episode,) = await EpisodeBook(store).newest(ADA)
-        assert episode.all_turns == (("a", 1, 1), ("b", 1, 1))
+        newer, older = await EpisodeBook(store).newest(ADA)
+        told_by_both = (*older.decisions, *newer.decisions)
+        merged = replace(older, decisions=told_by_both, joined_turns=newer.all_turns)
+        await store.put_batch([episode_put(ADA, merged)])
+        await store.delete(ADA.episodes, newer.key)
+        assert merged.all_turns == (("a", 1, 1), ("b", 1, 1))
         assert (await forget(store, user_id="ada", key="music")).episodes == 1
         assert await told(store) == []
 

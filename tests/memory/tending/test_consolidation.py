@@ -18,12 +18,10 @@ from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_pu
 from locus_memory.memory.layers.identity import IdentityBook, IdentityFact
 from locus_memory.memory.layers.log import LogEntry, log_put, read_log
 from locus_memory.memory.layers.transcript import transcript_puts
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook, vitals_put
-from locus_memory.memory.ledger.ledger import Statement
+from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.episodes import merge
 from locus_memory.memory.tending.facts import tended
 from locus_memory.memory.tending.words import jaccard, near_pairs
 from locus_memory.messages import Message
@@ -67,7 +65,8 @@ async def live(store: BaseStore, clock: FakeClock) -> None:
     user, project = MemoryType.USER, MemoryType.PROJECT
     await manager.save(Memory(user, "allergy", "Walnuts are deadly.", {"importance": 0.95}))
     clock.set(START + 300 * DAY)
-    await manager.save([Memory(project, f"p{n}", f"Note{n} on item{n}.") for n in range(3)])
+    ends = {"expires_at": at(350)}
+    await manager.save([Memory(project, f"p{n}", f"Note{n} on item{n}.", ends) for n in range(3)])
     await manager.save(Memory(project, "undone", "A note on nothing."))
     await manager.undo("undone")
     clock.set(START + 376 * DAY)
@@ -141,9 +140,9 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
     assert model.asked == []
     report = await manager.consolidate()
     wanted = {
-        "decayed": 6 + 7,
-        "merged": 2,
-        "promoted": 1,
+        "decayed": 6 + 6,
+        "merged": 0,
+        "promoted": 0,
         "evicted": 3,
         "pruned_episodes": 1,
         "pruned_turns": 2 if store.capabilities.list_namespaces else 0,
@@ -157,14 +156,10 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
     left = [memory.key async for memory in manager.memories()]
     assert left == ["allergy", "move", "new"]
     episodes = [each async for _, each in EpisodeBook(store).scan(ADA)]
-    assert [each.session_id for each in episodes] == ["s6", "s5", "s4", "s1"]
-    graz = episodes[-1]
-    assert graz.decisions == ("May it is.", "A van is hired.")
-    assert graz.action_items == ("Call Bob.",)
-    assert graz.ended_at == at(372)
-    assert graz.salience == pytest.approx(0.9 * 2.718281828 ** (-9 / 30))
-    vitals = await VitalsBook(store).of(ADA, [Memory(MemoryType.USER, "move", "x")])
-    assert vitals["user:move"].source_count == 4
+    assert [each.session_id for each in episodes] == ["s6", "s5", "s4", "s3", "s2", "s1"]
+    faded = [each.decayed(at(380)) for each in reversed(EPISODES[1:])]
+    assert [each.salience for each in episodes] == [pytest.approx(e.salience) for e in faded]
+    assert [each.text for each in episodes] == [each.text for each in faded]
     names = await store.list_keys(ADA.vitals)
     assert {"project:undone", "user:unknown"}.isdisjoint(names)
     assert {"project:p0", "project:p1", "project:p2"} <= set(names)
@@ -182,21 +177,34 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
     }
 
 
-async def test_an_evicted_fact_comes_back_and_stays(store: BaseStore, clock: FakeClock) -> None:
-    """An `undo` is not taken back by the next pass; the fact fades from then on."""
+async def test_an_expired_fact_comes_back_if_it_is_said_again(
+    store: BaseStore, clock: FakeClock, events: Any
+) -> None:
+    """It is in the history, and `undo` alone leaves it expired."""
     await live(store, clock)
     manager = managed(store, clock).for_user("ada")
-    before = [memory async for memory in manager.memories()]
-    await manager.consolidate()
-    clock.advance(90 * DAY)
-    assert (await manager.consolidate()).evicted == 2
-    for key in ("p0", "move"):
-        assert await manager.undo(key) in before
-    assert (await manager.consolidate()).evicted == 0
-    clock.advance(29 * DAY)
-    assert (await manager.consolidate()).evicted == 0
-    clock.advance(2 * DAY)
-    assert (await manager.consolidate()).evicted == 2
+    assert (await manager.consolidate()).evicted == 3
+    assert [each.attributes["key"] for each in events.of("memory.expired")] == ["p0", "p1", "p2"]
+    assert (await manager.undo("p0")) is not None
+    assert (await manager.undo("p1")) is not None
+    await manager.save(Memory(MemoryType.PROJECT, "p1", "Note1 on item1."))
+    assert (await manager.consolidate()).evicted == 1
+    assert [each.key async for each in manager.memories("project")] == ["p1"]
+
+
+async def test_nobody_uses_a_fact_for_ten_years(store: BaseStore, clock: FakeClock) -> None:
+    """It fades to nothing, and is found as on the first day."""
+    manager = managed(store, clock).for_user("ada")
+    await manager.save(
+        [Memory(MemoryType.USER, f"k{n}", f"Fact{n} is thing{n}.") for n in range(9)]
+    )
+    for _ in range(10):
+        clock.advance(365 * DAY)
+        report = await manager.consolidate()
+        assert (report.evicted, report.merged, report.promoted) == (0, 0, 0)
+    known = [memory async for memory in manager.memories()]
+    assert len(known) == 9
+    assert all(each.salience < 0.01 for each in await manager.vitals(known))
 
 
 @pytest.mark.slow
@@ -224,33 +232,6 @@ async def test_a_pass_drops_no_vector_and_raises_no_version(
     assert (fact.version, stored.version) == (1, 2)
     assert mark_of(stored.metadata) is not None
     assert [hit.key for hit in await searching.search(ADA.episodes, "Graz move")] == [told.key]
-
-
-async def test_a_fact_of_an_old_conversation_has_thirty_days(
-    store: BaseStore, clock: FakeClock
-) -> None:
-    """What is imported today is not evicted tomorrow, however long ago it was said."""
-    manager = managed(store, clock).for_user("ada")
-    said = Statement(Memory(MemoryType.USER, "tea", "Ada likes tea."), said_at=at(-700))
-    await manager._ledger.apply(ADA, [said])
-    evicted = []
-    for days in (1, 28, 2):
-        clock.advance(days * DAY)
-        evicted.append((await manager.consolidate()).evicted)
-    assert evicted == [0, 0, 1]
-
-
-async def test_a_fact_that_was_said_again_is_not_idle(store: BaseStore, clock: FakeClock) -> None:
-    """A new version counts as a use."""
-    manager = managed(store, clock).for_user("ada")
-    await manager.save(Memory(MemoryType.USER, "home", "Ada lives in Lyon."))
-    evicted = []
-    for city in ("Rome", "Graz", None, None):
-        clock.advance(25 * DAY)
-        if city is not None:
-            await manager.save(Memory(MemoryType.USER, "home", f"Ada lives in {city}."))
-        evicted.append((await manager.consolidate()).evicted)
-    assert evicted == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("text", ["", "word " * 121, "<think>long</think>", None])
@@ -377,9 +358,9 @@ importances = st.one_of(st.none(), st.floats(0, 1))
 
 
 @pytest.mark.slow
-@given(steps=st.lists(days, max_size=8), importance=importances, mentions=st.integers(0, 2))
+@given(steps=st.lists(days, max_size=8), importance=importances)
 def test_decay_in_any_split_of_passes_equals_one_pass(
-    steps: list[float], importance: float | None, mentions: int
+    steps: list[float], importance: float | None
 ) -> None:
     """How often a pass runs changes nothing."""
     told = {} if importance is None else {"importance": importance}
@@ -388,8 +369,8 @@ def test_decay_in_any_split_of_passes_equals_one_pass(
     day = 0.0
     for step in steps:
         day += step
-        split = tended(memory, split, mentions, at(day), 0.2)
-    whole = tended(memory, first, mentions, at(day), 0.2)
+        split = tended(memory, split, at(day), 0.2)
+    whole = tended(memory, first, at(day), 0.2)
     assert split.salience == pytest.approx(whole.salience, abs=1e-9)
 
 
@@ -397,39 +378,17 @@ def test_decay_in_any_split_of_passes_equals_one_pass(
 @given(
     salience=st.floats(0, 1),
     day=days,
-    mentions=st.integers(0, 9),
     retired=st.sampled_from([None, at(0)]),
 )
 def test_a_second_look_at_one_moment_changes_nothing(
-    salience: float, day: float, mentions: int, retired: str | None
+    salience: float, day: float, retired: str | None
 ) -> None:
-    """Decay, promotion and revival are idempotent within one moment."""
+    """Decay and revival are idempotent within one moment."""
     memory = Memory(MemoryType.USER, "k", "c")
     vitals = Vitals(salience=salience, decayed_at=at(0), pinned_at=at(0), retired_at=retired)
-    once = tended(memory, vitals, mentions, at(day), 0.2)
-    assert tended(memory, once, mentions, at(day), 0.2) == once
+    once = tended(memory, vitals, at(day), 0.2)
+    assert tended(memory, once, at(day), 0.2) == once
     assert 0 <= once.salience <= 1
-
-
-words = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, max_size=12)
-summaries = st.lists(st.tuples(words, st.sampled_from(["x", None])), max_size=10)
-
-
-@pytest.mark.slow
-@given(said=summaries)
-def test_a_merge_is_idempotent_and_loses_no_decision(said: list[tuple[list[str], Any]]) -> None:
-    """Merging the merged changes nothing, and every decision is still there."""
-    made = [
-        episode(n, n, " ".join(f"w{each}" for each in words), agent_id=agent, decisions=(f"d{n}",))
-        for n, (words, agent) in enumerate(said)
-    ]
-    once = merge(made)
-    kept = [once.kept[key] for key in sorted(once.kept)]
-    again = merge(kept)
-    assert again.gone == {}
-    assert again.kept == once.kept
-    assert {d for each in kept for d in each.decisions} == {f"d{n}" for n in range(len(made))}
-    assert len(once.kept) + len(once.gone) == len(made)
 
 
 sets = st.lists(st.frozensets(st.sampled_from("abcdefgh")), max_size=12)
@@ -470,5 +429,3 @@ async def test_a_change_of_another_writer_is_kept(clock: FakeClock) -> None:
         await managed(Busy(inner), clock).consolidate()
         found = {each.session_id: each async for _, each in EpisodeBook(inner).scan(ADA)}
         assert found["s1"].summary == "Ada stayed in Lyon after all."
-        # The newer ones were not erased for the sake of a text that is gone.
-        assert {"s2", "s3"} <= set(found)

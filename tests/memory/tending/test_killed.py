@@ -18,6 +18,7 @@ from locus_memory.memory.scope import Scope
 
 SCOPE = Scope(("locus_memory",))
 NOW = 1_700_000_000.0 + 60 * 86_400
+ENDS = {"expires_at": "2023-12-01"}
 
 KILLED = """
 import asyncio, os, signal, sys
@@ -43,12 +44,12 @@ asyncio.run(main())
 
 
 async def tell(path: Path) -> None:
-    """Leave facts that are old enough to be evicted."""
+    """Leave facts that have expired."""
     start = 1_700_000_000.0
     async with SQLiteStore(path, clock=lambda: start) as store:
         manager = LLMMemoryManager(store, clock=lambda: start)
         await manager.save(
-            [Memory(MemoryType.USER, f"k{n}", f"Fact{n} is thing{n}.") for n in range(6)]
+            [Memory(MemoryType.USER, f"k{n}", f"Fact{n} is thing{n}.", ENDS) for n in range(6)]
         )
 
 
@@ -57,7 +58,7 @@ async def look(path: Path) -> tuple[Any, list[str]]:
     async with SQLiteStore(path, clock=lambda: NOW) as store:
         manager = LLMMemoryManager(store, clock=lambda: NOW)
         report = await manager.consolidate()
-        left = [memory.key async for memory in manager.memories()]
+        left = await store.list_keys(SCOPE.current)
         for number in range(6):
             assert await manager.undo(f"k{number}") is not None
         return report, left

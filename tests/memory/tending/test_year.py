@@ -1,4 +1,4 @@
-"""A simulated year: what is used stays, what is not fades, and nothing grows for ever."""
+"""A simulated year: facts stay, what is not used fades, and episodes end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def episode(clock: FakeClock, number: int) -> Episode:
 @pytest.mark.slow
 @pytest.mark.parametrize(("retention", "days"), [(30.0, 365), (0.0, 70)])
 async def test_a_simulated_year(retention: float, days: int) -> None:
-    """Used facts and allergies stay, unused ones are gone by day 50, episodes are bounded."""
+    """All facts stay, only the important one does not fade, and episodes are bounded."""
     clock = FakeClock()
     tending = TendingOptions(episode_retention_days=retention)
     async with InMemoryStore(clock=clock) as store:
@@ -71,22 +71,15 @@ async def test_a_simulated_year(retention: float, days: int) -> None:
             report = await manager.consolidate()
             assert (report.scopes, report.busy) == (1, 0)
             left = [memory.key async for memory in ada.memories()]
-            if day < 29:
-                assert len(left) == len(facts)
-            if day >= 50:
-                assert sorted(left) == ["allergy", "used"]
+            assert len(left) == len(facts)
         episodes = [each async for _, each in EpisodeBook(store).scan(SCOPE)]
         turns = await store.list_namespaces(SCOPE.transcripts, 1_000)
         log = await store.list_keys(SCOPE.log, 1_000)
         assert len(episodes) == len(turns) == (30 if retention else days)
         assert len(log) == 31
-        allergy = (await VitalsBook(store).of(SCOPE, facts[:1]))["user:allergy"]
-        assert allergy.salience == 0.2
-        assert await ada.undo("tea") is not None
-        for _ in range(25):
-            clock.advance(DAY)
-            await manager.consolidate()
-        assert "tea" in [memory.key async for memory in ada.memories()]
+        signs = await VitalsBook(store).of(SCOPE, facts)
+        assert signs["user:allergy"].salience == 0.2
+        assert all(v.salience < 0.1 for name, v in signs.items() if name != "user:allergy")
         await manager.close()
 
 
@@ -95,7 +88,7 @@ async def test_the_block_has_the_same_size_all_year() -> None:
     """A fact is learnt and an episode is written each day; what a run is shown does not grow."""
     clock = FakeClock()
     async with InMemoryStore(clock=clock) as store:
-        manager = LLMMemoryManager(store, tending=TendingOptions(), max_memories=500, clock=clock)
+        manager = LLMMemoryManager(store, tending=TendingOptions(), clock=clock)
         ada = manager.for_user("ada")
         await ada.identity.add("Always reply in English.")
         rule = {"importance": 0.9}  # a plan counts no use, so another rule would fade
@@ -120,7 +113,7 @@ async def test_the_block_has_the_same_size_all_year() -> None:
             clock.advance(DAY)
         left = [memory.key async for memory in ada.memories("project")]
         await manager.close()
-    assert len(left) < 45
+    assert len(left) == 365
     assert {name: len(found) for name, found in sizes.items()} == {"pinned": 1, "episode": 1}
     ((_, facts),), ((_, episodes),) = sizes["pinned"], sizes["episode"]
     assert (facts, episodes) == (22, 7)

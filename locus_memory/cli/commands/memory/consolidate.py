@@ -1,4 +1,4 @@
-"""The command `consolidate`: lets memories fade, merge, end or move to the history."""
+"""The command `consolidate`: lets memories fade, end or move to the history."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ _FLOOR = 0.2
 _LINE = 160
 _TITLES = {
     "decayed": "faded",
-    "promoted": "mentioned often, so raised",
-    "evicted": "unused, moved to the history",
-    "merged": "episodes merged",
+    "evicted": "expired, moved to the history",
     "pruned_episodes": "old episodes erased",
     "pruned_turns": "old turns erased",
     "purged": "old log entries erased",
@@ -56,7 +54,7 @@ def consolidate(
         typer.Option(metavar="N", help="Keep episodes and transcripts for N days; 0: for ever."),
     ] = _DAYS,
     floor: Annotated[
-        float, typer.Option(metavar="N", help="Salience below which unused facts are evicted.")
+        float, typer.Option(metavar="N", help="Salience below which no important fact falls.")
     ] = _FLOOR,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
@@ -64,9 +62,9 @@ def consolidate(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let memories fade, merge, end or move to the history.
+    """Let memories fade, end or move to the history.
 
-    An unused fact moves to the history, from which `undo` brings it back. Episodes and
+    An expired fact moves to the history, from which `undo` brings it back. Episodes and
     transcripts older than the retention are erased. With --model, a model merges facts that say
     the same, and writes who each user is.
     """
