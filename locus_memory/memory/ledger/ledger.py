@@ -287,8 +287,8 @@ class Ledger:
         """Return the current memories among which are those that are the same as new ones."""
         queries = [memory.content[:_LONGEST_QUERY] for memory in new]
         if len(new) <= _FEW and self._store.capabilities.search and all(map(query_words, queries)):
-            search = partial(self._store.search, scope.current, limit=_HITS)
             try:
+                search = partial(self._store.search, scope.current, limit=_HITS)
                 hits = await asyncio.gather(*map(search, queries))
                 return [item for found in hits for item in found]
             except Exception as error:  # noqa: BLE001 - reported; reading them all does as well

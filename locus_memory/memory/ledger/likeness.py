@@ -12,6 +12,8 @@ __all__ = ["folded", "made_up_key", "same_content"]
 
 _WORDS: Final = 4
 _LONGEST: Final = 57
+_LETTERS: Final = str.maketrans("0123456789abcdef", "ghkmnpqrstabcdef")
+"""Letters for digits: a word with both looks like a secret."""
 
 
 def folded(content: str) -> str:
@@ -39,4 +41,5 @@ def made_up_key(content: str) -> str:
     """
     said = folded(content).encode("utf-8", "replace")
     words = "-".join(query_words(content)[:_WORDS])[:_LONGEST]
-    return f"{words}-{blake2b(said, digest_size=3).hexdigest()}".lstrip("-")
+    mark = blake2b(said, digest_size=3).hexdigest().translate(_LETTERS)
+    return f"{words}-{mark}".lstrip("-")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.memory.ledger.likeness import folded, made_up_key, same_content
+from locus_memory.memory.secrets.detection import find_secret
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,8 @@ def test_under_one_key_only_spaces_do_not_count():
 @given(st.text(min_size=1, max_size=300))
 def test_a_made_up_key_is_short_and_never_empty(text):
     assert 6 <= len(made_up_key(text)) <= 64
+
+
+def test_a_made_up_key_does_not_look_like_a_secret():
+    for number in range(500):
+        assert find_secret(made_up_key(f"The user eats meat {'very ' * number}often.")) is None
