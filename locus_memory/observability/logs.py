@@ -39,7 +39,8 @@ _NORMAL: Final = frozenset(
     (
         *("agent.thread_repaired", "checkpoint.removed", "conversation.summarized"),
         *("conversation.trimmed", "documents.ingested", "memory.distilled"),
-        *("memory.duplicate_dropped", "memory.extracted", "memory.injected", "memory.outdated"),
+        *("memory.duplicate_dropped", "memory.expired", "memory.extracted", "memory.injected"),
+        "memory.outdated",
         *("memory.secret_dropped", "opensearch.unchecked_index"),
     )
 )
