@@ -97,11 +97,13 @@ def test_a_model_that_does_not_answer_leaves_the_turns_waiting(run, monkeypatch)
     """The exit code says so, and the next call distils them."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     endpoint = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
-    result = run("ingest", "-", *endpoint, "--json", stdin=json.dumps(TURNS).encode())
+    walk = {"user": "We walked along the river to the new bridge, and it rained all the way back."}
+    turns = json.dumps([*TURNS, walk]).encode()
+    result = run("ingest", "-", *endpoint, "--json", stdin=turns)
     assert result.code == 1
     assert '"pending": 1' in result.out
     assert "run it again" in result.err
-    again = run("ingest", "-", "--json", stdin=json.dumps(TURNS).encode())
+    again = run("ingest", "-", "--json", stdin=turns)
     assert (again.code, again.json["facts"], again.json["pending"]) == (0, 1, 0)
 
 
