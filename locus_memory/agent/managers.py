@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.roles import is_memory_block
+from locus_memory.conversation.roles import is_memory_block, split_block
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.providers.settings import MemorySettings
@@ -203,7 +203,7 @@ def with_placement(
     messages: Sequence[Message], placement: Literal["system", "user"]
 ) -> Sequence[Message]:
     """Return what the model sees with its block of memories, if there is one, at its place."""
-    if placement == "system" or not any(map(is_memory_block, messages)):
+    if not any(is_memory_block(each) or split_block(each) for each in messages):
         return messages
     # Loaded only for agents with memory.
     from locus_memory.memory.inject import placed  # noqa: PLC0415

@@ -24,7 +24,10 @@ _ASKING: Final = re.compile(
 _REQUEST: Final = re.compile(r"(?:please )?use ([\w-]+)(?: with (.+?))?[.!]?", re.IGNORECASE)
 _NEXT_REQUEST: Final = re.compile(r"(?:;|,? and) +(?=use )", re.IGNORECASE)
 _ARGUMENT: Final = re.compile(r"(\w+)=(.*?)(?=, *\w+=|$)")
-_MEMORY: Final = re.compile(r"- [\w -]+(?: \(told by a tool\))?: (.*?)(?: \[since [\d-]+\])?")
+_MEMORY: Final = re.compile(
+    r"- (?:(?:user|feedback|project|reference|always|about the user|session)"
+    r"(?: \(told by a tool\))?: |\(told by a tool\) )?(.*?)(?: \[since [\d-]+\])?"
+)
 
 
 class ScriptedModel:

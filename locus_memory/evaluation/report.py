@@ -108,6 +108,9 @@ class Report:
         reranker: The model's name, or `None`.
         median_ms: The median time of a search in milliseconds, without the embedding of the
             query. It is the only figure that differs between runs.
+        block_recall: The share of the evidence that a run is shown: quoted in the default block
+            of memories, from the words alone, without a model and without vectors.
+        block_tokens: The mean tokens of this block.
     """
 
     overall: Scores
@@ -119,6 +122,8 @@ class Report:
     embedder: str | None
     reranker: str | None
     median_ms: float
+    block_recall: float
+    block_tokens: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON."""
@@ -132,4 +137,8 @@ class Report:
             "categories": {name: each.to_dict() for name, each in self.categories.items()},
             "sides": {name: each.to_dict() for name, each in self.sides.items()},
             "median_ms": round(self.median_ms, 3),
+            "block": {
+                "evidence_recall": round(self.block_recall, 4),
+                "tokens": round(self.block_tokens),
+            },
         }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import mean, median
 from typing import TYPE_CHECKING, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.evaluation.block import Shown, shown
 from locus_memory.evaluation.dataset import Conversation, Question
 from locus_memory.evaluation.report import BUDGETS, SIDES, Answer, Report, Scores
 from locus_memory.retrieval.embedders.base import Embedder
@@ -139,6 +140,7 @@ class _Run:
     answers: list[Answer] = field(default_factory=list[Answer])
     sides: dict[Mode, list[Answer]] = field(default_factory=dict[Mode, list[Answer]])
     times: list[float] = field(default_factory=list[float])
+    blocks: list[Shown] = field(default_factory=list[Shown])
     mode: Mode = "text"
 
     async def take(self, conversation: Conversation) -> None:
@@ -167,6 +169,8 @@ class _Run:
             if result.mode == "hybrid":
                 await self._take_sides(search, place, question)
             self.steps.step()
+        async for block in shown(conversation, self.store, (*place, "memory")):
+            self.blocks.append(block)
 
     async def _take_sides(self, search: HybridSearch, place: Namespace, question: Question) -> None:
         """Search by text alone and by vectors alone, for comparison."""
@@ -189,6 +193,8 @@ class _Run:
             embedder=None if self.embedder is None else self.embedder.name,
             reranker=None if self.reranker is None else self.reranker.name,
             median_ms=median(self.times) * 1000,
+            block_recall=mean(each.recall for each in self.blocks),
+            block_tokens=mean(each.tokens for each in self.blocks),
         )
 
 

@@ -18,7 +18,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, conversation, is_worth_reading
-from locus_memory.memory.inject import inject, render_block
+from locus_memory.memory.inject import Placement, inject, render_block
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.scope import current_key, thread_of
@@ -271,10 +271,19 @@ class NoopMemoryManager(BaseMemoryManager):
         """Do nothing."""
 
 
-def with_block(state: State, block: str | None) -> State:
-    """Return a state in which `block` replaces the block of memories; `None` deletes the block."""
+def with_block(
+    state: State, block: str | None, placement: Placement = "system", *, stable: str | None = None
+) -> State:
+    """Return a state in which `block` replaces the block of memories; `None` deletes the block.
+
+    Args:
+        state: The state.
+        block: The block.
+        placement: Its place.
+        stable: A further block, which stands at the end of the system prompt.
+    """
     held: Any = state
-    messages = inject(held.messages, block)
+    messages = inject(held.messages, block, placement, stable=stable)
     if len(messages) == len(held.messages) and all(map(_is, messages, held.messages)):
         return state
     kept: Any = messages if isinstance(held.messages, list) else tuple(messages)

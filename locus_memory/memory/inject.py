@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -15,6 +14,7 @@ from locus_memory.conversation.roles import (
     BLOCK_CLOSE,
     BLOCK_MARK,
     BLOCK_OPENING,
+    STABLE_OPENING,
     is_memory_block,
     may_have_block,
     role_of,
@@ -26,17 +26,13 @@ from locus_memory.messages import Message
 
 __all__ = [
     "BLOCK_MARK",
-    "Part",
     "Placement",
-    "Rendered",
-    "fence_tokens",
     "fitting",
     "inject",
     "memory_line",
     "neutralise",
     "placed",
     "render_block",
-    "render_parts",
     "strip",
 ]
 
@@ -81,7 +77,7 @@ def render_block(
         return None
     if sum(map(len, lines)) <= longest and _fits(lines, token_budget, count):
         return _block(lines)
-    left = token_budget - fence_tokens(count)
+    left = token_budget - _fence_tokens(count)
     chosen = [lines[place] for place in fitting(lines, left, count)[0]]
     while chosen and not _fits(chosen, token_budget, count):
         chosen.pop()
@@ -89,66 +85,12 @@ def render_block(
     return _block(chosen) if chosen else None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Lines of a block with a budget of their own.
-
-    Attributes:
-        lines: One-line texts, best first; see `memory_line`.
-        token_budget: The most tokens of the lines together.
-        cuts: Whether the first line is cut, and ends in `...`, if no line fits.
-    """
-
-    lines: Sequence[str]
-    token_budget: int
-    cuts: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A block of parts.
-
-    Attributes:
-        block: The text.
-        tokens: Its tokens as a message, with its fence and overhead, each line counted alone.
-        shown: For each part, the positions of the lines that are in the block.
-    """
-
-    block: str
-    tokens: int
-    shown: tuple[tuple[int, ...], ...]
-
-
-def render_parts(
-    parts: Sequence[Part], *, note: str = "", token_counter: TokenCounter | None = None
-) -> Rendered | None:
-    """Return the fenced block of several parts, each within its budget; `None` without a line.
-
-    The fence is `render_block`'s. In each part, lines are added in order while they fit.
-
-    Args:
-        parts: In the order of the block.
-        note: A further line that explains the block, after its opening lines.
-        token_counter: Counts tokens; `None` estimates them.
-    """
-    count = as_token_counter(token_counter)
-    lines: list[str] = [note] if note else []
-    tokens = fence_tokens(count) + (count(f"{note}\n") if note else 0)
-    shown: list[tuple[int, ...]] = []
-    for part in parts:
-        places, spent = fitting(part.lines, part.token_budget, count)
-        chosen = [part.lines[place] for place in places]
-        if not chosen and part.lines and part.cuts:
-            chosen = _cut(part.lines[0], part.token_budget + fence_tokens(count), count)
-            places, spent = [0] * len(chosen), sum(count(f"{line}\n") for line in chosen)
-        lines += chosen
-        tokens += spent
-        shown.append(tuple(places))
-    return Rendered(_block(lines), tokens, tuple(shown)) if any(shown) else None
-
-
 def inject(
-    messages: Sequence[Any], block: str | None, placement: Placement = "system"
+    messages: Sequence[Any],
+    block: str | None,
+    placement: Placement = "system",
+    *,
+    stable: str | None = None,
 ) -> list[Any]:
     """Return the messages with `block` in place of any earlier block.
 
@@ -162,16 +104,27 @@ def inject(
         messages: Messages of one class, of this library or another; oldest first.
         block: The text that `render_block` returned; `None` only deletes the earlier block.
         placement: The place of the block.
+        stable: A further block, which stands after the leading system messages wherever the other
+            one does.
     """
     kept = strip(messages)
+    if stable is not None:
+        place = _after_system(kept)
+        kept[place:place] = [_block_message(messages, stable)]
     if block is None:
         return kept
     if placement == "user":
         users = [place for place, message in enumerate(kept) if role_of(message) == "user"]
         if users:
             return [*kept[: users[-1]], *_before(kept[users[-1]], block), *kept[users[-1] + 1 :]]
-    place = next((n for n, message in enumerate(kept) if role_of(message) != "system"), len(kept))
+    place = _after_system(kept)
     return [*kept[:place], _block_message(messages, block), *kept[place:]]
+
+
+def _after_system(messages: Sequence[Any]) -> int:
+    """Return the place after the leading system messages."""
+    places = (n for n, message in enumerate(messages) if role_of(message) != "system")
+    return next(places, len(messages))
 
 
 def strip(messages: Sequence[Any]) -> list[Any]:
@@ -186,11 +139,18 @@ def strip(messages: Sequence[Any]) -> list[Any]:
 
 
 def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
-    """Return the messages with their block of memories, if there is one, at another place."""
-    blocks = [message.content for message in messages if is_memory_block(message)]
-    if placement == "system" or not blocks or not isinstance(blocks[-1], str):
+    """Return the messages with their block of memories, if there is one, at another place.
+
+    A stable block stays in the system prompt.
+    """
+    contents = [message.content for message in messages if is_memory_block(message)]
+    blocks = [each for each in contents if isinstance(each, str)]
+    stable = next((each for each in blocks if each.startswith(STABLE_OPENING)), None)
+    others = [each for each in blocks if each != stable]
+    others += [found[0] for message in messages if (found := split_block(message)) is not None]
+    if not others:
         return list(messages)
-    return inject(messages, blocks[-1], placement)
+    return inject(messages, others[-1], placement, stable=stable)
 
 
 def _without_block(message: Any) -> Any:
@@ -276,7 +236,7 @@ def _fits(lines: Sequence[str], budget: int, count: TokenCounter) -> bool:
     return message_tokens(Message.system(_block(lines)), count) <= budget
 
 
-def fence_tokens(count: TokenCounter) -> int:
+def _fence_tokens(count: TokenCounter) -> int:
     """Return the tokens of a block without lines."""
     return message_tokens(Message.system(_block(())), count)
 

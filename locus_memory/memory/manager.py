@@ -13,7 +13,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.tokens import as_token_counter
+from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
@@ -41,11 +41,10 @@ from locus_memory.memory.options import (
     check_whole,
 )
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
-from locus_memory.memory.planning.asking import gate_model
-from locus_memory.memory.planning.cache import WatchedStore
-from locus_memory.memory.planning.planner import Planner
-from locus_memory.memory.planning.uses import Afterwards
 from locus_memory.memory.queue.queue import Job
+from locus_memory.memory.reading.gate import gate_model
+from locus_memory.memory.reading.reader import Plan, Reader
+from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.warming import MOST, Warmed
 from locus_memory.memory.scope import (
@@ -144,21 +143,22 @@ class LLMMemoryManager(
         self.retrieve_limit = recall.retrieve_limit
         self.token_budget = recall.token_budget
         self.token_counter = as_token_counter(recall.token_counter)
+        is_counted = recall.token_counter is not None
+        self._count: TokenCounter = self.token_counter if is_counted else expected_tokens
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
-        plain, self._owned = as_store(store)
-        self._store = WatchedStore(plain) if self._tending.enabled else plain
+        self._store, self._owned = as_store(store)
         check_whole(1, max_memories=max_memories)
         self._listed_of_type = max_memories
         self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
         if self._tending.enabled and isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
-        self._recall = Recall(plain, embedder, clock=clock)
+        self._recall = Recall(self._store, embedder, clock=clock)
         self._blend = recall.blending()
         extractor = as_extractor(extract_fn)
-        self._hybrid = HybridSearch(plain, embedder)
+        self._hybrid = HybridSearch(self._store, embedder)
         self._model = model_of(extractor)
         self._allow_secrets = extraction.allow_secrets
         self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
@@ -167,14 +167,14 @@ class LLMMemoryManager(
         self._vitals = VitalsBook(self._store)
         self._warmed = Warmed(self._store, clock)
         self.recall_timeout = recall.recall_timeout
-        self._afterwards = Afterwards(plain, self._ledger.now)
-        self._planner = self._planner_of(plain, embedder, clock, extractor)
+        self._afterwards = Afterwards(self._store, self._ledger.now)
         self._drain_timeout = extraction.drain_timeout
         self._inline = extraction.extract_mode == "inline"
         self._has_rules = self._reads_at_once(extractor)
         parts = (self._store, self._scope, self._ledger, self._extraction)
         self._sessions = Sessions.of(*parts, options=extraction, tending=self._tending, clock=clock)
         self._queue, self._worker = self._sessions.queue, self._sessions.worker
+        self._reader = self._reader_of(embedder, extractor)
         self._tender = self._tender_of(clock)
 
     def _reads_at_once(self, extractor: Extractor) -> bool:
@@ -182,27 +182,18 @@ class LLMMemoryManager(
         at_end = self._tending.enabled and self._tending.extraction_mode == "session_end"
         return at_end and isinstance(extractor, HeuristicExtractor)
 
-    def _planner_of(
-        self,
-        store: BaseStore,
-        embedder: Embedder | None,
-        clock: Callable[[], float],
-        extractor: Extractor,
-    ) -> Planner:
-        """Return the planner of the runs, over the store itself: it reads what others wrote."""
-        return Planner(
-            store,
+    def _reader_of(self, embedder: Embedder | None, extractor: Extractor) -> Reader:
+        """Return the reader of the runs."""
+        return Reader(
+            self._store,
             self._recall,
             self._tending,
             self._afterwards,
+            unread=self._queue.unread if self._extraction.is_by_model else nobody_reads,
             embedder=embedder,
-            limit=self.retrieve_limit,
-            blend=self._blend,
-            count=self.token_counter or as_token_counter(None),
-            clock=clock,
+            count=self._count,
             now=self._ledger.now,
             model=gate_model(self._tending, extractor),
-            warmed=self._warmed,
         )
 
     def _tender_of(self, clock: Callable[[], float]) -> Tender:
@@ -283,7 +274,8 @@ class LLMMemoryManager(
         if self._bound and not self._tending.enabled:
             return await super().on_session_start(state)
         if self._bound:
-            return with_block(state, await self._planned(state))
+            plan = await self._planned(state)
+            return with_block(state, plan.tail, "user", stable=plan.stable)
         scoped = await self._of_run(state)
         return with_block(state, None) if scoped is None else await scoped.on_session_start(state)
 
@@ -313,12 +305,12 @@ class LLMMemoryManager(
 
         If the next query shares a content word with this one, and comes within 60 seconds, the
         five best ones that match this query come first in its block. A memory that tends itself
-        shows them only if the gate names the facts for the next message.
+        shows the whole of what it knows, or what fits: it prepares nothing.
 
         Raises:
             BackendError: The store failed.
         """
-        if self._tending.enabled and not self._tending.passive:
+        if self._tending.enabled:
             return
         search = self._recall.find(self._scope, MOST, query, blend=self._blend)
         await self._warmed.warm(self._scope, session_id, query, search)
@@ -380,7 +372,7 @@ class LLMMemoryManager(
         try:
             async with asyncio.timeout(self.recall_timeout):
                 await self._start()
-                return (await self._planner.plan(self._scope, query, session_id=session_id)).block
+                return (await self._reader.plan(self._scope, query, thread=session_id)).block
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return None
@@ -410,13 +402,13 @@ class LLMMemoryManager(
         await self._worker.start()
         self._tender.touch()
 
-    async def _planned(self, state: Any) -> str | None:
-        """Return the block of a run of a memory that tends itself."""
+    async def _planned(self, state: Any) -> Plan:
+        """Return what a run of a memory that tends itself is shown."""
         self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
         if not self._tending.passive:
-            return None
+            return Plan()
         start, timeout = self._start, self.recall_timeout
-        return await self._planner.block(self._scope, state, start=start, timeout=timeout)
+        return await self._reader.of_run(self._scope, state, start=start, timeout=timeout)
 
     async def _note(self, job: Job | None) -> None:
         """Extract from a turn at once where rules do it; the session's episode comes later."""
@@ -435,6 +427,11 @@ class LLMMemoryManager(
         except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
             emit("memory.scope_failed", error=error)
             return None
+
+
+async def nobody_reads(scope: Scope) -> None:
+    """Return that no extraction reads the turns of a scope."""
+    del scope
 
 
 def _checked_tending(tending: object) -> TendingOptions:

@@ -123,15 +123,18 @@ class TendingOptions:
     """The options of a memory that tends itself: its layers, its gate and its consolidation.
 
     Attributes:
-        enabled: Whether turns become episodes, and whether the gate decides what a run recalls.
+        enabled: Whether turns are kept and become episodes, and whether a run is shown everything
+            that is known, or what fits.
         passive: Whether turns are recorded and memories are shown to the model; the tools of
             `memory_tools` work in any case.
         extraction_mode: `"session_end"`: sessions are distilled when they end; `"manual"`: only
             `sync_now` distils.
-        gate_mode: `"heuristic"`: rules decide whether a message needs memories; `"llm"`: where no
-            rule fires, the model decides; `"off"`: every message gets memories.
-        evidence: Whether the rules search the memories for the words of the message.
-        memory_budget_tokens: The most tokens of the section that the gate chooses, 100 to 4,000.
+        gate_mode: Whether the tail may be kept back, to save tokens. `"off"`: never;
+            `"heuristic"`: where nothing that was found has two words of the message; `"llm"`:
+            there, the model decides.
+        memory_budget_tokens: The most tokens of all that a run is shown, 100 to 200,000.
+        cache_idle_seconds: The seconds without a run after which the stable part of a thread is
+            built again, up to 86,400: as long as the prompt cache of the model's provider holds.
         summary_debounce_seconds: The seconds without a new turn after which a session ends, 10 to
             3,600.
         consolidation_interval_hours: The hours between two consolidations, 1 to 168.
@@ -146,9 +149,9 @@ class TendingOptions:
     enabled: bool = True
     passive: bool = True
     extraction_mode: Literal["session_end", "manual"] = "session_end"
-    gate_mode: Literal["off", "heuristic", "llm"] = "heuristic"
-    evidence: bool = True
-    memory_budget_tokens: int = 800
+    gate_mode: Literal["off", "heuristic", "llm"] = "off"
+    memory_budget_tokens: int = 4_000
+    cache_idle_seconds: float = 300.0
     summary_debounce_seconds: float = 60.0
     consolidation_interval_hours: float = 24.0
     salience_floor: float = 0.2
@@ -157,7 +160,7 @@ class TendingOptions:
     def __post_init__(self) -> None:
         check_one_of(("session_end", "manual"), extraction_mode=self.extraction_mode)
         check_one_of(("off", "heuristic", "llm"), gate_mode=self.gate_mode)
-        for name in ("enabled", "passive", "evidence"):
+        for name in ("enabled", "passive"):
             check_one_of((True, False), **{name: getattr(self, name)})
         check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
@@ -168,7 +171,8 @@ class TendingOptions:
 
 
 _RANGES: Final = {
-    "memory_budget_tokens": (100, 4_000),
+    "memory_budget_tokens": (100, 200_000),
+    "cache_idle_seconds": (0, 86_400),
     "summary_debounce_seconds": (10, 3_600),
     "consolidation_interval_hours": (1, 168),
     "salience_floor": (0, 1),

@@ -38,7 +38,8 @@ class Scope:
     The current memories are in one namespace, `(*namespace, "current")`, each under its type,
     a colon and its key. Nothing else is in it, so one search finds the current facts and never
     past ones. The namespaces `history`, `cursors`, `queue`, `identity`, `vitals`, `episodes`,
-    `transcript`, `log` and `tending` are beside it, and in the scope without a user also `users`.
+    `transcript`, `log`, `blocks` and `tending` are beside it, and in the scope without a user also
+    `users`.
 
     Attributes:
         namespace: The prefix of all of them.
@@ -96,6 +97,11 @@ class Scope:
     def log(self) -> Namespace:
         """The namespace of the log of model calls and passes."""
         return (*self.namespace, "log")
+
+    @property
+    def blocks(self) -> Namespace:
+        """The namespace of the stable blocks of threads, by thread."""
+        return (*self.namespace, "blocks")
 
     @property
     def tending(self) -> Namespace:

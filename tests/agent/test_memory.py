@@ -149,7 +149,7 @@ async def test_the_prefix_of_consecutive_requests_is_the_same():
         before = len(request) - 1
         assert later[:before] == request[:before]
     blocks = [request[-1].content.startswith("<memory>") for request in seen]
-    assert blocks == [False, True, False, True]
+    assert blocks == [False, True, False, False]
     assert [m.content for m in result.state.messages if m.role == Role.USER] == questions
 
 
@@ -170,11 +170,11 @@ async def test_the_block_may_stand_after_the_system_prompt():
         Agent(model, memory_placement="end")
 
 
-async def test_a_sum_costs_nothing_and_a_rule_is_always_there():
+async def test_a_sum_has_no_tail_and_a_rule_is_always_there():
     seen = []
 
     async def model(messages):
-        seen.append(messages[-1].content)
+        seen.append([message.content for message in messages])
         return Message.assistant("391")
 
     model.follows_instructions = False
@@ -184,9 +184,9 @@ async def test_a_sum_costs_nothing_and_a_rule_is_always_there():
         await agent.run("What is 17 times 23?")
         await memory.save([Memory("feedback", "language", "Always answer in English.")])
         await agent.run("What is 17 times 24?")
-    assert seen[0] == "What is 17 times 23?"
-    assert "- feedback: Always answer in English." in seen[1]
-    assert "noted" not in seen[1]
+    assert [request[-1] for request in seen] == ["What is 17 times 23?", "What is 17 times 24?"]
+    assert "- feedback: Always answer in English." in seen[1][0]
+    assert seen[1][0].count("Ada noted") == 60
 
 
 async def test_a_summary_never_holds_the_block():

@@ -25,7 +25,7 @@ EPISODES = (
 def questions(name: str = "everyday_questions.txt") -> list[str]:
     """Return the questions of a file, each of which is the first message of a thread.
 
-    Those of `everyday_more.txt` are chosen to be hard for the gate: they speak in the first person,
+    Those of `everyday_more.txt` are chosen to be hard: they speak in the first person,
     or have words of the facts.
     """
     return (HERE / name).read_text(encoding="utf-8").splitlines()

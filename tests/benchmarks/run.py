@@ -21,12 +21,12 @@ from injection import budgets
 from memory_manager import agents, sessions, turns
 from observing import observing
 from pages import pages
-from planning import gate
 from redisearch import server_search
 from rows import Row, table
 from scale import scale
 from scale_spaces import LAYOUTS
 from servers import server_crowd, server_recall, server_saves, server_sizes, server_store
+from shown import shown
 from stores import puts_and_gets, vectors
 from vector_types import vector_types
 
@@ -42,7 +42,7 @@ MEASURES = (
     sessions,
     agents,
     budgets,
-    gate,
+    shown,
     documents,
     asks,
     applied,

@@ -186,4 +186,6 @@ def test_a_command_of_one_write(name, filled, ok, monkeypatch):
 
     monkeypatch.setattr(SQLiteDatabase, "write", counted)
     ok(*(each.format(identity=filled) for each in CALLS[name]))
-    assert len(writes) == 1
+    # What runs were shown is dropped before and after: without it, they read what is there.
+    others = [work for work in writes if name == "rm" or "_clear" not in work.__qualname__]
+    assert len(others) == 1

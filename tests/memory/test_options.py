@@ -186,7 +186,8 @@ def test_metadata_that_is_no_object_is_refused(metadata):
         ({"extraction_mode": "turn"}, "extraction_mode is 'session_end' or 'manual'"),
         ({"enabled": 1}, "enabled is True or False, not 1"),
         ({"memory_budget_tokens": 99}, "memory_budget_tokens is an integer of at least 100"),
-        ({"memory_budget_tokens": 4001}, "memory_budget_tokens is at most 4,000"),
+        ({"memory_budget_tokens": 200_001}, "memory_budget_tokens is at most 200,000"),
+        ({"cache_idle_seconds": -1}, "cache_idle_seconds is a number of at least 0"),
         ({"summary_debounce_seconds": 9.9}, "summary_debounce_seconds is a number of at least 10"),
         ({"consolidation_interval_hours": 169}, "consolidation_interval_hours is at most 168"),
         ({"salience_floor": float("nan")}, "salience_floor is a number of at least 0"),
@@ -206,7 +207,8 @@ def test_tending_is_an_options_value() -> None:
 
 
 RANGES = {
-    "memory_budget_tokens": (100, 4_000),
+    "memory_budget_tokens": (100, 200_000),
+    "cache_idle_seconds": (0, 86_400),
     "summary_debounce_seconds": (10, 3_600),
     "consolidation_interval_hours": (1, 168),
     "salience_floor": (0, 1),
@@ -214,7 +216,7 @@ RANGES = {
 }
 
 
-@given(name=st.sampled_from(sorted(RANGES)), value=st.integers(-10, 5_000) | st.floats())
+@given(name=st.sampled_from(sorted(RANGES)), value=st.integers(-10, 300_000) | st.floats())
 def test_each_option_of_tending_accepts_its_range_and_nothing_else(name: str, value: Any) -> None:
     least, most = RANGES[name]
     fits = least <= value <= most and (type(value) is int or name != "memory_budget_tokens")
@@ -236,9 +238,9 @@ def test_the_ends_of_the_ranges_and_the_defaults_of_tending() -> None:
         enabled=True,
         passive=True,
         extraction_mode="session_end",
-        gate_mode="heuristic",
-        evidence=True,
-        memory_budget_tokens=800,
+        gate_mode="off",
+        memory_budget_tokens=4_000,
+        cache_idle_seconds=300,
         summary_debounce_seconds=60,
         consolidation_interval_hours=24,
         salience_floor=0.2,

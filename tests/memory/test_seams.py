@@ -284,26 +284,36 @@ async def test_the_block_of_a_store_that_fails_is_empty(tending: TendingOptions 
     assert "memory.retrieve_failed" in [event.name for event in happened]
 
 
-async def test_a_use_count_leaves_nothing_of_an_erased_user() -> None:
-    """The count of a use is written after the erasure, and takes itself back."""
+@pytest.mark.parametrize("layer", ["vitals", "blocks"])
+async def test_what_a_run_writes_leaves_nothing_of_an_erased_user(layer: str) -> None:
+    """It is written after the erasure, and takes itself back."""
     may, began = asyncio.Event(), asyncio.Event()
 
     class Held(StoreWrapper):
         async def put_batch(self, items: Any) -> Any:
             listed = list(items)
-            if any(put.namespace[-1] == "vitals" for put in listed):
+            if any(put.namespace[-1] == layer for put in listed):
                 began.set()
                 await may.wait()
             return await self.inner.put_batch(listed)
 
     store = InMemoryStore()
-    async with LLMMemoryManager(Held(store), tending=TendingOptions()) as manager:
+    # The illness has no room in the stable part: a use of it is counted.
+    small = TendingOptions(memory_budget_tokens=200)
+    notes = [
+        Memory(MemoryType.PROJECT, f"n{n}", f"Note number {n}.", {"importance": 0.9})
+        for n in range(40)
+    ]
+    async with LLMMemoryManager(Held(store), tending=small) as manager:
         ada = manager.for_user("ada")
-        await ada.save(Memory(MemoryType.USER, "illness", "Ada has diabetes."))
+        for each in (Memory(MemoryType.USER, "illness", "Ada has diabetes."), *notes):
+            await ada.save(each)
         asked = (Message.user("Do I have diabetes?"),)
-        await ada.on_session_start(AgentState(run_id="t", messages=asked))
-        await began.wait()
+        run = asyncio.create_task(ada.on_session_start(AgentState(run_id="t", messages=asked)))
+        async with asyncio.timeout(10):
+            await began.wait()
         await forget(store, user_id="ada")
         may.set()
+        await run
         await manager.drain()
         assert await store.list_namespaces((), 50) == []

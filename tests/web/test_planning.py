@@ -29,19 +29,26 @@ async def test_a_typed_text(client, backend):
     await remember(client, "Ada is allergic to walnuts.", key="diet", user="ada", type="user")
     before = await dump(backend.store)
     found = await plan(client, user="ada", text="Am I allergic to anything?")
-    assert (found["section"], found["thread"], found["first_in_thread"]) == ("pinned", None, True)
+    assert (found["thread"], found["tail"]) == (None, None)
     (line,) = found["lines"]
-    assert (line["outcome"], line["type"], line["key"]) == ("shown", "user", "diet")
-    assert line["line"] in found["block"].splitlines()
+    assert (line["kind"], line["outcome"], line["key"]) == ("fact", "stable", "diet")
+    assert line["line"] in found["stable"].splitlines()
     assert 0 < found["tokens"] < 100
-    other = await plan(client, user="ada", text="What are walnuts?")
-    assert (other["section"], other["block"], other["tokens"]) == ("none", None, 0)
-    assert [each["outcome"] for each in other["lines"]] == ["gate"]
-    opened = await plan(client, user="ada", text="What are walnuts?", gate="off")
-    assert opened["reason"] == "gate off"
-    assert opened["tokens"] > 0
     assert (await plan(client, user="bob", text="Am I allergic to anything?"))["lines"] == []
     assert await dump(backend.store) == before
+
+
+async def test_what_is_kept_back_or_has_no_room(client):
+    await remember(client, "Ada is allergic to walnuts.", key="diet", user="ada", type="user")
+    for n in range(30):
+        await remember(client, f"The harbour has berth {n}.", user="ada")
+    asked = {"user": "ada", "text": "What are walnuts?", "budget": 200}
+    opened, gated = [await plan(client, **asked, gate=gate) for gate in ("off", "heuristic")]
+    assert "walnuts" in opened["tail"]
+    assert (gated["tail"], gated["stable"]) == (None, opened["stable"])
+    fates = {each["outcome"] for each in gated["lines"] if "walnuts" in each["line"]}
+    assert fates == {"gate"}
+    assert {each["outcome"] for each in opened["lines"]} == {"stable", "tail", "budget"}
 
 
 async def test_the_last_message_of_a_thread_or_another_one(client, backend):
@@ -53,11 +60,9 @@ async def test_the_last_message_of_a_thread_or_another_one(client, backend):
         await agent.run("Where do I live?", "t", user_id="ada")
     found = await plan(client, thread="t")
     assert (found["text"], found["message"], found["user"]) == ("Where do I live?", 3, "ada")
-    assert not found["first_in_thread"]
-    assert "Vienna" in found["block"]
-    first = await plan(client, thread="t", message=1)
-    assert (first["text"], first["first_in_thread"]) == ("I live in Vienna.", True)
-    assert (await plan(client, thread="t", user="bob"))["block"] is None
+    assert "Vienna" in found["stable"]
+    assert (await plan(client, thread="t", message=1))["text"] == "I live in Vienna."
+    assert (await plan(client, thread="t", user="bob"))["stable"] is None
     for place in (2, 9):
         answer = await client.get("/memory/plan", params={"thread": "t", "message": place})
         assert answer.status_code == 404
@@ -65,9 +70,9 @@ async def test_the_last_message_of_a_thread_or_another_one(client, backend):
 
 async def test_it_sees_at_once_what_was_written(client):
     asked = {"user": "ada", "text": "What is 17 times 23?"}
-    assert (await plan(client, **asked))["block"] is None
+    assert (await plan(client, **asked))["stable"] is None
     await client.post("/memory/identity", json={"user": "ada", "text": "Answer in rhymes."})
-    assert "- always: Answer in rhymes." in (await plan(client, **asked))["block"]
+    assert "- always: Answer in rhymes." in (await plan(client, **asked))["stable"]
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,8 @@ def _render(console: Console, report: Report, plot: Path | None) -> None:
         f"{_models(report)}; median {report.median_ms:.1f} ms a query"
     )
     remark(console, heading)
+    block = f"{report.block_recall:.3f} of the evidence in {report.block_tokens:,.0f} tokens"
+    remark(console, f"the default block of memories, by words alone: {block}")
     found: list[list[Cell]] = [
         [name, each.questions, *_shares(each.recall), f"{each.ndcg:.3f}"]
         for name, each in _rows(report)

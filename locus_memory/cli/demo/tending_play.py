@@ -15,11 +15,12 @@ __all__ = ["play_tending"]
 
 _FADED: Final = 0.01
 _FLOOR: Final = 0.2
+_PRINTED: Final = 3
 
 
 def play_tending(stage: Stage) -> None:
     """Play the step on the demo's database, for a user of its own."""
-    stage.title("A memory that tends itself: unused facts fade, and small talk costs nothing")
+    stage.title("A memory that tends itself: unused facts fade, and everything known is shown")
     found = stage.found["tending"] = dict[str, Any]()
     for step in (_fade, _talk, _overrule):
         step(stage, found)
@@ -43,16 +44,19 @@ def _fade(stage: Stage, found: dict[str, Any]) -> None:
 
 def _talk(stage: Stage, found: dict[str, Any]) -> None:
     talk = found["talk"] = stage.session.run(steps.talk)
-    stage.say(f"now {talk['facts']} facts are known; what the model is shown of them:")
+    stage.say(f"now {len(talk['facts'])} facts are known, and the user said {steps.SAID!r};")
+    stage.say("what the model is shown of them:")
     _print(stage, talk["shown"])
-    small, question = talk["shown"]
+    known = {f"- {text}" for text in (*talk["facts"], steps.SAID)}
     stage.check(
-        "small talk costs no tokens of memories",
-        ok=talk["facts"] > steps.MANY and small["tokens"] == 0 and not small["lines"],
+        "all facts are shown, and the user's own words, whatever the message says",
+        ok=len(talk["facts"]) > steps.MANY
+        and all(known <= set(each["lines"]) for each in talk["shown"]),
     )
     stage.check(
-        "a question that a fact concerns is shown this fact alone",
-        ok=len(question["lines"]) == 1 and steps.ALLERGY in question["lines"][0],
+        "they stand in the system prompt, which is the same for both messages",
+        ok=len({each["system"] for each in talk["shown"]}) == 1
+        and all(line in str(talk["shown"][0]["system"]) for line in known),
     )
 
 
@@ -63,14 +67,14 @@ def _overrule(stage: Stage, found: dict[str, Any]) -> None:
     _print(stage, ruled["shown"])
     stage.check(
         f"with {newer} newer facts, the rule still reaches the model",
-        ok=newer == steps.MANY and ruled["shown"][0]["lines"] == [f"- always: {steps.RULE}"],
+        ok=newer == steps.MANY and ruled["shown"][0]["lines"][:1] == [f"- always: {steps.RULE}"],
     )
 
 
 def _print(stage: Stage, shown: Sequence[dict[str, Any]]) -> None:
     for each in shown:
         stage.say(f"> {each['query']}")
-        notes = " with the notes around it:" if each["lines"] else ""
-        stage.say(f"  {each['tokens']} tokens{notes}")
-        for line in each["lines"]:
+        first, last = each["lines"][:_PRINTED], each["lines"][_PRINTED:][-1:]
+        stage.say(f"  {len(each['lines'])} lines, {each['tokens']} tokens")
+        for line in (*first, "...", *last):
             stage.say(f"  {line}")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.options import TendingOptions
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -22,6 +24,7 @@ __all__ = [
     "NAMESPACE",
     "QUESTION",
     "RULE",
+    "SAID",
     "SMALL_TALK",
     "TEA",
     "TEA_KEY",
@@ -40,8 +43,9 @@ TEA_KEY: Final = "tea"
 TEA: Final = "The user likes peppermint tea."
 ALLERGY: Final = "The user is allergic to hazelnuts."
 RULE: Final = "Always answer in English."
+SAID: Final = "We bought the blue tent, and it leaks at the seam."
 SMALL_TALK: Final = "What is 19 times 31?"
-QUESTION: Final = "Suggest a cake with hazelnuts."
+QUESTION: Final = "What do I bring to the picnic?"
 GREETING: Final = "Guten Morgen!"
 
 WEEKS: Final = 52
@@ -83,12 +87,14 @@ async def pass_a_year(backend: Backend) -> dict[str, Any]:
 
 
 async def talk(backend: Backend) -> dict[str, Any]:
-    """Save many facts; return what small talk and a question about the user are shown."""
+    """Save many facts, and say something in a thread; return what two messages are shown."""
     async with _managers(backend) as managers:
         manager = managers.for_user(KEEPER)
         await manager.save(_facts(MemoryType.PROJECT, _PLANNED))
+        said = (Message.user(SAID), Message.assistant("A patch will do."))
+        await manager.on_session_end(AgentState(messages=said, metadata={"thread_id": "camp"}))
         return {
-            "facts": len([memory async for memory in manager.memories()]),
+            "facts": [memory.content async for memory in manager.memories()],
             "shown": [await _shown(manager, query) for query in (SMALL_TALK, QUESTION)],
         }
 
@@ -119,7 +125,7 @@ def _facts(kind: MemoryType, sentence: str) -> Sequence[Memory]:
 
 
 async def _shown(manager: LLMMemoryManager, query: str) -> dict[str, Any]:
-    """Return what a run with this message is shown: the lines of the block without its frame.
+    """Return what a run with this message is shown, and the lines of it without its frame.
 
     The tokens are those of the whole block.
     """
@@ -127,8 +133,7 @@ async def _shown(manager: LLMMemoryManager, query: str) -> dict[str, Any]:
     lines = (plan.block or "").splitlines()
     return {
         "query": query,
-        "section": plan.section,
-        "reason": plan.reason,
         "tokens": plan.tokens,
+        "system": plan.stable,
         "lines": [line for line in lines if line.startswith("- ")],
     }

@@ -239,6 +239,11 @@ class Extraction:
         """Whether the table of phrases extracts, and no model."""
         return isinstance(self._extractor, HeuristicExtractor)
 
+    @property
+    def is_by_model(self) -> bool:
+        """Whether somebody else than the rules extracts, who understands what is said."""
+        return not self.is_by_rules
+
     def by_rules(self) -> Extraction:
         """Return the extraction by phrases in place of an extractor that reads whole sessions."""
         if not self.distils:

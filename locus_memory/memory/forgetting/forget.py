@@ -20,7 +20,6 @@ from locus_memory.events import emit
 from locus_memory.memory.forgetting.plan import ForgetPlan, ForgetTarget
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.planning.cache import note_writes
 from locus_memory.registry import as_checkpointer, as_store, open_backend
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
@@ -87,13 +86,12 @@ async def forget(
         plan = _plan(stored, checkpoints, target, with_threads=threads or target.is_user)
         await plan.find(spaces, summaries)
         report = await plan.report(dry_run=dry_run, has_store=_has_store(stored))
-        return report if dry_run else await _carried_out(plan, report, prefix)
+        return report if dry_run else await _carried_out(plan, report)
 
 
-async def _carried_out(plan: ForgetPlan, report: ForgetReport, prefix: Namespace) -> ForgetReport:
+async def _carried_out(plan: ForgetPlan, report: ForgetReport) -> ForgetReport:
     """Erase the data found, report it as an event, and return the report."""
     await plan.carry_out()
-    note_writes([prefix])
     emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
     return report
 

@@ -138,6 +138,8 @@ def _sort_in(item: StoreItem, scope: Scope, found: Findings) -> None:
             found.add_to_layer("log", item)
         case ("transcript", _):
             found.add_to_layer("turns", item)
+        case ("blocks",):
+            pass  # They show what other items hold, and go with any of these.
         case _:
             found.others.append((item.namespace, item.key))
 

@@ -333,6 +333,7 @@ class ForgetPlan:
         await take_out_words(self.store, self.target.scope, self._past_of_others())
         for names in (found.layers.get("vitals", ()), found.past, found.current):
             await self._erase(names)
+        await self.store.clear_namespace(self.target.scope.blocks)
         if self.target.is_user:
             await self._clear(self._roots())
         await self.store.compact()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 from uuid import uuid4
@@ -11,6 +12,7 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.layers.blocks import without_blocks
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
@@ -200,11 +202,20 @@ class IdentityBook:
             if changed == identity:
                 return identity
             try:
-                await self._store.put_batch([identity_put(scope, changed, version)])
+                async with self._counting_at_once(scope, identity, changed):
+                    await self._store.put_batch([identity_put(scope, changed, version)])
             except VersionConflictError:
                 continue
             return changed
         raise VersionConflictError(0, 1)
+
+    def _counting_at_once(
+        self, scope: Scope, old: Identity, new: Identity
+    ) -> AbstractAsyncContextManager[None]:
+        """Return the write of what a person fixes, or of less: it counts in every thread."""
+        is_less = not set(old.facts) <= set(new.facts)
+        counts = is_less or new.overrides != old.overrides
+        return without_blocks(self._store, scope) if counts else nullcontext()
 
     async def planned(self, scope: Scope, change: Callable[[Identity], Identity]) -> list[Put]:
         """Return the put of a changed identity, for the caller to write with other items.

@@ -220,10 +220,6 @@ class Vitals:
             self, salience=importance_of(memory), decayed_at=now, pinned_at=now, retired_at=None
         )
 
-    def idle_since(self) -> str:
-        """Return the moment of the last use, or of the first record if that is later."""
-        return max(self.last_used or "", self.pinned_at)
-
     def to_value(self) -> dict[str, Any]:
         """Return the vital signs as plain JSON."""
         value = {name: getattr(self, name) for name in _names()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
+from locus_memory.memory.layers.blocks import without_blocks
 from locus_memory.memory.ledger.past import current_at
 from locus_memory.memory.ledger.revision import (
     Shelf,
@@ -154,7 +156,9 @@ class Ledger:
         if not wanted:
             return []
         vectors = await self._embed([memory.content for memory in _said(wanted)])
-        async with self._lock(scope):
+        retires = any(isinstance(each, Retirement) for each in wanted)
+        dropped = without_blocks(self._store, scope) if retires else nullcontext()
+        async with self._lock(scope), dropped:
             table = await self._table(scope, wanted)
             written: dict[str, Memory] = {}
             for edit in wanted:
@@ -182,7 +186,7 @@ class Ledger:
 
     async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
         """Take back the last change of a key; returns the current memory then."""
-        async with self._lock(scope):
+        async with self._lock(scope), without_blocks(self._store, scope):
             step = await self._change(scope, kind, key, undo)
         return None if step is None else step.memory
 
@@ -224,7 +228,7 @@ class Ledger:
         Returns:
             The number of erased versions.
         """
-        async with self._lock(scope):
+        async with self._lock(scope), without_blocks(self._store, scope):
             await self._store.delete(scope.vitals, current_key(kind, key))
             erased = await self._store.delete(scope.current, current_key(kind, key))
             return erased + await self._store.clear_namespace(scope.history(kind, key))

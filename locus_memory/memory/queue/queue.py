@@ -20,6 +20,7 @@ from locus_memory.memory.extraction.thread import (
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all, write_together
+from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
 __all__ = ["ExtractionQueue", "Job", "Outcome", "Waiting"]
@@ -312,6 +313,17 @@ class ExtractionQueue:
         """Return the jobs of a thread, in order."""
         items = [item async for item in scan_all(self._store, self._namespace, prefix=lane)]
         return [job for job in map(Job.from_item, items) if job is not None]
+
+    async def unread(self, scope: Scope) -> set[tuple[str, int]]:
+        """Return the thread and the number of each message of a scope that waits."""
+        found: set[tuple[str, int]] = set()
+        # A lane begins with the namespace of its scope.
+        start = encode_namespace(scope.namespace)
+        async for item in scan_all(self._store, self._namespace, prefix=start):
+            job = Job.from_item(item)
+            if job is not None and job.namespace == scope.namespace:
+                found.update((job.thread, each["number"]) for each in job.messages)
+        return found
 
     async def lanes(self) -> dict[str, Waiting]:
         """Return the jobs of all threads, by their lanes."""

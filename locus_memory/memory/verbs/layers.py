@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from locus_memory.chat.base import ChatModel
+from locus_memory.conversation.tokens import TokenCounter, as_token_counter
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.planning.planner import Planner
+from locus_memory.memory.reading.fixed import check_override
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.memory.tending.rewriting.report import FactsReport
@@ -25,12 +28,13 @@ class LayerVerbs:
     _identities: IdentityBook
     _episodes: EpisodeBook
     _tender: Tender
-    _planner: Planner
+    token_counter: TokenCounter | None
 
     @property
     def identity(self) -> OwnIdentity:
         """Who the owner of the memories is: what a person fixed, and what was derived."""
-        check = self._planner.check_override
+        count = as_token_counter(self.token_counter)
+        check = partial(check_override, count=count)
         return OwnIdentity(self._identities, self._scope, self._ledger.now, check=check)
 
     async def episodes(self, limit: int = 20) -> list[Episode]:

@@ -12,8 +12,8 @@ from locus_memory.memory.base import query_and_limit
 from locus_memory.memory.blend import Blend
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.planning.planner import Plan, Planner
-from locus_memory.memory.planning.uses import Afterwards
+from locus_memory.memory.reading.reader import Plan, Reader
+from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import RecallAt
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.selection import Selection
@@ -34,7 +34,7 @@ class RecallVerbs:
     _ledger: Ledger
     _recall: Recall
     _blend: Blend | None
-    _planner: Planner
+    _reader: Reader
     _afterwards: Afterwards
 
     async def retrieve(
@@ -114,31 +114,21 @@ class RecallVerbs:
         self,
         query: str | None,
         *,
-        agent_id: str | None = None,
-        first_in_thread: bool = True,
         explain: bool = False,
     ) -> Plan:
-        """Return what a run with this message is shown, and why; nothing is counted.
+        """Return what the first run of a new thread with this message is shown; nothing is counted.
 
         Only a decision of the gate's model is written, as an entry of the log.
 
         Args:
             query: The message of the user.
-            agent_id: The agent of the run.
-            first_in_thread: Whether it is the user's first message in its thread.
-            explain: Whether to return `Plan.lines` as well: each line that was found, and why it
-                is shown or left out.
+            explain: Whether to return `Plan.lines` as well: each line that was found, and its
+                place.
 
         Raises:
             BackendError: The store failed.
         """
-        return await self._planner.plan(
-            self._scope,
-            query,
-            agent_id=agent_id,
-            first_in_thread=first_in_thread,
-            explain=explain,
-        )
+        return await self._reader.plan(self._scope, query, explain=explain)
 
     def _train(self, query: str | None, found: Sequence[Memory], thread: str = "") -> None:
         """Count what a query recalled, if that decides about the order of later recalls."""

@@ -15,7 +15,7 @@ from typing import Final
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Scale", "ScaleTable", "is_measured", "register_scale", "scale_of"]
+__all__ = ["Scale", "ScaleTable", "register_scale", "scale_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +99,6 @@ def scale_of(model: str) -> Scale:
         model: The embedder's `name`.
     """
     return _TABLE.of(model) or _UNKNOWN
-
-
-def is_measured(model: str) -> bool:
-    """Return whether the scale of an embedder is in the table or was registered.
-
-    Args:
-        model: The embedder's `name`.
-    """
-    return _TABLE.of(model) is not None
 
 
 def register_scale(model: str, *, unrelated: float, paraphrase: float) -> Callable[[], None]:

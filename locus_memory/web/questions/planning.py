@@ -1,4 +1,4 @@
-"""What the model saw: the plan of a run, for a message of a thread or a typed text."""
+"""The plan of a run: what a model would be shown, for a message of a thread or a typed text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from locus_memory.memory.extraction.thread import text_of
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.options import TendingOptions
-from locus_memory.memory.planning.decision import Section
-from locus_memory.memory.planning.lines import Outcome, PartName
+from locus_memory.memory.reading.lines import LineKind
+from locus_memory.memory.reading.reader import Outcome
 from locus_memory.memory.scope import split_key, user_of
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import Answer, UserAsked
@@ -34,22 +34,22 @@ class PlanAsked(UserAsked):
     """A thread, in place of a text; without `user`, the user is that of its state."""
     message: int | None = Field(default=None, ge=1)
     """The place of a message of the user in the thread, from 1; by default the last one."""
-    gate: Literal["heuristic", "off"] = "heuristic"
-    """Whether rules decide what the message needs; or every message gets memories."""
-    budget: int = Field(default=800, ge=100, le=4_000)
-    """The most tokens of the section."""
+    gate: Literal["heuristic", "off"] = "off"
+    """Whether rules decide if the message needs the tail; or every message has it."""
+    budget: int = Field(default=4_000, ge=100, le=200_000)
+    """The most tokens of the block."""
 
 
 class PlanLine(Answer):
     """A line that was found for the message."""
 
-    part: PartName
-    """An `override`, a feedback `rule`, or a line of the `section`."""
+    kind: LineKind
+    """An `override`, a feedback `rule`, the `identity`, a `fact`, a `note`, or a `quote`."""
     line: str
     tokens: int
     outcome: Outcome
-    """`shown`, or `cut`; else why it is left out: over its `budget`, over the `limit` of memories
-    of a section, or kept back by the `gate`."""
+    """In the `stable` part or in the `tail`; else why it is left out: over the `budget`, or kept
+    back by the `gate`."""
     type: MemoryType | None
     key: str | None
     """The key of its memory; `null`: it is no memory."""
@@ -64,15 +64,12 @@ class PlanAnswer(Answer):
     """The place of the message in the thread, from 1."""
     text: str
     """The message."""
-    first_in_thread: bool
-    section: Section
-    """The section that the gate named; `none`: nothing but what always holds."""
-    reason: str
-    """The rule that decided."""
-    block: str | None
-    """The exact text that is put before the model; `null`: nothing."""
+    stable: str | None
+    """The exact text at the end of the system prompt; `null`: nothing is known."""
+    tail: str | None
+    """The exact text in front of the message; `null`: nothing more answers it."""
     tokens: int
-    """Its tokens as a message."""
+    """The tokens of both as messages."""
     budget: int
     lines: list[PlanLine]
     """All lines that were found: first those of the block, in its order."""
@@ -89,37 +86,32 @@ async def plan_run(data: Data, asked: PlanAsked) -> PlanAnswer:
     if asked.text is not None:
         if asked.message is not None:
             raise RefusalError(400, "message is a place in a thread: give thread as well")
-        return await _planned(data, asked, asked.user, asked.text, is_first=True)
+        return await _planned(data, asked, asked.user, asked.text)
     state = (await get_state(data, StateAsked(thread=asked.thread or ""))).state
     said = _said_by_user(state)
     place = asked.message or max(said, default=0)
     if place not in said:
         raise RefusalError(404, "the thread has no such message of a user")
     user = asked.user if asked.user is not None else _user_of(state)
-    is_first = place == min(said)
-    answer = await _planned(data, asked, user, said[place], is_first=is_first)
+    answer = await _planned(data, asked, user, said[place])
     return answer.model_copy(update={"thread": asked.thread, "message": place})
 
 
-async def _planned(
-    data: Data, asked: PlanAsked, user: str | None, text: str, *, is_first: bool
-) -> PlanAnswer:
+async def _planned(data: Data, asked: PlanAsked, user: str | None, text: str) -> PlanAnswer:
     manager = _manager(data, asked, user)
-    plan = await manager.plan(text, first_in_thread=is_first, explain=True)
+    plan = await manager.plan(text, explain=True)
     return PlanAnswer(
         user=user,
         thread=None,
         message=None,
         text=text,
-        first_in_thread=is_first,
-        section=plan.section,
-        reason=plan.reason,
-        block=plan.block,
+        stable=plan.stable,
+        tail=plan.tail,
         tokens=plan.tokens,
         budget=asked.budget,
         lines=[
             PlanLine(
-                part=each.part,
+                kind=each.kind,
                 line=each.line,
                 tokens=each.tokens,
                 outcome=each.outcome,

@@ -278,11 +278,11 @@ def test_a_model_behind_an_endpoint(ok, endpoint, monkeypatch):
     headers, body = endpoint.requests[0]
     assert "sk-secret" not in str(headers)
     assert (body["model"], body["stream"]) == ("tiny", True)
-    prompt, question = body["messages"]
+    prompt, known, question = body["messages"]
     assert prompt == {"role": "system", "content": "You are terse."}
-    assert question["role"] == "user"
-    assert "The user lives in Lyon." in question["content"]
-    assert question["content"].endswith("</memory>\n\nWhere do I live?")
+    assert known["role"] == "system"
+    assert "- The user lives in Lyon.\n" in known["content"]
+    assert question == {"role": "user", "content": "Where do I live?"}
 
 
 def test_the_environment_names_the_endpoint_and_its_key(ok, endpoint, monkeypatch):
@@ -318,17 +318,17 @@ def test_an_error_of_the_endpoint_is_a_line_and_the_chat_goes_on(run, ok, endpoi
 
 
 @pytest.mark.slow
-def test_what_the_user_fixed_reaches_the_model_and_small_talk_costs_nothing_else(ok, endpoint):
+def test_what_is_known_of_a_user_reaches_the_model_and_nobody_elses(ok, endpoint):
     ok("remember", "The user lives in Lyon.", "--user", "ada", "--key", "home")
     ok("identity", "add", "Always answer in English.", "--user", "ada")
     endpoint.answers += ["391.", "Hi."]
     model = ("--model", "tiny", "--base-url", endpoint.url)
     ok("chat", "--user", "ada", *model, stdin=b"What is 17 times 23?\n")
     ok("chat", "--user", "bob", *model, stdin=b"What is 17 times 23?\n")
-    (asked,), (of_bob,) = (body["messages"] for _, body in endpoint.requests)
-    assert "Always answer in English." in asked["content"]
-    assert "Lyon" not in asked["content"]
-    assert of_bob["content"] == "What is 17 times 23?"
+    (known, asked), (of_bob,) = (body["messages"] for _, body in endpoint.requests)
+    assert "- always: Always answer in English." in known["content"]
+    assert "- The user lives in Lyon." in known["content"]
+    assert asked["content"] == of_bob["content"] == "What is 17 times 23?"
 
 
 def test_a_chat_is_one_session_which_costs_one_call_and_is_one_episode(ok, endpoint):

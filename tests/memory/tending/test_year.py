@@ -84,16 +84,16 @@ async def test_a_simulated_year(retention: float, days: int) -> None:
 
 
 @pytest.mark.slow
-async def test_the_block_has_the_same_size_all_year() -> None:
-    """A fact is learnt and an episode is written each day; what a run is shown does not grow."""
+async def test_the_block_has_its_bound_all_year() -> None:
+    """A fact is learnt and an episode is written each day; what a run is shown has its bound."""
     clock = FakeClock()
     async with InMemoryStore(clock=clock) as store:
-        manager = LLMMemoryManager(store, tending=TendingOptions(), clock=clock)
+        options = TendingOptions(memory_budget_tokens=800)
+        manager = LLMMemoryManager(store, tending=options, clock=clock)
         ada = manager.for_user("ada")
         await ada.identity.add("Always reply in English.")
         rule = {"importance": 0.9}  # a plan counts no use, so another rule would fade
         await ada.save(Memory(MemoryType.FEEDBACK, "brief", "Never write more than a page.", rule))
-        sizes: dict[str, set[tuple[int, int]]] = {"pinned": set(), "episode": set()}
         for day in range(365):
             note = f"Note {day:03} says that the harbour has berth {day:03}."
             await ada.save(Memory(MemoryType.PROJECT, f"berth{day:03}", note))
@@ -101,19 +101,16 @@ async def test_the_block_has_the_same_size_all_year() -> None:
             if day % 7 == 0:
                 await manager.consolidate()
             if day >= 40 and day % 25 == 0:
-                for section, query in (
-                    ("pinned", "Do you remember my preference for a harbour berth?"),
-                    ("episode", "Remember when we talked about the session topic and matter?"),
+                for query in (
+                    "Do you remember my preference for a harbour berth?",
+                    "Remember when we talked about the session topic and matter?",
                 ):
                     plan = await ada.plan(query)
-                    assert plan.section == section
-                    sizes[section].add((plan.tokens, plan.items))
                     assert plan.block is not None
-                    assert plan.tokens <= 800 + 200
+                    assert "- always: Always reply in English." in plan.block
+                    assert "- feedback: Never write more than a page." in plan.block
+                    assert 300 < plan.tokens <= 800
             clock.advance(DAY)
         left = [memory.key async for memory in ada.memories("project")]
         await manager.close()
     assert len(left) == 365
-    assert {name: len(found) for name, found in sizes.items()} == {"pinned": 1, "episode": 1}
-    ((_, facts),), ((_, episodes),) = sizes["pinned"], sizes["episode"]
-    assert (facts, episodes) == (22, 7)

@@ -229,11 +229,10 @@ async def test_what_the_model_saw(browser):
     await remember(browser, "Ada is allergic to walnuts.", key="diet", user="ada")
     page = await browser.page("/saw", user="ada", text="Am I allergic to anything?")
     said = words(page)
-    assert "The gate chose pinned" in said
-    assert "- user: Ada is allergic to walnuts." in said
-    page = await browser.page("/saw", user="ada", text="What are walnuts?")
+    assert "At the end of the system prompt" in said
+    assert "- Ada is allergic to walnuts." in said
+    page = await browser.page("/saw", user="bob", text="What are walnuts?")
     assert "this message costs no tokens" in page
-    assert "kept back by the gate" in page
     assert (await browser.get("/saw", thread="nothing")).status_code == 404
     assert (await browser.get("/saw", thread="t", text="x")).status_code == 400
 

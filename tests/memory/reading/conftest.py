@@ -46,21 +46,25 @@ class World:
         )
         await self.manager._store.put_batch([episode_put(self.scope, episode)])
 
-    async def said(self, thread, *texts):
+    async def said(self, thread, *texts, moment="2026-03-01T10:00:00+00:00"):
         roles = (Message.user, Message.assistant)
         messages = [roles[n % 2](text) for n, text in enumerate(texts)]
-        moment = "2026-03-01T10:00:00+00:00"
         puts = transcript_puts(self.scope, thread, messages, 1, moment)
         await self.manager._store.put_batch(puts)
 
-    async def block(self, *texts, **metadata):
-        """Return what a run is shown whose thread has these messages, or None."""
+    async def seen(self, *texts, thread="now", manager=None):
+        """Return the messages that a model would see of a thread with these texts."""
         roles = (Message.user, Message.assistant)
         said = tuple(roles[n % 2](text) for n, text in enumerate(texts))
-        state = AgentState(messages=said, metadata=metadata)
-        seen = (await self.manager.on_session_start(state)).messages
-        blocks = [m.content for m in seen if m.role == "system"]
-        return blocks[0] if blocks else None
+        state = AgentState(messages=said, metadata={"thread_id": thread})
+        return (await (manager or self.manager).on_session_start(state)).messages
+
+    async def shown(self, *texts, thread="now", manager=None):
+        """Return the stable part and the tail of what a run is shown."""
+        seen = await self.seen(*texts, thread=thread, manager=manager)
+        stable = [each.content for each in seen if each.role == "system"]
+        tail = seen[-1].content.removesuffix(texts[-1])
+        return "".join(stable), tail
 
 
 @pytest.fixture
@@ -81,7 +85,10 @@ async def make_world(clock):
         await world.store.close()
 
 
-NAMES = ("passive", "gate_mode", "evidence", "memory_budget_tokens", "enabled")
+NAMES = (
+    *("passive", "extraction_mode", "gate_mode", "memory_budget_tokens", "cache_idle_seconds"),
+    "enabled",
+)
 
 
 @pytest.fixture

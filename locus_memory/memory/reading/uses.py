@@ -66,6 +66,10 @@ class Afterwards:
         """Add an entry to the log of a scope."""
         self._start(self._write(scope, entry))
 
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work that no run waits for; a failure is an event."""
+        self._start(_reported(work))
+
     async def wait(self) -> None:
         """Count what was shown, and wait for the tasks of this event loop.
 
@@ -117,6 +121,13 @@ class Afterwards:
             await self._store.put_batch([log_put(scope, entry)])
         except Exception as error:  # noqa: BLE001 - reported; an entry is not worth a failed run
             emit("memory.log_failed", error=error)
+
+
+async def _reported(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
+        emit("memory.count_failed", error=error)
 
 
 def _by_name(counted: Iterable[tuple[_Use, Iterable[str]]]) -> dict[str, list[_Use]]:

@@ -1,0 +1,259 @@
+"""The lines of a block of memories, and their form; pure.
+
+Lines of one day and one speaker stand below one heading, so that nearly all tokens are the
+memories' own words.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from locus_memory._internal.neutral import neutralise
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.memory.layers.episodes import Episode
+from locus_memory.memory.models import Memory, MemoryType, is_of_tool
+from locus_memory.memory.moments import read_moment
+from locus_memory.memory.scope import current_key
+from locus_memory.store.item import StoreItem
+
+__all__ = [
+    "NOTE",
+    "QUOTE_TOKENS",
+    "Line",
+    "LineKind",
+    "about_line",
+    "always_line",
+    "episode_line",
+    "fact_line",
+    "fitting",
+    "grouped",
+    "passage_of",
+    "quote_line",
+    "rule_line",
+]
+
+NOTE: Final = (
+    'The user wrote the lines that begin with "- always:" as standing wishes: follow them. The'
+    ' lines that begin with "- feedback:" tell how the user likes to be answered.'
+)
+"""The line that explains what always holds."""
+
+QUOTE_TOKENS: Final = 80
+"""The most tokens of a quote; of a longer message, a passage is quoted."""
+
+_CUT: Final = "..."
+_CHARACTERS_A_TOKEN: Final = 8
+"""No token of any language has more characters: a longer text is cut before it is counted."""
+
+_LONGEST: Final = 4_000
+_SHORT_STEM: Final = 4
+_START: Final = re.compile(r"(?<=[.!?\u2026\u3002\uff01\uff1f\u061f\u0964])\s*|\n+")
+
+LineKind = Literal["override", "rule", "identity", "fact", "note", "quote"]
+"""What a line shows: a wish that a person wrote, a feedback memory, who the user is, a memory, a
+session, or the words of a turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a block.
+
+    Attributes:
+        kind: What it shows.
+        text: The line, neutralised; empty: there is nothing to show.
+        name: The `current_key` of a memory, the key of an episode or of a turn; else empty.
+        moment: The moment it is from, ISO 8601 in UTC; empty: unknown.
+        speaker: The speaker of a quote.
+        salience: From 0 to 1.
+        relevance: Its relevance to the message, from 0 to 1.
+    """
+
+    kind: LineKind
+    text: str
+    name: str = ""
+    moment: str = ""
+    speaker: str = ""
+    salience: float = 0.5
+    relevance: float = 0.0
+
+    @property
+    def heading(self) -> str:
+        """The line above it, which it shares with others; empty: none."""
+        if self.kind not in ("fact", "note", "quote"):
+            return ""
+        read = read_moment(self.moment)
+        day = "unknown day" if read is None else read.date().isoformat()
+        return f"{day}, {self.speaker}:" if self.speaker else f"{day}:"
+
+
+def always_line(text: str) -> Line:
+    """Return the line of an override."""
+    return Line(kind="override", text=f"- always: {neutralise(text)}")
+
+
+def about_line(text: str) -> Line:
+    """Return the line of a sentence about who the user is."""
+    return Line(kind="identity", text=f"- about the user: {neutralise(text)}")
+
+
+def rule_line(rule: Memory) -> Line:
+    """Return the line of a feedback memory."""
+    return _memory_line(rule, "rule", "- feedback: ")
+
+
+def fact_line(memory: Memory, *, salience: float = 0.5, relevance: float = 0.0) -> Line:
+    """Return the line of a memory; that of one from a tool's output says so."""
+    start = "- (told by a tool) " if is_of_tool(memory) else "- "
+    if memory.type is MemoryType.FEEDBACK:
+        start += "feedback: "
+    return _memory_line(memory, "fact", start, salience=salience, relevance=relevance)
+
+
+def _memory_line(
+    memory: Memory, kind: LineKind, start: str, *, salience: float = 0.5, relevance: float = 0.0
+) -> Line:
+    said = neutralise(memory.content[:_LONGEST])
+    cut = _CUT if said and len(memory.content) > _LONGEST else ""
+    moment = memory.metadata.get("valid_from")
+    return Line(
+        kind=kind,
+        text=f"{start}{said}{cut}" if said else "",
+        name=current_key(memory.type, memory.key),
+        moment=moment if isinstance(moment, str) else "",
+        salience=salience,
+        relevance=relevance,
+    )
+
+
+def episode_line(episode: Episode, *, relevance: float = 0.0) -> Line:
+    """Return the line of an episode: its summary, decisions and action items."""
+    parts = [f"- session: {neutralise(episode.summary)}"]
+    parts += _listed("Decided", episode.decisions) + _listed("To do", episode.action_items)
+    return Line(
+        kind="note",
+        text=" ".join(parts),
+        name=episode.key,
+        moment=episode.ended_at,
+        salience=episode.salience,
+        relevance=relevance,
+    )
+
+
+def _listed(title: str, entries: Sequence[str]) -> list[str]:
+    shown = "; ".join(neutralise(entry).rstrip(".") for entry in entries)
+    return [f"{title}: {shown}."] if shown else []
+
+
+def quote_line(
+    turn: StoreItem, count: TokenCounter, query: Collection[str] = (), *, relevance: float = 0.0
+) -> Line:
+    """Return the line of a recorded turn, or of the passage of it that fits a query best.
+
+    Args:
+        turn: An item of a transcript.
+        count: Counts tokens.
+        query: The stems of the words of the query.
+        relevance: Its relevance to the message.
+    """
+    text = turn.value.get("text") if isinstance(turn.value, dict) else None
+    said = passage_of(text, count, query) if isinstance(text, str) else ""
+    speaker = neutralise(str(turn.metadata.get("speaker") or "unknown"))
+    moment = turn.metadata.get("date")
+    return Line(
+        kind="quote",
+        text=f"- {said}" if said else "",
+        name=f"{turn.namespace[-1]}/{turn.key}",
+        moment=moment if isinstance(moment, str) else "",
+        speaker=f"the {speaker}" if speaker in ("user", "assistant") else speaker,
+        relevance=relevance,
+    )
+
+
+def passage_of(text: str, count: TokenCounter, query: Collection[str] = ()) -> str:
+    """Return a text on one line, or the passage of at most 80 tokens that has most of a query.
+
+    A passage begins where a sentence does. `...` stands where the text was cut.
+
+    Args:
+        text: The text.
+        count: Counts tokens.
+        query: The stems of the words of the query; without any, the passage is the beginning.
+    """
+    most = _CHARACTERS_A_TOKEN * QUOTE_TOKENS
+    if len(text) <= most:
+        whole = neutralise(text)
+        if count(whole) <= QUOTE_TOKENS:
+            return whole
+    return _cut(text, _best_start(text, count, query), count)
+
+
+def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
+    """Return the start of the sentence after which most words of a query stand in a quote."""
+    if not query:
+        return 0
+    # A stem is the beginning of a word, but for its last letter.
+    beginnings = {re.escape(stem[:-1] if len(stem) > _SHORT_STEM else stem) for stem in query}
+    pattern = re.compile("|".join(sorted(beginnings, key=len, reverse=True)))
+    found = [(match.start(), match[0]) for match in pattern.finditer(text.casefold())]
+    sample = text[: 4 * QUOTE_TOKENS]
+    room = max(QUOTE_TOKENS, len(sample) * QUOTE_TOKENS // max(1, count(sample)))
+    best, most = 0, 0
+    for start in (0, *(match.end() for match in _START.finditer(text))):
+        first = bisect_left(found, (start, ""))
+        shared = len({word for place, word in found[first:] if place < start + room})
+        if shared and shared >= most:
+            best, most = start, shared
+    return best
+
+
+def _cut(text: str, start: int, count: TokenCounter) -> str:
+    """Return the longest passage from a place that fits, with a sign where it was cut."""
+    before = _CUT if start else ""
+    rest = neutralise(text[start : start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS])
+    low, high = 0, len(rest)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(f"{before}{rest[:middle]}{_CUT}") <= QUOTE_TOKENS:
+            low = middle
+        else:
+            high = middle - 1
+    is_cut = low < len(rest) or start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS < len(text)
+    return f"{before}{rest[:low].rstrip()}{_CUT if is_cut else ''}"
+
+
+def grouped(lines: Iterable[Line]) -> Iterator[str]:
+    """Yield the lines with their headings; neighbours with the same heading share it."""
+    last = ""
+    for line in lines:
+        if line.heading and line.heading != last:
+            yield line.heading
+        last = line.heading
+        yield line.text
+
+
+def fitting(lines: Iterable[Line], budget: int, count: TokenCounter) -> tuple[list[Line], int]:
+    """Return the lines that fit, in order, and their tokens; each heading is counted once.
+
+    Args:
+        lines: The best first.
+        budget: The most tokens.
+        count: Counts tokens.
+    """
+    chosen: list[Line] = []
+    headings: set[str] = set()
+    left = budget
+    for line in lines:
+        if len(line.text) > left * _CHARACTERS_A_TOKEN:
+            continue
+        cost = count(f"{line.text}\n")
+        if line.heading and line.heading not in headings:
+            cost += count(f"{line.heading}\n")
+        if cost <= left:
+            chosen.append(line)
+            headings.add(line.heading)
+            left -= cost
+    return chosen, budget - left

@@ -1,0 +1,281 @@
+"""The reader: what a run is shown of what is known, in two parts and within one budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal
+
+from locus_memory.chat.base import ChatModel
+from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
+from locus_memory.conversation.tokens import TokenCounter, message_tokens
+from locus_memory.events import emit
+from locus_memory.memory.extraction.thread import asked
+from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.reading.gate import is_everyday, needs_memory
+from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped
+from locus_memory.memory.reading.stable import Stable, StableBook, Unread
+from locus_memory.memory.reading.tail import Tail
+from locus_memory.memory.reading.uses import Afterwards
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.scope import Scope, thread_of
+from locus_memory.messages import Message
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.base import BaseStore
+
+__all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
+
+Outcome = Literal["stable", "tail", "budget", "gate"]
+"""The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
+kept it back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLine:
+    """A line that was found for a run, and its place.
+
+    Attributes:
+        kind: What it shows.
+        line: The whole line.
+        tokens: Its tokens, counted alone.
+        outcome: Its place.
+        name: The `current_key` of its memory, or the key of its session or turn; else empty.
+    """
+
+    kind: LineKind
+    line: str
+    tokens: int
+    outcome: Outcome
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run is shown.
+
+    Attributes:
+        stable: The block at the end of the system prompt; `None`: nothing is known.
+        tail: The block in front of the latest message of the user; `None`: nothing answers it.
+        block: Both as one block, for a caller that has one place for it.
+        tokens: The tokens of both parts as messages.
+        items: How many lines both have, besides fences and headings.
+        left_out: How many overrides did not fit.
+        is_kept: Whether the stable part is that of an earlier run of the thread.
+        shown: The names of the memories in the tail, see `current_key`.
+        lines: If an explanation was requested, each line that was found, and its place.
+    """
+
+    stable: str | None = None
+    tail: str | None = None
+    block: str | None = None
+    tokens: int = 0
+    items: int = 0
+    left_out: int = 0
+    is_kept: bool = False
+    shown: tuple[str, ...] = field(default=(), repr=False)
+    lines: tuple[PlannedLine, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A message to plan for.
+
+    Attributes:
+        scope: The scope.
+        query: The message of the user.
+        thread: The thread; empty: it is unknown, and nothing is kept.
+    """
+
+    scope: Scope
+    query: str | None
+    thread: str = ""
+
+
+class Reader:
+    """Plans what runs are shown: a part that stays as it is, and a tail for the message.
+
+    Args:
+        store: The store, which this never closes.
+        recall: The search for memories.
+        options: The gate and the budget.
+        afterwards: Does what comes after a plan is returned.
+        unread: Returns what no extraction has read.
+        embedder: Finds sessions and turns by meaning as well.
+        count: Counts tokens.
+        now: Returns the present moment, ISO 8601 in UTC.
+        model: Decides in the mode `"llm"` whether a message needs memories.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        recall: Recall,
+        options: TendingOptions,
+        afterwards: Afterwards,
+        *,
+        unread: Unread,
+        embedder: Embedder | None = None,
+        count: TokenCounter,
+        now: Callable[[], str],
+        model: ChatModel | None = None,
+    ) -> None:
+        self._budget = options.memory_budget_tokens
+        self._mode = options.gate_mode
+        self._tail = Tail.of(store, recall, embedder, count)
+        self._stables = StableBook(
+            store,
+            recall,
+            unread,
+            budget=self._budget,
+            count=count,
+            now=now,
+            idle=options.cache_idle_seconds,
+        )
+        self._afterwards = afterwards
+        self._count = count
+        self._now = now
+        self._model = model
+
+    async def of_run(
+        self,
+        scope: Scope,
+        state: Any,
+        *,
+        start: Callable[[], Awaitable[None]],
+        timeout: float,  # noqa: ASYNC109 - a bound, then the run goes on
+    ) -> Plan:
+        """Return what a run is shown, report it, and count what it shows.
+
+        A failure is an event, and the run is shown nothing.
+
+        Args:
+            scope: The scope of the run.
+            state: The state of the run, whose latest text of the user is the query.
+            start: Awaited before the store is read.
+            timeout: The most seconds to wait for the store.
+        """
+        thread = thread_of(state)
+        try:
+            async with asyncio.timeout(timeout):
+                await start()
+                request = _Request(scope, asked(state.messages)[0], thread)
+                plan = await self._plan(request, explain=False)
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("memory.retrieve_failed", error=error)
+            return Plan()
+        if plan.is_kept:
+            self._afterwards.later(self._stables.touch(scope, thread))
+        self._afterwards.count_uses(scope, plan.shown, thread)
+        emit(
+            "memory.planned",
+            tokens=plan.tokens,
+            items=plan.items,
+            left_out=plan.left_out,
+            cached=plan.is_kept,
+        )
+        return plan
+
+    async def plan(
+        self, scope: Scope, query: str | None, *, thread: str = "", explain: bool = False
+    ) -> Plan:
+        """Return what a run with this message is shown; nothing is counted.
+
+        Args:
+            scope: The scope of the run.
+            query: The message of the user.
+            thread: The thread, whose stable part is kept; without one, nothing is.
+            explain: Whether to return the lines as well, with what is left out.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return await self._plan(_Request(scope, query, thread), explain=explain)
+
+    async def _plan(self, request: _Request, *, explain: bool) -> Plan:
+        scope, thread = request.scope, request.thread
+        if thread and not explain:
+            stable = await self._stables.of(scope, thread)
+        else:
+            stable = await self._stables.build(scope, thread)
+        found = await self._tail.lines(scope, request.query, stable, thread, self._now())
+        room = self._budget - _message_tokens(stable.text, stable.tokens, self._count)
+        is_open = await self._opens(request, found)
+        fence = message_tokens(Message.user(_fenced("")), self._count)
+        chosen, spent = fitting(found, room - fence, self._count) if is_open else ([], 0)
+        tail = "".join(f"{text}\n" for text in grouped(sorted(chosen, key=_moment)))
+        parts = [(stable.text, stable.tokens), (tail, spent)]
+        return Plan(
+            stable=_fenced(stable.text) if stable.text else None,
+            tail=_fenced(tail) if tail else None,
+            block=_fenced(stable.text + tail) if stable.text or tail else None,
+            tokens=sum(_message_tokens(*part, self._count) for part in parts),
+            items=len(chosen) + _items(stable.text),
+            left_out=stable.left_out,
+            is_kept=stable.is_kept,
+            shown=tuple(line.name for line in chosen if line.kind == "fact"),
+            lines=tuple(await self._explained(request, stable, found, chosen, is_open))
+            if explain
+            else (),
+        )
+
+    async def _opens(self, request: _Request, found: Sequence[Line]) -> bool:
+        """Return whether the gate lets the tail through."""
+        if self._mode == "off" or not found or not request.query:
+            return True
+        if not is_everyday(request.query, [line.text for line in found]):
+            return True
+        if self._mode == "llm" and self._model is not None:
+            log = partial(self._afterwards.log, request.scope)
+            return await needs_memory(
+                self._model, request.query, count=self._count, now=self._now, log=log
+            )
+        return False
+
+    async def _explained(
+        self,
+        request: _Request,
+        stable: Stable,
+        found: Iterable[Line],
+        chosen: Sequence[Line],
+        is_open: bool,  # noqa: FBT001 - a fact of the plan
+    ) -> list[PlannedLine]:
+        """Return each line that was found, with its place."""
+        known = await self._stables.known(request.scope, request.thread)
+        placed = {id(line): "tail" for line in chosen}
+        shown = {line.text for line in (*stable.lines, *chosen)}
+        rest = [*known.left_out, *known.facts, *known.quotes]
+        others = {line.text: line for line in rest if line.text and line.text not in shown}
+        told = [self._line(line, "stable") for line in stable.lines]
+        for line in found:
+            others.pop(line.text, None)
+            outcome: Outcome = "budget" if is_open else "gate"
+            told.append(self._line(line, "tail" if id(line) in placed else outcome))
+        return [*told, *(self._line(line, "budget") for line in others.values())]
+
+    def _line(self, line: Line, outcome: Outcome) -> PlannedLine:
+        tokens = self._count(f"{line.text}\n")
+        return PlannedLine(
+            kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
+        )
+
+
+_FENCE: Final = STABLE_OPENING
+
+
+def _fenced(lines: str) -> str:
+    return f"{_FENCE}{lines}{BLOCK_CLOSE}"
+
+
+def _message_tokens(text: str, tokens: int, count: TokenCounter) -> int:
+    """Return the tokens of a part as a message, with its fence; 0 without lines."""
+    return tokens + message_tokens(Message.system(_fenced("")), count) if text else 0
+
+
+def _items(text: str) -> int:
+    return sum(line.startswith("- ") for line in text.splitlines())
+
+
+def _moment(line: Line) -> str:
+    return line.moment

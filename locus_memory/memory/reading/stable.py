@@ -1,0 +1,310 @@
+"""The stable part of what a run is shown: built when a thread begins, the same for all its runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.errors import VersionConflictError
+from locus_memory.events import emit
+from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.layers.vitals import VitalsBook
+from locus_memory.memory.models import is_of_tool
+from locus_memory.memory.moments import read_moment
+from locus_memory.memory.reading.fixed import FixedBook
+from locus_memory.memory.reading.lines import (
+    NOTE,
+    Line,
+    episode_line,
+    fact_line,
+    fitting,
+    grouped,
+    quote_line,
+)
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.scope import Scope
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Put, StoreItem
+
+__all__ = ["Known", "Stable", "StableBook", "Unread"]
+
+_FACTS: Final = 1_000
+_NOTES: Final = 200
+_TURNS: Final = 600
+"""How many of the newest are looked at: more do not fit into any usual budget."""
+
+_SLACK: Final = 60.0
+"""Seconds that a part is kept beyond its last use: the clock of the database may differ."""
+
+Unread = Callable[[Scope], Awaitable[Collection[tuple[str, int]] | None]]
+"""Returns the thread and the number of each message that waits for extraction; `None`: no model
+extracts, so that no turn was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known in a scope, before it is chosen.
+
+    Attributes:
+        fixed: What always holds.
+        left_out: The overrides that found no room.
+        facts: Who the owner is, facts and notes, from old to new.
+        quotes: The turns of the user in other threads that no extraction has read, from old to new.
+    """
+
+    fixed: Sequence[Line]
+    left_out: Sequence[Line]
+    facts: Sequence[Line]
+    quotes: Sequence[Line]
+
+    def chosen(self, budget: int, count: TokenCounter) -> tuple[list[Line], bool]:
+        """Return what is shown, and whether all facts and notes are.
+
+        Everything, if it fits into three quarters of the budget. If not, facts and notes have half
+        of it, the most salient and then the newest first, and there are no quotes.
+
+        Args:
+            budget: The tokens of the stable part and the tail together.
+            count: Counts tokens.
+        """
+        everything = [*self.fixed, *self.facts, *self.quotes]
+        fits, _ = fitting(everything, budget * 3 // 4, count)
+        if len(fits) == len(everything):
+            return fits, True
+        best = sorted(self.facts, key=lambda line: line.moment, reverse=True)
+        best.sort(key=lambda line: (line.kind != "identity", -line.salience))
+        chosen, _ = fitting(best, budget // 2, count)
+        names = set(map(id, chosen))
+        facts = [line for line in self.facts if id(line) in names]
+        return [*self.fixed, *facts], len(facts) == len(self.facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stable:
+    """The stable part of a thread.
+
+    Attributes:
+        text: Its lines, without a fence; empty: there are none.
+        tokens: Their tokens.
+        names: The names of what it shows, see `Line.name`.
+        whole: Whether all facts and notes of the moment are in it.
+        seen_at: The moment of the newest memory then, by the store; empty: there was none.
+        left_out: How many overrides found no room.
+        lines: The lines, if it was built just now.
+        is_kept: Whether it was built before, for an earlier run of the thread.
+    """
+
+    text: str
+    tokens: int
+    names: frozenset[str]
+    whole: bool
+    seen_at: str
+    left_out: int = 0
+    lines: tuple[Line, ...] = ()
+    is_kept: bool = False
+
+    def to_value(self, used_at: str) -> dict[str, Any]:
+        """Return it as plain JSON, with the moment of the latest run."""
+        return {
+            "text": self.text,
+            "tokens": self.tokens,
+            "names": sorted(self.names),
+            "whole": self.whole,
+            "seen_at": self.seen_at,
+            "left_out": self.left_out,
+            "used_at": used_at,
+        }
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Self:
+        """Return the stable part of a value that `to_value` returned.
+
+        Raises:
+            KeyError: A field is missing.
+            TypeError: The value is something else.
+        """
+        return cls(
+            text=value["text"],
+            tokens=value["tokens"],
+            names=frozenset(value["names"]),
+            whole=value["whole"],
+            seen_at=value["seen_at"],
+            left_out=value["left_out"],
+            is_kept=True,
+        )
+
+
+class StableBook:
+    """The stable parts of threads, which are kept in the store beside the memories.
+
+    Args:
+        store: The store, which the book never closes.
+        recall: Reads the memories.
+        unread: Returns what no extraction has read.
+        budget: The tokens of the stable part and the tail together.
+        count: Counts tokens.
+        now: Returns the present moment, ISO 8601 in UTC.
+        idle: The seconds without a run after which the part of a thread is built again.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        recall: Recall,
+        unread: Unread,
+        *,
+        budget: int,
+        count: TokenCounter,
+        now: Callable[[], str],
+        idle: float,
+    ) -> None:
+        self._store = store
+        self._recall = recall
+        self._unread = unread
+        self._budget = budget
+        self._count = count
+        self._now = now
+        self._idle = idle
+        self._fixed = FixedBook(store, now, count)
+        self._vitals = VitalsBook(store)
+        self._episodes = EpisodeBook(store)
+
+    async def of(self, scope: Scope, thread: str) -> Stable:
+        """Return the stable part of a thread: that of its last run, or a new one, which is kept.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        item = await self._store.get_item(scope.blocks, thread)
+        kept = None if item is None else self._read(item)
+        if kept is not None:
+            return kept
+        built = await self.build(scope, thread)
+        version = 0 if item is None else item.version
+        try:
+            await self._keep(scope, thread, built.to_value(self._now()), version)
+        except VersionConflictError:
+            # Another process began the thread as well: both show what was kept first.
+            item = await self._store.get_item(scope.blocks, thread)
+            return built if item is None else self._read(item) or built
+        again = await self.build(scope, thread)
+        if again.text != built.text:
+            # It may show what was erased after it was read, and kept after that.
+            await self._store.delete(scope.blocks, thread)
+        return again
+
+    async def _keep(
+        self, scope: Scope, thread: str, value: Mapping[str, Any], version: int
+    ) -> None:
+        """Write the part of a thread, for as long as it may be shown."""
+        put = Put(
+            namespace=scope.blocks,
+            key=thread,
+            value=value,
+            ttl=self._idle + _SLACK,
+            if_version=version,
+            text="",
+        )
+        await self._store.put_batch([put])
+
+    def _read(self, item: StoreItem) -> Stable | None:
+        """Return the part of an item; `None`: it is to be built again."""
+        try:
+            stable, used_at = Stable.from_value(item.value), read_moment(item.value["used_at"])
+        except (KeyError, TypeError) as error:
+            emit("memory.record_unreadable", error=error, layer="blocks")
+            return None
+        now = read_moment(self._now())
+        if used_at is None or now is None:
+            return None
+        return stable if 0 <= (now - used_at).total_seconds() <= self._idle else None
+
+    async def touch(self, scope: Scope, thread: str) -> None:
+        """Record that a run of the thread used its stable part now.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        item = await self._store.get_item(scope.blocks, thread)
+        if item is None or not isinstance(item.value, dict):
+            return
+        await self._keep(scope, thread, {**item.value, "used_at": self._now()}, item.version)
+
+    async def build(self, scope: Scope, thread: str) -> Stable:
+        """Return the stable part that a thread would get now; nothing is kept.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        newest = await self._store.search(scope.current, None, 1)
+        known = await self.known(scope, thread)
+        lines, whole = known.chosen(self._budget, self._count)
+        texts = list(grouped(lines))
+        if any(line.kind in ("override", "rule") for line in lines):
+            texts = [NOTE, *texts]
+        return Stable(
+            text="".join(f"{text}\n" for text in texts),
+            tokens=sum(self._count(f"{text}\n") for text in texts),
+            names=frozenset(line.name for line in lines if line.name),
+            whole=whole,
+            seen_at=newest[0].updated_at.isoformat() if newest else "",
+            left_out=len(known.left_out),
+            lines=tuple(lines),
+        )
+
+    async def known(self, scope: Scope, thread: str) -> Known:
+        """Return what is known in a scope.
+
+        Args:
+            scope: The scope.
+            thread: The thread, whose own turns are visible in it.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        fixed, facts, notes, quotes = await asyncio.gather(
+            self._fixed.of(scope),
+            self._facts(scope),
+            self._episodes.newest(scope, _NOTES),
+            self._quotes(scope, thread),
+        )
+        names = {line.name for line in fixed.lines}
+        told = [line for line in facts if line.text and line.name not in names]
+        told += [episode_line(each) for each in notes if each.session_id != thread]
+        told.sort(key=lambda line: line.moment)
+        return Known(
+            fixed=fixed.lines,
+            left_out=fixed.left_out,
+            facts=[*fixed.about, *told],
+            quotes=sorted(quotes, key=lambda line: line.moment),
+        )
+
+    async def _facts(self, scope: Scope) -> list[Line]:
+        """Return the newest facts; what a tool told never stands in a system prompt."""
+        found = await self._recall.newest(scope, _FACTS)
+        facts = {each.name: each.memory for each in found.facts if not is_of_tool(each.memory)}
+        saliences = await self._vitals.saliences(scope, facts)
+        return [fact_line(memory, salience=saliences[name]) for name, memory in facts.items()]
+
+    async def _quotes(self, scope: Scope, thread: str) -> list[Line]:
+        """Return the turns of the user that no extraction has read; each text once."""
+        unread = await self._unread(scope)
+        if unread is not None and not unread:
+            return []
+        turns = await self._store.search(scope.transcripts, None, _TURNS, recursive=True)
+        said = [
+            turn
+            for turn in turns
+            if turn.metadata.get("speaker") == "user"
+            and turn.namespace[-1] != thread
+            and (unread is None or _place(turn) in unread)
+        ]
+        lines = {line.text: line for line in (quote_line(turn, self._count) for turn in said)}
+        return [line for text, line in lines.items() if text]
+
+
+def _place(turn: StoreItem) -> tuple[str, Any]:
+    return turn.namespace[-1], turn.metadata.get("number")

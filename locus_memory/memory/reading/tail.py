@@ -1,0 +1,159 @@
+"""The tail of what a run is shown: what answers the message, and what is new."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
+
+from locus_memory.conversation.tokens import TokenCounter
+from locus_memory.memory.layers.episodes import read_episode
+from locus_memory.memory.ledger.revision import read_memory
+from locus_memory.memory.models import is_expired
+from locus_memory.memory.moments import read_moment
+from locus_memory.memory.reading.lines import Line, episode_line, fact_line, quote_line
+from locus_memory.memory.reading.stable import Stable
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.scope import Scope
+from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.hybrid import HybridSearch
+from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import StoreItem
+from locus_memory.store.text import query_words, stem
+
+__all__ = ["FLOOR", "Tail"]
+
+FLOOR: Final = 0.02
+"""The relevance below which nothing is said to answer a message."""
+
+_NEWEST: Final = 20
+_FACTS, _NOTES, _TURNS = 100, 20, 120
+"""How many of each a search returns."""
+
+_WORDS: Final = SearchOptions(depth=_TURNS, query_words=64)
+_OF_EPISODES: Final = Fields(speaker=(), role=(), date=("ended_at",), session=(), position=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """A search for the lines of the tail.
+
+    Attributes:
+        store: The store, which is only read.
+        recall: Finds memories.
+        turns: Finds turns.
+        episodes: Finds episodes.
+        count: Counts tokens.
+    """
+
+    store: BaseStore
+    recall: Recall
+    turns: HybridSearch
+    episodes: HybridSearch
+    count: TokenCounter
+
+    @classmethod
+    def of(
+        cls, store: BaseStore, recall: Recall, embedder: Embedder | None, count: TokenCounter
+    ) -> Tail:
+        """Return the search over a store."""
+        return cls(
+            store=store,
+            recall=recall,
+            turns=HybridSearch(store, embedder, options=_WORDS),
+            episodes=HybridSearch(store, embedder, options=_WORDS, fields=_OF_EPISODES),
+            count=count,
+        )
+
+    async def lines(
+        self, scope: Scope, query: str | None, stable: Stable, thread: str, now: str
+    ) -> list[Line]:
+        """Return the lines that may stand in the tail, the best first.
+
+        First what is new since the stable part was built, then what is relevant to the message.
+        Nothing that the stable part shows, and nothing that this thread said.
+
+        Args:
+            scope: The scope.
+            query: The message; without one, there is only what is new.
+            stable: The stable part of the thread.
+            thread: The thread.
+            now: The present moment, ISO 8601 in UTC.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        new = self._new(scope, stable, thread, now)
+        if not query:
+            return await new
+        found = await asyncio.gather(
+            new,
+            self._facts(scope, query, stable),
+            self._notes(scope, query, stable, thread),
+            self._quotes(scope, query, thread),
+        )
+        shown = stable.names if not found[0] else stable.names - {each.name for each in found[0]}
+        # The best of each kind in turn: their scores are of different searches.
+        turns = zip_longest(*found[1:])
+        relevant = [each for turn in turns for each in turn if each and each.relevance >= FLOOR]
+        return list(_once([*found[0], *(each for each in relevant if each.name not in shown)]))
+
+    async def _new(self, scope: Scope, stable: Stable, thread: str, now: str) -> list[Line]:
+        """Return the memories that were written since, elsewhere than in this thread."""
+        if not stable.is_kept:
+            return []
+        seen = read_moment(stable.seen_at)
+        items = await self.store.search(scope.current, None, _NEWEST)
+        told = [read_memory(item) for item in items if seen is None or item.updated_at > seen]
+        return [
+            fact_line(each, relevance=1.0)
+            for each in told
+            if each is not None
+            and each.metadata.get("thread_id") != thread
+            and not is_expired(each, now)
+        ]
+
+    async def _facts(self, scope: Scope, query: str, stable: Stable) -> list[Line]:
+        """Return the memories that a query finds; those of a tool are never in the stable part."""
+        if not await self.recall.can_search():
+            return []
+        found = await self.recall.about(scope, _FACTS, query)
+        told = (each for each in found.facts if each.name not in stable.names)
+        return [fact_line(each.memory, relevance=each.relevance) for each in told]
+
+    async def _notes(self, scope: Scope, query: str, stable: Stable, thread: str) -> list[Line]:
+        if stable.whole:
+            return []
+        hits = await self.recall.hits(self.episodes, scope.episodes, _NOTES, query)
+        read = [(read_episode(hit.item), hit.relevance) for hit in hits]
+        return [
+            episode_line(episode, relevance=relevance)
+            for episode, relevance in read
+            if episode is not None and episode.session_id != thread
+        ]
+
+    async def _quotes(self, scope: Scope, query: str, thread: str) -> list[Line]:
+        hits = await self.recall.hits(self.turns, scope.transcripts, _TURNS, query, recursive=True)
+        words = frozenset(map(stem, query_words(query)))
+        return [
+            quote_line(hit.item, self.count, words, relevance=hit.relevance)
+            for hit in hits
+            if hit.item.namespace[-1] != thread and _has_text(hit.item)
+        ]
+
+
+def _has_text(turn: StoreItem) -> bool:
+    return isinstance(turn.value, dict) and bool(turn.value.get("text"))
+
+
+def _once(lines: Iterable[Line]) -> Iterable[Line]:
+    """Yield lines without repetitions of a name or a text."""
+    seen: set[str] = set()
+    for line in lines:
+        if line.text and line.name not in seen and line.text not in seen:
+            seen |= {line.name, line.text}
+            yield line

@@ -1,0 +1,175 @@
+"""The tail: what answers the message, in front of it, and nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from locus_memory.conversation.tokens import expected_tokens
+from locus_memory.memory.inject import strip
+from locus_memory.memory.options import TendingOptions
+from locus_memory.messages import Message
+from tests.memory.conftest import FailingStore, PlainStore
+
+MANY = [f"Ada saw the bird number {n} in a very large and green park." for n in range(300)]
+
+
+async def filled(world):
+    """Fill the stable part with what nobody asks about."""
+    await world.knows(*MANY)
+
+
+async def test_words_of_other_threads_are_quoted_old_to_new(world):
+    await world.said("one", "I moved to Lisbon.", "Nice!", moment="2026-03-02T10:00:00+00:00")
+    await world.said("two", "We lived in Lisbon as well.", "I see.")
+    _, tail = await world.shown("What do you know about Lisbon?")
+    assert "2026-03-01, the user:\n- We lived in Lisbon as well.\n" in tail
+    assert "2026-03-02, the user:\n- I moved to Lisbon.\n" in tail
+    assert tail.index("We lived") < tail.index("I moved")
+
+
+async def test_words_of_the_assistant_are_quoted_as_such(world):
+    await world.said("one", "Which wine?", "I recommend a dry Riesling.")
+    _, tail = await world.shown("What about the Riesling?")
+    assert "2026-03-01, the assistant:\n- I recommend a dry Riesling.\n" in tail
+
+
+async def test_it_stands_before_the_latest_message_and_nowhere_else(world):
+    await world.said("one", "I moved to Lisbon.")
+    seen = await world.seen("Hi!", "Hello!", "How big is Lisbon?")
+    assert [each.content for each in seen[:2]] == ["Hi!", "Hello!"]
+    assert seen[2].content.endswith("\n\nHow big is Lisbon?")
+    assert [each.content for each in strip(seen)] == ["Hi!", "Hello!", "How big is Lisbon?"]
+
+
+async def test_the_words_of_the_thread_itself_are_not_repeated(world):
+    await world.said("now", "I moved to Lisbon.", "Nice!")
+    assert await world.shown("I moved to Lisbon.", "Nice!", "How big is Lisbon?") == ("", "")
+
+
+async def test_facts_that_found_no_room_are_shown_when_they_answer(world):
+    await world.knows("Ada keeps bees in Porto.")
+    await filled(world)
+    stable, tail = await world.shown("How are the bees?")
+    assert "bees" not in stable
+    assert "- Ada keeps bees in Porto." in tail
+    assert "bees" not in (await world.shown("What is 17 times 23?", thread="b"))[1]
+
+
+async def test_nothing_is_in_both_parts(world):
+    await world.knows("Ada keeps bees in Porto.")
+    await world.said("one", "My bees are in Porto.")
+    stable, tail = await world.shown("How are the bees in Porto?")
+    assert "- Ada keeps bees in Porto." in stable
+    assert "Ada keeps" not in tail
+    assert tail.count("My bees are in Porto.") == 1
+
+
+async def test_both_parts_stay_within_the_budget(make_world):
+    world = make_world(memory_budget_tokens=1_000)
+    await filled(world)
+    for number in range(50):
+        await world.said(
+            f"t{number}", f"I saw bird {number} in the park " + "again and again " * 60
+        )
+    stable, tail = await world.shown("Which bird did I see in the park?")
+    assert 800 < expected_tokens(stable) + expected_tokens(tail) <= 1_000
+
+
+@pytest.mark.parametrize("mode", ["off", "heuristic"])
+async def test_the_gate_keeps_the_tail_back(make_world, mode):
+    world = make_world(gate_mode=mode)
+    await world.knows("Ada lives in Graz.")
+    await world.said("one", "I moved to Lisbon with two cats.")
+    stable, tail = await world.shown("How big is Lisbon?")
+    assert "Graz" in stable
+    assert ("Lisbon" in tail) is (mode == "off")
+    assert "cats" in (await world.shown("Were my cats in Lisbon?", thread="b"))[1]
+
+
+@pytest.mark.parametrize(("answer", "opens"), [("yes", True), ("No.", False), ("maybe", False)])
+async def test_a_model_decides_where_the_rules_keep_it_back(make_world, answer, opens):
+    class Told:
+        name = "told"
+
+        async def extract(self, messages, memories):
+            return []
+
+        async def model(self, messages):
+            return Message.assistant(answer)
+
+    world = make_world(gate_mode="llm", extract_fn=Told())
+    await world.said("one", "I moved to Lisbon with two cats.")
+    assert ("Lisbon" in (await world.shown("How big is Lisbon?"))[1]) is opens
+
+
+async def test_a_model_that_fails_keeps_it_back(make_world, events):
+    class Told:
+        name = "told"
+
+        async def extract(self, messages, memories):
+            return []
+
+        async def model(self, messages):
+            raise RuntimeError("out of order")
+
+    world = make_world(gate_mode="llm", extract_fn=Told())
+    await world.said("one", "I moved to Lisbon with two cats.")
+    assert (await world.shown("How big is Lisbon?"))[1] == ""
+    assert "memory.gate_failed" in events.names
+
+
+async def test_a_store_that_fails_shows_nothing_and_says_so(make_world, clock, events):
+    world = make_world()
+    await world.knows("Ada lives in Graz.")
+    store = FailingStore(world.store)
+    broken = make_world(store)
+    store.failing = {"get_item"}
+    assert await broken.shown("Where do I live?") == ("", "")
+    assert "memory.retrieve_failed" in events.names
+
+
+async def test_a_store_without_search_shows_what_fits(make_world, clock):
+    world = make_world()
+    plain = make_world(PlainStore(world.store))
+    await plain.knows("Ada lives in Graz.")
+    assert "- Ada lives in Graz." in (await plain.shown("Where do I live?"))[0]
+
+
+async def test_a_memory_that_is_not_passive_shows_nothing(make_world):
+    world = make_world(passive=False)
+    await world.knows("Ada lives in Graz.")
+    assert await world.shown("Where do I live?") == ("", "")
+
+
+async def test_one_text_has_both_parts_for_a_caller_with_one_place(world):
+    await world.knows("Ada lives in Graz.")
+    await world.said("one", "I moved to Lisbon.")
+    block = await world.manager.prefetch("How big is Lisbon?", session_id="now")
+    assert block.count("<memory>") == block.count("</memory>") == 1
+    assert "- Ada lives in Graz." in block
+    assert "- I moved to Lisbon." in block
+
+
+async def test_a_plan_tells_the_place_of_each_line(make_world):
+    world = make_world(memory_budget_tokens=400)
+    await world.always("Be brief.")
+    await world.knows(*MANY[:60])
+    await world.said("one", "I moved to Lisbon.")
+    plan = await world.manager.plan("How big is Lisbon?", explain=True)
+    places = {(each.kind, each.outcome) for each in plan.lines}
+    assert {
+        ("override", "stable"),
+        ("fact", "stable"),
+        ("quote", "tail"),
+        ("fact", "budget"),
+    } <= places
+    assert plan.tokens <= 400
+    shown = [each for each in plan.lines if each.outcome in ("stable", "tail")]
+    assert plan.items == len(shown)
+    assert all(each.line in plan.block for each in shown)
+    assert await world.store.list_keys(world.scope.blocks) == []
+
+
+def test_the_gate_is_off_and_the_budget_is_large_by_default():
+    options = TendingOptions()
+    assert (options.gate_mode, options.memory_budget_tokens) == ("off", 4_000)
