@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from locus_memory.memory.scope import Scope
@@ -12,7 +12,7 @@ __all__ = ["without_blocks"]
 
 
 @asynccontextmanager
-async def without_blocks(store: BaseStore, scope: Scope) -> AsyncIterator[None]:
+async def without_blocks(store: BaseStore, scope: Scope) -> AsyncGenerator[None]:
     """Drop the stable blocks of a scope before and after a change, so that no run shows the past.
 
     Before it, since a process may be killed right after the change; after it, since a run may have

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from locus_memory.chat.base import ChatModel
-from locus_memory.conversation.tokens import TokenCounter, as_token_counter
+from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
 from locus_memory.memory.ledger.ledger import Ledger
@@ -28,13 +28,12 @@ class LayerVerbs:
     _identities: IdentityBook
     _episodes: EpisodeBook
     _tender: Tender
-    token_counter: TokenCounter | None
+    _count: TokenCounter
 
     @property
     def identity(self) -> OwnIdentity:
         """Who the owner of the memories is: what a person fixed, and what was derived."""
-        count = as_token_counter(self.token_counter)
-        check = partial(check_override, count=count)
+        check = partial(check_override, count=self._count)
         return OwnIdentity(self._identities, self._scope, self._ledger.now, check=check)
 
     async def episodes(self, limit: int = 20) -> list[Episode]:
