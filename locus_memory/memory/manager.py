@@ -19,7 +19,6 @@ from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extraction.extraction import (
     Extraction,
-    Origin,
     as_memories,
     check_end,
     check_length,
@@ -41,7 +40,7 @@ from locus_memory.memory.options import (
     check_whole,
 )
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
-from locus_memory.memory.queue.queue import Job
+from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.reading.gate import gate_model
 from locus_memory.memory.reading.reader import Plan, Reader
 from locus_memory.memory.reading.uses import Afterwards
@@ -241,8 +240,8 @@ class LLMMemoryManager(
             ModelAnswerError: The model's answer cannot be read, not even repaired.
             BackendError: The store failed.
         """
-        said = conversation(messages)
-        edits = await self._extraction.edits(self._scope, Origin(said, range(1, len(said) + 1)))
+        source = self._extraction.messages_of(conversation(messages))
+        edits = await self._extraction.edits(self._scope, source)
         return [edit.memory for edit in edits if isinstance(edit, Statement)]
 
     @override
@@ -324,7 +323,8 @@ class LLMMemoryManager(
     async def drain(self) -> int:
         """Extract from all that waits in the store, once; returns how many jobs still wait.
 
-        In the manual mode of `tending`, nothing is extracted: see `sync_now`.
+        Short sessions wait no longer. In the manual mode of `tending`, nothing is extracted: see
+        `sync_now`.
         """
         await self._afterwards.wait()
         return await self._worker.drain()
@@ -346,11 +346,8 @@ class LLMMemoryManager(
         """Drain for at most `drain_timeout` seconds, and close a store that was opened here.
 
         What is not done by then stays in the store for the next process. A memory that tends
-        itself distils the sessions that had a turn in this process and have 80 characters, and
-        those that are over. It leaves shorter ones queued: the next process may go on with them.
-        Read one by one, the parts of a session with one process a turn would be too short for a
-        model. Rules note the facts of what is left. If nothing follows, the first process after the
-        debounce ends such a session.
+        itself distils the sessions that had a turn in this process, however short, and those that
+        are over; in the manual mode of `tending`, none.
         """
         if self._bound:
             return

@@ -137,6 +137,8 @@ class TendingOptions:
             built again, up to 86,400: as long as the prompt cache of the model's provider holds.
         summary_debounce_seconds: The seconds without a new turn after which a session ends, 10 to
             3,600.
+        pending_max_age: The seconds after which a session that is too short for a call of its own
+            is extracted without waiting for the next one of its scope, 60 to 2,592,000 (30 days).
         consolidation_interval_hours: The hours between two consolidations, 1 to 168.
         salience_floor: The salience below which an important memory never falls, 0 to 1.
         episode_retention_days: The days that episodes and transcripts are kept, up to 3,650; 0:
@@ -153,6 +155,7 @@ class TendingOptions:
     memory_budget_tokens: int = 4_000
     cache_idle_seconds: float = 300.0
     summary_debounce_seconds: float = 60.0
+    pending_max_age: float = 86_400.0
     consolidation_interval_hours: float = 24.0
     salience_floor: float = 0.2
     episode_retention_days: float = 365.0
@@ -174,6 +177,7 @@ _RANGES: Final = {
     "memory_budget_tokens": (100, 200_000),
     "cache_idle_seconds": (0, 86_400),
     "summary_debounce_seconds": (10, 3_600),
+    "pending_max_age": (60, 2_592_000),
     "consolidation_interval_hours": (1, 168),
     "salience_floor": (0, 1),
     "episode_retention_days": (0, 3_650),

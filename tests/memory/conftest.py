@@ -6,6 +6,7 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import subscribe
+from locus_memory.memory.extraction.thread import CONTEXT
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import get_store
 from locus_memory.store.item import StoreCapabilities
@@ -90,8 +91,13 @@ def failing_store(clock):
     return FailingStore(InMemoryStore(clock=clock))
 
 
+def new_of(messages):
+    """The messages that are not shown once more, for what follows them."""
+    return [message for message in messages if CONTEXT not in message.metadata]
+
+
 class Scripted:
-    """An extractor that returns what it is told to, and remembers what it was given."""
+    """An extractor that returns what it is told to, and remembers the new messages it was given."""
 
     name = "scripted"
 
@@ -100,7 +106,7 @@ class Scripted:
         self.calls = []
 
     async def extract(self, messages, memories):
-        self.calls.append((list(messages), list(memories)))
+        self.calls.append((new_of(messages), list(memories)))
         answer = self.answers.pop(0) if self.answers else ()
         if isinstance(answer, BaseException):
             raise answer

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
 from locus_memory.memory.extraction.origin import Speakers
-from locus_memory.memory.extraction.thread import read_document, text_of
+from locus_memory.memory.extraction.source import Source, messages_of, source_of
+from locus_memory.memory.extraction.thread import text_of
 from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
@@ -27,9 +28,9 @@ from locus_memory.memory.models import (
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
-from locus_memory.memory.queue.queue import Job
+from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.recall.recall import Recall
-from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
@@ -37,11 +38,9 @@ from locus_memory.store.json_values import encode_json
 __all__ = [
     "Distilled",
     "Extraction",
-    "Origin",
     "as_memories",
     "as_memory",
     "check_length",
-    "origin_of",
 ]
 
 _SHOWN: Final = 40
@@ -50,42 +49,11 @@ _SHOWN: Final = 40
 _LONGEST: Final = 2_000
 """The most characters of an extracted memory: a longer text is not a fact."""
 
-_MOST_IDS: Final = 50
+_KNOWN: Final = "a change comes from a new message"
 
 _LEFT_OUT: Final = "The summary of this session is left out: it looks like it holds a secret."
 
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The source of an extraction: messages of one thread.
-
-    Attributes:
-        messages: The messages, oldest first.
-        numbers: Their numbers in the thread, from 1, without system messages.
-        thread: The thread, if it is known.
-        moments: The moment at which each was queued, if it is known.
-    """
-
-    messages: Sequence[Any]
-    numbers: Sequence[int]
-    thread: str | None = None
-    moments: Sequence[str | None] = ()
-
-    def said_at(self, places: Sequence[int] = ()) -> str | None:
-        """Return the moment of the messages at some positions, or else of the last of all."""
-        said = [self.moments[place] for place in places if 0 <= place < len(self.moments)]
-        return max(filter(None, said or self.moments), default=None)
-
-    def ids(self, places: Sequence[int]) -> list[str]:
-        """Return the ids of the messages at some positions, or else of the user's messages."""
-        valid = [place for place in places if 0 <= place < len(self.messages)]
-        said = [n for n, message in enumerate(self.messages) if message.role == "user"]
-        return [self._id(place) for place in (valid or said)[-_MOST_IDS:]]
-
-    def _id(self, place: int) -> str:
-        return getattr(self.messages[place], "id", None) or f"#{self.numbers[place]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +103,7 @@ class Extraction:
             TimeoutError: The extractor took too long.
             Exception: Any error of the extractor or the store.
         """
-        scope, origin = Scope(jobs[0].namespace), origin_of(jobs)
+        scope, origin = Scope(jobs[0].namespace), self.source_of(jobs)
         edits = await self.edits(scope, origin)
         if not await holds(jobs):
             return
@@ -147,61 +115,61 @@ class Extraction:
             memories=len(written),
         )
 
-    async def stated(self, job: Job) -> list[tuple[str, float, list[str]]]:
-        """Return the memories that messages state, whether they are known already or not.
+    def source_of(self, jobs: Sequence[Job]) -> Source:
+        """Return the messages of jobs; answers to requests for a secret are left out."""
+        return source_of(jobs, withholds=not self._options.allow_secrets)
 
-        It calls the extractor again, so it is for one that calls no model.
+    def messages_of(self, said: Sequence[Any]) -> Source:
+        """Return the messages of a conversation, as `source_of`."""
+        return messages_of(said, withholds=not self._options.allow_secrets)
 
-        Returns:
-            The `current_key` of each, its importance, and the ids of the messages.
+    def read_before(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return the jobs whose facts phrases gave already; a model reads all of them."""
+        return [job for job in jobs if job.read and not self.is_by_model]
+
+    async def stated(self, jobs: Sequence[Job]) -> list[Statement | Retirement]:
+        """Return what phrases find in messages, whether it is known already or not.
 
         Raises:
             Exception: Any error of the extractor.
         """
-        origin = origin_of([job])
-        changes = await self._extractor.extract(origin.messages, ())
-        return [
-            (
-                current_key(each.type, each.key),
-                _importance(each),
-                origin.ids(each.sources),
-            )
-            for each in changes
-            if isinstance(each, MemoryChange) and each.op != "delete"
-        ]
+        if not jobs:
+            return []
+        source = self.source_of(jobs)
+        changes = await self._extractor.extract(source.messages, ())
+        return await self._edits_of(changes, source, Speakers(source.messages))
 
-    async def edits(self, scope: Scope, origin: Origin) -> list[Statement | Retirement]:
+    async def edits(self, scope: Scope, origin: Source) -> list[Statement | Retirement]:
         """Return the memories that an extractor writes and retires, each with its source."""
         if not origin.messages:
             return []
         changes = await self._ask(scope, origin, self._extractor.extract)
         return await self._edits_of(changes, origin, Speakers(origin.messages))
 
-    async def distilled(self, scope: Scope, origin: Origin, fresh: Origin | None) -> Distilled:
-        """Return what an extractor makes of a session, checked as by `edits`.
-
-        Args:
-            scope: The scope of the memories.
-            origin: The session.
-            fresh: The part of it whose facts were not extracted before; an extractor with
-                `distill` reads the whole session all the same.
+    async def distilled(self, scope: Scope, origin: Source, fresh: Source | None) -> Distilled:
+        """Return what an extractor makes of sessions, checked as by `edits`.
 
         An extractor without `distill` makes changes only. An identity fact from a tool is refused,
         and texts that look like secrets are left out.
+
+        Args:
+            scope: The scope of the memories.
+            origin: The sessions.
+            fresh: The part of them whose facts were not extracted before; an extractor with
+                `distill` reads all of it all the same.
 
         Raises:
             TimeoutError: The extractor took too long.
             Exception: Any error of the extractor or the store.
         """
-        distill: Any = getattr(self._extractor, "distill", None)
-        if callable(distill):
-            ask = cast("Callable[..., Awaitable[Distillate]]", distill)
-            made = await self._ask(scope, origin, ask)
-            edits = await self._edits_of(made.changes, origin, Speakers(origin.messages))
+        speakers = Speakers(origin.messages)
+        if self.distils:
+            ask: Any = self._extractor
+            made: Distillate = await self._ask(scope, origin, ask.distill)
+            edits = await self._edits_of(made.changes, origin, speakers)
         else:
             made = Distillate()
             edits = [] if fresh is None else await self.edits(scope, fresh)
-        speakers = Speakers(origin.messages)
         if made.identity:
             await speakers.read()
         return Distilled(
@@ -214,46 +182,20 @@ class Extraction:
             ],
         )
 
-    async def noted(self, scope: Scope, fresh: Origin | None) -> Distilled:
-        """Return the changes of facts of a short session, without an episode.
-
-        In place of an extractor that calls a model, the table of phrases reads it.
-
-        Args:
-            scope: The scope of the memories.
-            fresh: The part of the session whose facts were not extracted before.
-
-        Raises:
-            Exception: Any error of the extractor or the store.
-        """
-        edits = [] if fresh is None else await self.by_rules().edits(scope, fresh)
-        return Distilled(edits=edits, episode=None, identity=[])
-
     @property
     def distils(self) -> bool:
         """Whether the extractor reads sessions as a whole."""
         return callable(getattr(self._extractor, "distill", None))
 
     @property
-    def is_by_rules(self) -> bool:
-        """Whether the table of phrases extracts, and no model."""
-        return isinstance(self._extractor, HeuristicExtractor)
-
-    @property
     def is_by_model(self) -> bool:
-        """Whether somebody else than the rules extracts, who understands what is said."""
-        return not self.is_by_rules
-
-    def by_rules(self) -> Extraction:
-        """Return the extraction by phrases in place of an extractor that reads whole sessions."""
-        if not self.distils:
-            return self
-        return Extraction(HeuristicExtractor(), self._ledger, self._recall, self._options)
+        """Whether somebody else than the phrases extracts, who understands what is said."""
+        return not isinstance(self._extractor, HeuristicExtractor)
 
     async def _ask(
         self,
         scope: Scope,
-        origin: Origin,
+        origin: Source,
         ask: Callable[[Sequence[Any], Sequence[Memory]], Awaitable[_Answer]],
     ) -> _Answer:
         """Return the answer of an extractor, which gets the memories that it may change."""
@@ -263,7 +205,7 @@ class Extraction:
             return await ask(origin.messages, known)
 
     async def _edits_of(
-        self, changes: Sequence[MemoryChange | Memory], origin: Origin, speakers: Speakers
+        self, changes: Sequence[MemoryChange | Memory], origin: Source, speakers: Speakers
     ) -> list[Statement | Retirement]:
         if changes:
             await speakers.read()
@@ -271,18 +213,21 @@ class Extraction:
         return [edit for edit in edits if edit is not None]
 
     def _fact(
-        self, claim: IdentityClaim, origin: Origin, speakers: Speakers
+        self, claim: IdentityClaim, origin: Source, speakers: Speakers
     ) -> IdentityFact | None:
         """Return an identity fact; one from a tool is refused."""
         if speakers.is_of_tool(claim.sources, claim.text):
             self._refuse("identity cannot come from a tool")
+            return None
+        if origin.is_context(claim.sources):
+            self._refuse(_KNOWN)
             return None
         if not self._may_hold(claim.text, "identity"):
             return None
         return IdentityFact(
             text=claim.text,
             at=self._ledger.now(),
-            thread_id=origin.thread,
+            thread_id=origin.thread_of(claim.sources),
             message_ids=tuple(origin.ids(claim.sources)),
         )
 
@@ -306,7 +251,7 @@ class Extraction:
         emit("memory.change_refused", error=error, extractor=self._extractor.name, reason=reason)
 
     def _checked(
-        self, change: object, origin: Origin, speakers: Speakers
+        self, change: object, origin: Source, speakers: Speakers
     ) -> Statement | Retirement | None:
         """Return the edit of a change; feedback from a tool is refused."""
         # A memory that the caller's own function returns names its origin itself.
@@ -316,13 +261,17 @@ class Extraction:
         if isinstance(change, MemoryChange) and is_of_tool and change.type == MemoryType.FEEDBACK:
             self._refuse("feedback cannot come from a tool")
             return None
+        if isinstance(change, MemoryChange) and origin.is_context(change.sources):
+            self._refuse(_KNOWN)
+            return None
         return self._edit(change, origin, {ORIGIN: TOOL} if is_of_tool else {})
 
     def _edit(
-        self, change: object, origin: Origin, known: Mapping[str, str]
+        self, change: object, origin: Source, known: Mapping[str, str]
     ) -> Statement | Retirement | None:
         extractor = self._extractor.name
-        said_at = origin.said_at(change.sources if isinstance(change, MemoryChange) else ())
+        places = change.sources if isinstance(change, MemoryChange) else ()
+        said_at, thread = origin.said_at(places), origin.thread_of(places)
         try:
             if isinstance(change, MemoryChange) and change.op == "delete":
                 return Retirement(change.type, check_key(change.key), said_at)
@@ -330,7 +279,7 @@ class Extraction:
             metadata = {
                 "extracted_at": self._ledger.now(),
                 "extractor": extractor,
-                **({} if origin.thread is None else {"thread_id": origin.thread}),
+                **({} if thread is None else {"thread_id": thread}),
                 **known,
                 **memory.metadata,
             }
@@ -355,19 +304,7 @@ class Extraction:
         return kind is None
 
 
-def origin_of(jobs: Sequence[Job]) -> Origin:
-    """Return the messages of the jobs of one thread."""
-    found = [each for job in jobs for each in job.messages]
-    numbers = [each["number"] for each in found]
-    moments = [job.queued_at for job in jobs for _ in job.messages]
-    return Origin([read_document(each) for each in found], numbers, jobs[0].thread, moments)
-
-
-def _importance(change: MemoryChange) -> float:
-    return 0.5 if change.importance is None else change.importance
-
-
-def _memory_of(change: object, origin: Origin) -> Memory:
+def _memory_of(change: object, origin: Source) -> Memory:
     """Return the memory that a change writes, with its source messages."""
     if not isinstance(change, MemoryChange):
         memory = as_memory(change)

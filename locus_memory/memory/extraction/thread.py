@@ -13,16 +13,20 @@ from locus_memory.messages import Message, Role
 from locus_memory.store.json_values import encode_json
 
 __all__ = [
+    "CONTEXT",
+    "SESSION",
     "Cursor",
     "Fork",
     "MarkedTurn",
     "asked",
+    "context_of",
     "conversation",
     "document",
     "fork_of",
     "is_worth_reading",
     "latest_user_text",
     "read_document",
+    "roles_and_texts",
     "text_of",
 ]
 
@@ -31,6 +35,13 @@ _TAIL: Final = 4
 
 _LONGEST_RESULT: Final = 4000
 """Characters of a tool's message that extraction keeps; other messages are kept whole."""
+
+
+CONTEXT: Final = "locus_memory.context"
+"""In the metadata of a message that an extractor is shown once more, for what follows it."""
+
+SESSION: Final = "locus_memory.session"
+"""In the metadata of a message: its thread, where an extractor gets several."""
 
 
 def conversation(messages: Sequence[Any]) -> list[Any]:
@@ -108,7 +119,28 @@ def document(message: Any) -> dict[str, Any]:
     return {key: _whole(part) if isinstance(part, str) else part for key, part in found.items()}
 
 
-def read_document(found: Mapping[str, Any]) -> Message:
+def context_of(said: Sequence[Any], start: int) -> int | None:
+    """Return the position of the message that the new ones answer, if it is not new itself.
+
+    That is the assistant's last message with a text before the first new message of the user.
+
+    Args:
+        said: The conversation.
+        start: The position of the first new message.
+    """
+    new = (place for place in range(start, len(said)) if said[place].role == "user")
+    before = range(next(new, 0) - 1, -1, -1)
+    told = (n for n in before if said[n].role == "assistant" and text_of(said[n]).strip())
+    place = next(told, start)
+    return place if place < start else None
+
+
+def roles_and_texts(documents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the role and the text of each `document`."""
+    return [(each["role"], each["content"]) for each in documents]
+
+
+def read_document(found: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> Message:
     """Return the message of a `document`; only the names of its tool calls are left."""
     return Message.model_validate(
         {
@@ -118,6 +150,7 @@ def read_document(found: Mapping[str, Any]) -> Message:
             "id": found["id"],
             "tool_call_id": found["tool_call_id"],
             "tool_calls": tuple({"name": name} for name in found["tools"]),
+            "metadata": dict(metadata or {}),
         }
     )
 
@@ -178,6 +211,7 @@ class Cursor:
         sequence: How many times messages of the thread were queued.
         marks: The marks of the turns that were ingested, oldest first; `~` is before the mark of
             one that was only recorded.
+        asked: Whether the assistant's last message asked for a secret.
     """
 
     place: int = 0
@@ -185,6 +219,7 @@ class Cursor:
     tail: tuple[str, ...] = ()
     sequence: int = 0
     marks: tuple[str, ...] = ()
+    asked: bool = False
 
     def unseen(self, said: Sequence[Any]) -> tuple[int, int]:
         """Return the position of the first unseen message in the conversation.
@@ -267,13 +302,15 @@ class Cursor:
             "tail": list(self.tail),
             "sequence": self.sequence,
             **({"marks": list(self.marks)} if self.marks else {}),
+            **({"asked": True} if self.asked else {}),
         }
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
         """Return the cursor of a value that `to_value` returned."""
         marks = tuple(value.get("marks", ()))
-        return cls(value["place"], value["count"], tuple(value["tail"]), value["sequence"], marks)
+        tail, asked = tuple(value["tail"]), value.get("asked", False)
+        return cls(value["place"], value["count"], tail, value["sequence"], marks, asked)
 
 
 def _numbered(

@@ -11,7 +11,7 @@ from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.memory.batch import rewritten
 from locus_memory.memory.forgetting.items import Findings, Words, namespaces_below
 from locus_memory.memory.forgetting.places import Places
-from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
@@ -75,7 +75,7 @@ class LayerErasure:
                 self._look_at(space[-1], turns, found)
                 self.places.look_at(space[-1], turns)
         async for item, episode in EpisodeBook(self.store).scan(self.scope):
-            is_known = item.key in found.mentions or episode.session_id in self.threads
+            is_known = item.key in found.mentions or self._is_of_thread(episode)
             if is_known or self._is_named(episode.text) or self.places.are_in(episode):
                 found.add_to_layer("episodes", item)
         identity = await IdentityBook(self.store).read(self.scope)
@@ -114,6 +114,9 @@ class LayerErasure:
         if thread in self.threads or self._is_named(_text(item)):
             return True
         return self.places.has_turn(thread, item)
+
+    def _is_of_thread(self, episode: Episode) -> bool:
+        return any(thread in self.threads for thread, _, _ in episode.all_turns)
 
     def _is_named(self, text: str) -> bool:
         return any(words.are_in(text) for words in self.words)

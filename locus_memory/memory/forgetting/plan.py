@@ -375,7 +375,7 @@ def _batches(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:
 
 def _said(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     messages = job.get("messages")
-    listed = messages if isinstance(messages, list) else []
+    listed = [*(messages if isinstance(messages, list) else ()), job.get("context")]
     return [each for each in listed if isinstance(each, Mapping)]
 
 

@@ -4,158 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, Self
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any, Final
 
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.errors import VersionConflictError
-from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import (
     Cursor,
     Fork,
     MarkedTurn,
+    context_of,
     document,
     is_worth_reading,
 )
+from locus_memory.memory.queue.jobs import DIGITS, Job, News, Outcome, Waiting, sessions_of
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all, write_together
 from locus_memory.store.encoding import encode_namespace
-from locus_memory.store.item import Delete, Namespace, Put, StoreItem
+from locus_memory.store.item import Delete, Put
 
-__all__ = ["ExtractionQueue", "Job", "Outcome", "Waiting"]
+__all__ = ["ExtractionQueue"]
 
 _ATTEMPTS: Final = 100
-_DIGITS: Final = 16
 _REMEMBERED: Final = 1_024
 """The number of threads whose cursors are cached."""
-
-_News = tuple[Cursor, list[dict[str, Any]]]
-"""The cursor behind new messages, and their documents with their numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """New messages of one thread that wait for extraction.
-
-    Attributes:
-        key: Its key in the queue; the jobs of one lane are in the order of their keys.
-        version: The store's version of it.
-        namespace: The scope of the memories.
-        thread: The thread.
-        messages: A `document` of each message, with its `number` in the thread.
-        cursor: The thread's cursor once this job was queued.
-        attempts: How often it was tried.
-        lease: The lease of the process that works on it, or `None`.
-        queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
-        agent: The agent, if it is known.
-        read: What was extracted from the messages already: the `current_key` of each memory, its
-            salience, and the ids of the messages that state it; `None`: nothing was tried.
-    """
-
-    key: str
-    version: int
-    namespace: Namespace
-    thread: str
-    messages: list[dict[str, Any]]
-    cursor: Cursor
-    attempts: int = 0
-    lease: Mapping[str, Any] | None = None
-    queued_at: str | None = None
-    agent: str | None = None
-    read: Sequence[tuple[str, float, Sequence[str]]] | None = None
-
-    @property
-    def lane(self) -> str:
-        """The thread's part of the key."""
-        return self.lane_of(self.key)
-
-    @property
-    def message_ids(self) -> list[str]:
-        """The ids of the messages; without an id, the number in the thread, such as `#3`."""
-        return [each["id"] or f"#{each['number']}" for each in self.messages]
-
-    @property
-    def characters(self) -> int:
-        """How many characters the user and the assistant said."""
-        return sum(
-            len(each["content"].strip())
-            for each in self.messages
-            if each["role"] in ("user", "assistant")
-        )
-
-    @staticmethod
-    def lane_of(key: str) -> str:
-        """Return the thread's part of a key."""
-        return key[:-_DIGITS]
-
-    def to_value(self) -> dict[str, Any]:
-        """Return the job as plain JSON."""
-        agent = {} if self.agent is None else {"agent": self.agent}
-        read = {} if self.read is None else {"read": [[n, s, [*ids]] for n, s, ids in self.read]}
-        return {
-            **agent,
-            **read,
-            "namespace": list(self.namespace),
-            "thread": self.thread,
-            "messages": self.messages,
-            "cursor": self.cursor.to_value(),
-            "attempts": self.attempts,
-            "lease": None if self.lease is None else dict(self.lease),
-            "queued_at": self.queued_at,
-        }
-
-    @classmethod
-    def from_item(cls, item: StoreItem) -> Self | None:
-        """Return the job of an item, or `None` if it is not one of this library."""
-        value = item.value
-        try:
-            return cls(
-                item.key,
-                item.version,
-                tuple(value["namespace"]),
-                value["thread"],
-                value["messages"],
-                Cursor.from_value(value["cursor"]),
-                value["attempts"],
-                value["lease"],
-                value.get("queued_at"),
-                value.get("agent"),
-                value.get("read"),
-            )
-        except (KeyError, TypeError) as error:
-            emit("memory.queue_unreadable", error=error)
-            return None
-
-
-@dataclass(slots=True)
-class Waiting:
-    """The jobs of one thread that wait, as far as their names and moments say.
-
-    Attributes:
-        keys: Their keys.
-        queued_at: The moment of the last of them, ISO 8601 in UTC; `None` if unknown.
-    """
-
-    keys: set[str] = field(default_factory=set[str])
-    queued_at: str | None = None
-
-
-class Outcome(Protocol):
-    """The results of jobs of one thread, which are written together with their deletion."""
-
-    @property
-    def jobs(self) -> Sequence[Job]:
-        """The jobs that are done, oldest first."""
-        ...
-
-    async def operations(self) -> Sequence[Put | Delete]:
-        """Return the writes, planned on what is stored now; called again if that changed."""
-        ...
-
-    def written(self) -> None:
-        """Report the results, once they are written."""
-        ...
 
 
 class ExtractionQueue:
@@ -203,17 +77,18 @@ class ExtractionQueue:
             The job; `None` if there are no new messages, and nothing was written.
         """
 
-        async def news(cursor: Cursor, version: int) -> _News | None:
+        async def news(cursor: Cursor, version: int) -> News | None:
             if version == 0 and fork is not None:
                 cursor = (await self._cursor(scope, fork.thread))[0].forked(said, fork.shared)
             start, before = cursor.unseen(said)
             if not is_worth_reading(said[start:]):
                 return None
-            messages = [
-                {**document(message), "number": number}
-                for number, message in enumerate(said[start:], before + 1)
-            ]
-            return cursor.after(said, start, before), messages
+            messages = _numbered(said[start:], before + 1)
+            place = context_of(said, start)
+            context = None
+            if place is not None:
+                (context,) = _numbered(said[place : place + 1], before + 1 - start + place)
+            return News.of(cursor, cursor.after(said, start, before), messages, context)
 
         return await self._queued(scope, thread, news, self._now(), agent)
 
@@ -230,9 +105,13 @@ class ExtractionQueue:
             agent: The agent.
         """
 
-        async def news(cursor: Cursor, version: int) -> _News | None:
+        async def news(cursor: Cursor, version: int) -> News | None:
             del version
-            return cursor.taking(turns)
+            taken = cursor.taking(turns)
+            if taken is None:
+                return None
+            moved, messages = taken
+            return News.of(cursor, moved, messages, _before(turns, messages[0]))
 
         return await self._queued(scope, thread, news, at, agent)
 
@@ -249,7 +128,8 @@ class ExtractionQueue:
             moved, messages = cursor.noting(turns)
             if moved == cursor:
                 return 0
-            job = Job("", 0, scope.namespace, thread, messages, moved, queued_at=at)
+            found = News.of(cursor, moved, messages)
+            job = self._job_of(scope, thread, found, at=at)
             self._cursors.discard(scope.lane(thread))
             with suppress(VersionConflictError):
                 await write_together(
@@ -262,7 +142,7 @@ class ExtractionQueue:
         self,
         scope: Scope,
         thread: str,
-        news: Callable[[Cursor, int], Awaitable[_News | None]],
+        news: Callable[[Cursor, int], Awaitable[News | None]],
         at: str,
         agent: str | None,
     ) -> Job | None:
@@ -272,9 +152,7 @@ class ExtractionQueue:
             found = await news(cursor, version)
             if found is None:
                 return None
-            moved, messages = found
-            key = f"{scope.lane(thread)}{moved.sequence:0{_DIGITS}}"
-            job = Job(key, 1, scope.namespace, thread, messages, moved, queued_at=at, agent=agent)
+            job = self._job_of(scope, thread, found, at=at, agent=agent)
             # Until the write succeeds, the stored cursor is unknown.
             self._cursors.discard(scope.lane(thread))
             try:
@@ -285,9 +163,24 @@ class ExtractionQueue:
             except VersionConflictError:
                 await self._adopt(scope, job, version)
             else:
-                self._cursors.put(scope.lane(thread), (moved, version + 1))
+                self._cursors.put(scope.lane(thread), (found.cursor, version + 1))
                 return job
         raise VersionConflictError(0, 1)
+
+    @staticmethod
+    def _job_of(scope: Scope, thread: str, news: News, *, at: str, agent: str | None = None) -> Job:
+        return Job(
+            f"{scope.lane(thread)}{news.cursor.sequence:0{DIGITS}}",
+            1,
+            scope.namespace,
+            thread,
+            news.messages,
+            news.cursor,
+            queued_at=at,
+            agent=agent,
+            context=news.context,
+            asked=news.asked,
+        )
 
     def _recorded(self, job: Job) -> Sequence[Put]:
         return () if self._record is None else self._record(job)
@@ -330,89 +223,118 @@ class ExtractionQueue:
         found: dict[str, Waiting] = {}
         async for item in scan_all(self._store, self._namespace):
             each = found.setdefault(Job.lane_of(item.key), Waiting())
-            each.keys.add(item.key)
-            value = item.value
-            each.queued_at = value.get("queued_at") if isinstance(value, Mapping) else None
+            job = Job.from_item(item)
+            each.keys[item.key] = 0 if job is None else job.characters
+            each.queued_at = None if job is None else job.queued_at
         return found
 
-    async def claim(self, job: Job, lease: Lease, now: float) -> Job | None:
-        """Put a job under a lease, as one more attempt; `None`: another process has it."""
-        if Lease.holds(job.lease, now):
-            return None
-        claimed = replace(job, lease=lease.to_value(), attempts=job.attempts + 1)
-        return await self._replace(claimed)
+    async def claim(
+        self, sessions: Sequence[Sequence[Job]], lane: str, lease: Lease, now: float
+    ) -> list[Job]:
+        """Put the first job of each session under a lease, as one more attempt.
 
-    async def mark_read(self, job: Job, read: Sequence[tuple[str, float, Sequence[str]]]) -> None:
-        """Record what was extracted from a job, unless another writer changed it meanwhile."""
-        await self._replace(replace(job, read=read))
+        Args:
+            sessions: The jobs of each thread.
+            lane: The thread without which nothing is claimed.
+            lease: The lease.
+            now: Seconds since the epoch.
 
-    async def give_back(self, job: Job) -> None:
-        """Release a claimed job whose attempt was interrupted."""
-        await self._replace(replace(job, lease=None, attempts=job.attempts - 1))
+        Returns:
+            The jobs of the sessions that no other process has.
+        """
+        found: dict[str, list[Job]] = {}
+        for head, *rest in sorted(sessions, key=lambda session: session[0].lane != lane):
+            claimed = replace(head, lease=lease.to_value(), attempts=head.attempts + 1)
+            held = None if Lease.holds(head.lease, now) else await self._replace(claimed)
+            if held is not None:
+                found[head.lane] = [held, *rest]
+            elif head.lane == lane:
+                break
+        return [job for session in sessions for job in found.get(session[0].lane, ())]
+
+    async def mark_read(self, job: Job) -> None:
+        """Record that a job's facts were extracted, unless another writer changed it meanwhile."""
+        await self._replace(replace(job, read=True))
+
+    async def give_back(self, jobs: Sequence[Job]) -> None:
+        """Release claimed jobs whose attempt was interrupted."""
+        for head, *_ in sessions_of(jobs):
+            await self._replace(replace(head, lease=None, attempts=head.attempts - 1))
 
     async def finish(self, jobs: Sequence[Job]) -> None:
-        """Delete jobs of one thread from the queue, once its cursor is behind them all."""
-        if jobs:
-            await self._settle(jobs[-1])
+        """Delete jobs from the queue, once the cursors of their threads are behind them all."""
+        for session in sessions_of(jobs):
+            await self._settle(session[-1])
         await self._store.delete_batch([(self._namespace, job.key) for job in jobs])
 
     async def complete(self, outcome: Outcome) -> bool:
-        """Write the results of jobs, delete the jobs, and move the cursor behind them, at once.
+        """Write the results of jobs, delete the jobs, and move the cursors behind them, at once.
 
         All of it is atomic if the store has transactions. Without transactions, the results are
-        written first, and the first job is deleted last: as long as it exists, the work can be
-        repeated.
+        written first, and the first job of the last thread is deleted last: as long as it exists,
+        the work can be repeated.
 
         Returns:
             Whether it is written; `False`: another process has the jobs now, or they were erased.
         """
-        jobs = outcome.jobs
+        sessions = sessions_of(outcome.jobs)
         for _ in range(_ATTEMPTS):
-            held = await self._held(jobs)
+            held = await self._held(outcome.jobs)
             if held is None:
                 return False
-            head, *rest = [Delete(namespace=self._namespace, key=job.key) for job in jobs]
-            if self._store.capabilities.transactions:
-                rest = [replace(each, if_version=held[each.key]) for each in rest]
-            operations = [
-                *await outcome.operations(),
-                *await self._settling(jobs[-1]),
-                *reversed(rest),
-                replace(head, if_version=jobs[0].version),
-            ]
+            operations = [*await outcome.operations()]
+            for session in sessions:
+                operations += await self._settling(session[-1])
+            for session in sessions:
+                operations += self._deletions(session, held)
             try:
                 await write_together(self._store, operations)
             except VersionConflictError:
-                self._cursors.discard(jobs[0].lane)
+                for session in sessions:
+                    self._cursors.discard(session[0].lane)
             else:
                 return True
         raise VersionConflictError(0, 1)
 
+    def _deletions(self, session: Sequence[Job], held: Mapping[str, int]) -> list[Delete]:
+        """Return the deletions of a thread's jobs: its first one, which was claimed, comes last."""
+        head, *rest = [Delete(namespace=self._namespace, key=job.key) for job in session]
+        if self._store.capabilities.transactions:
+            rest = [replace(each, if_version=held[each.key]) for each in rest]
+        return [*reversed(rest), replace(head, if_version=session[0].version)]
+
     async def holds(self, jobs: Sequence[Job]) -> bool:
-        """Return whether jobs of one thread are still this process's, and none was erased.
+        """Return whether jobs are still this process's, and none was erased.
 
         Everything that an extractor makes of them is written after this was asked: the owner of
         the messages may have been forgotten while the extractor worked, or one of them.
 
         Args:
-            jobs: The jobs; the first one was claimed.
+            jobs: The jobs; the first one of each thread was claimed.
         """
         return await self._held(jobs) is not None
 
     async def _held(self, jobs: Sequence[Job]) -> dict[str, int] | None:
-        """Return the stored versions of jobs; `None` if one is gone, or the first one changed."""
-        there = {job.key: job.version for job in await self.waiting(jobs[0].lane)}
-        is_held = there.get(jobs[0].key) == jobs[0].version
-        return there if is_held and all(job.key in there for job in jobs) else None
+        """Return the stored versions of jobs; `None` if one is gone, or a claimed one changed."""
+        held: dict[str, int] = {}
+        for session in sessions_of(jobs):
+            there = {job.key: job.version for job in await self.waiting(session[0].lane)}
+            if there.get(session[0].key) != session[0].version:
+                return None
+            held |= there
+        return held if all(job.key in held for job in jobs) else None
 
     async def fail(self, jobs: Sequence[Job], most: int) -> list[Job]:
-        """Leave jobs for another attempt; the attempt of the first is counted already.
+        """Leave jobs for another attempt; that of the first one of a thread is counted already.
 
         Returns:
             The jobs that had the `most` attempts, which are deleted from the queue.
         """
-        head, *rest = jobs
-        tried = [head, *(replace(job, attempts=job.attempts + 1) for job in rest)]
+        tried = [
+            job if place == 0 else replace(job, attempts=job.attempts + 1)
+            for session in sessions_of(jobs)
+            for place, job in enumerate(session)
+        ]
         for job in tried:
             if job.attempts < most:
                 await self._replace(replace(job, lease=None))
@@ -470,6 +392,20 @@ class ExtractionQueue:
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()
         return Put(namespace=self._namespace, key=job.key, value=value, if_version=version, text="")
+
+
+def _numbered(messages: Sequence[Any], first: int) -> list[dict[str, Any]]:
+    """Return the documents of messages with their numbers in the thread."""
+    return [{**document(each), "number": number} for number, each in enumerate(messages, first)]
+
+
+def _before(turns: Sequence[MarkedTurn], new: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the assistant's message in front of the first new one of ingested turns, if any."""
+    earlier = takewhile(
+        lambda turn: turn.mark != new["turn"], turns if new["role"] == "user" else ()
+    )
+    told = [each for turn in earlier for each in turn.messages if each["role"] == "assistant"]
+    return {**told[-1], "number": new["number"] - 1} if told else None
 
 
 def _cursor_put(scope: Scope, job: Job, version: int) -> Put:

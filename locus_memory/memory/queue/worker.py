@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -14,14 +13,16 @@ from locus_memory._internal.cancellation import is_being_cancelled
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
-from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractionOptions
+from locus_memory.memory.queue.company import company_of
+from locus_memory.memory.queue.jobs import Job, Outcome, Waiting
 from locus_memory.memory.queue.lease import Lease
-from locus_memory.memory.queue.queue import ExtractionQueue, Job, Outcome, Waiting
-from locus_memory.store.encoding import decode_namespace
+from locus_memory.memory.queue.lounge import Lounge, scope_of
+from locus_memory.memory.queue.pace import EAGER, Pace, rest_of
+from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.store.item import Namespace
 
-__all__ = ["EAGER", "Pace", "Worker"]
+__all__ = ["Worker"]
 
 _SLACK: Final = 10.0
 """Seconds that a lease lasts beyond the extractor's limit: to save the memories."""
@@ -34,43 +35,23 @@ _BACKOFF: Final = 4
 _ENDLESS: Final = 2**31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """When a worker handles the jobs of a thread.
-
-    Attributes:
-        by_session: A thread is handled once it was quiet for `batch_quiet`, or once another thread
-            of the same scope has a job, whichever process queued these jobs; and no job is ever
-            dropped.
-        is_manual: Nothing is handled until `drain` insists on it.
-        least: With `by_session`: the characters of a thread's waiting jobs from which `close`
-            handles it. With fewer, it may go on in the next process.
-    """
-
-    by_session: bool = False
-    is_manual: bool = False
-    least: int = 0
-
-
-EAGER: Final = Pace()
-"""A thread is handled at once, or as soon as enough of its messages wait."""
-
-
 class Worker:
     """A worker that handles jobs in tasks of the running event loop: at most one per thread.
 
-    All waiting jobs of a thread are handled together. A job leaves the queue when it is done or
-    has failed too often. If the process ends before, the job is still queued at the next start.
+    All waiting jobs of a thread are handled together, and with a `least`, short sessions of a scope
+    as well: they wait for one another, or for a longer one, until `drain` or `close`. A job leaves
+    the queue when it is done or has failed too often. If the process ends before, the job is still
+    queued at the next start.
 
     Args:
         queue: The jobs.
-        handle: Does the work of the jobs of one thread, and raises its errors. Its outcome is
-            written together with the deletion of the jobs; `None`: everything is written already,
-            unless the queue does not hold the jobs any more.
+        handle: Does the work of jobs, those of a thread together, and raises its errors. Its
+            outcome is written together with the deletion of the jobs; `None`: everything is
+            written already, unless the queue does not hold the jobs any more.
         options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
         pace: When a thread is handled.
-        note: Reads of a job that `close` leaves what the next process has to know; `None`: nothing.
+        before_waiting: Gets the jobs of a session that begins to wait; `None`: nobody does.
     """
 
     def __init__(
@@ -81,21 +62,25 @@ class Worker:
         *,
         clock: Callable[[], float],
         pace: Pace = EAGER,
-        note: Callable[[Job], Awaitable[None]] | None = None,
+        before_waiting: Callable[[Sequence[Job]], Awaitable[None]] | None = None,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._options = options
         self._clock = clock
         self._pace = pace
-        self._note = note
+        self._before_waiting = before_waiting
         # The thread of each scope that got the last job.
         self._latest: dict[Namespace, str] = {}
         # The threads that got a job in this process.
         self._own: set[str] = set()
         self._insisted: set[str] = set()
         self._parked: set[str] = set()
-        self._known: dict[str, set[str]] = {}
+        # The jobs of each thread, with their characters.
+        self._known: dict[str, dict[str, int]] = {}
+        self._lounge = Lounge()
+        # The threads of the calls under way.
+        self._busy: set[str] = set()
         self._failed: set[str] = set()
         self._closing = False
         self._closed = False
@@ -107,6 +92,7 @@ class Worker:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._pauses: dict[str, float] = {}
         self._slots: AbstractAsyncContextManager[Any] = nullcontext()
+        self._forming: AbstractAsyncContextManager[Any] = nullcontext()
         QUEUES.add(self, "extraction")
 
     @property
@@ -122,6 +108,8 @@ class Worker:
         """
         self._bind()
         if self._started:
+            if not self._pace.is_manual:
+                self._demand(self._lounge.ended(self._clock()))
             return
         self._started = True
         found: Mapping[str, Waiting] | None = None
@@ -139,11 +127,12 @@ class Worker:
             job: The job.
             is_awaited: Whether the work is part of the run that queued the job.
         """
-        self._known.setdefault(job.lane, set()).add(job.key)
+        self._known.setdefault(job.lane, {})[job.key] = job.characters
         if not self._pace.by_session:
             return self._wake(job.lane, context=copy_context() if is_awaited else None)
         self._bind()
         self._own.add(job.lane)
+        self._lounge.drop(job.lane)
         self.end_others(job.namespace, job.lane)
         self._latest[job.namespace] = job.lane
         self._wake_later(job.lane)
@@ -174,10 +163,11 @@ class Worker:
         self._bind()
         await self._find()
         if insists or not self._pace.is_manual:
-            for lane in [each for each in self._known if _is_in(each, scope)]:
-                if insists:
-                    self._insisted.add(lane)
-                self._wake(lane, forced=True)
+            lanes = [each for each in self._known if _is_in(each, scope)]
+            insisted = lanes if insists else ()
+            self._insisted.update(insisted)
+            await self._urge(lanes)
+            self._insisted.difference_update(insisted)
         await self._settle()
         return sum(len(names) for lane, names in self._known.items() if _is_in(lane, scope))
 
@@ -189,13 +179,9 @@ class Worker:
                 await asyncio.wait([task])
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
-        """Handle what may not wait for at most `timeout` seconds; unfinished jobs stay queued.
+        """Handle what waits for at most `timeout` seconds; unfinished jobs stay queued.
 
-        That is everything, or with `by_session` the threads that are quiet and those that got a
-        job in this process and have the `least` characters. A shorter one is left: the next
-        process may go on with it, so that its parts are handled together, and a part that is too
-        short for the work is not handled in vain. Once nothing follows, the first process to
-        start after `batch_quiet` handles it.
+        With `by_session`, a session that only other processes know is left if it may go on.
         """
         self._closing = True
         try:
@@ -217,9 +203,16 @@ class Worker:
             await self.drain()
         elif not self._pace.is_manual:
             self._bind()
-            for lane in list(self._known):
+            await self._urge(self._ours())
+            for lane in self._known.keys() - self._failed:
                 self._wake(lane)
             await self._settle()
+            await self._urge([lane for lane in self._ours() if lane not in self._failed])
+
+    def _ours(self) -> list[str]:
+        """Return the threads that `close` handles, whenever their last turn was."""
+        ends = self._lounge.end
+        return [lane for lane in self._known if lane in self._own or ends(lane) is not None]
 
     async def _settle(self) -> None:
         """Wait until no thread is handled any more."""
@@ -239,6 +232,7 @@ class Worker:
         self._started = False
         inline = self._options.extract_mode == "inline"
         self._slots = nullcontext() if inline else asyncio.Semaphore(_AT_ONCE)
+        self._forming = asyncio.Lock() if self._pace.least else nullcontext()
 
     async def _find(self) -> Mapping[str, Waiting] | None:
         """Find the jobs in the store; `None`: that failed."""
@@ -248,31 +242,47 @@ class Worker:
             emit("memory.queue_failed", error=error)
             return None
         for lane, each in found.items():
-            self._known[lane] = self._known.get(lane, set()) | each.keys
+            self._known[lane] = self._known.get(lane, {}) | each.keys
         return found
 
     def _take_up(self, found: Mapping[str, Waiting]) -> None:
         """Wake the threads found in the store, but those that may go on later."""
-        pauses = {lane: self._rest(each.queued_at) for lane, each in found.items()}
+        quiet, now = self._options.batch_quiet, self._clock()
+        pauses = {lane: rest_of(each.queued_at, quiet, now) for lane, each in found.items()}
         going_on = (lane for lane in found if pauses[lane] > 0 and self._pace.by_session)
         for lane in sorted(going_on, key=lambda lane: found[lane].queued_at or ""):
-            self._latest[_scope_of(lane)] = lane
-        for lane in self._known:
-            if lane in found and lane == self._latest.get(_scope_of(lane)):
+            self._latest[scope_of(lane)] = lane
+        for lane in sorted(self._known, key=self._is_short):
+            if lane in found and lane == self._latest.get(scope_of(lane)):
                 self._pauses[lane] = pauses[lane]
                 self._wake_later(lane)
             else:
                 self._wake(lane, forced=lane in found or not self._pace.by_session)
 
-    def _rest(self, queued_at: str | None) -> float:
-        """Return for how many seconds a session may go on whose last job is of a moment.
+    async def _urge(self, lanes: Sequence[str]) -> None:
+        """Handle threads; the long ones first, so that they take the short ones along."""
+        self._failed.difference_update(lanes)
+        short = [lane for lane in lanes if self._is_short(lane)]
+        for lane in short:
+            if self._lounge.end(lane) is None:
+                self._lounge.put(lane, self._clock() + self._pace.longest)
+        for lane in lanes:
+            if not self._is_short(lane):
+                self._wake(lane, forced=True)
+        await self._settle()
+        self._demand([lane for lane in short if lane not in self._failed])
+        await self._settle()
 
-        A moment in the future says nothing: another clock is wrong.
-        """
-        moment = read_moment(queued_at)
-        quiet = self._options.batch_quiet
-        waited = quiet if moment is None else self._clock() - moment.timestamp()
-        return 0.0 if abs(waited) >= quiet else min(quiet - waited, quiet)
+    def _demand(self, lanes: Sequence[str]) -> None:
+        """Handle threads whose wait has ended."""
+        waiting = [lane for lane in lanes if lane in self._known]
+        for lane in waiting:
+            self._lounge.put(lane, 0.0)
+        for lane in waiting:
+            self._wake(lane, forced=True)
+
+    def _is_short(self, lane: str) -> bool:
+        return sum(self._known.get(lane, {}).values()) < self._pace.least
 
     def _wake(
         self, lane: str, *, forced: bool = False, context: Context | None = None
@@ -286,6 +296,8 @@ class Worker:
         if task is not None and not task.done():
             self._again.add(lane)
             return task
+        # From here on: a session that fails with another one is not tried again by itself.
+        self._failed.discard(lane)
         task = asyncio.create_task(
             self._work(lane), name="locus-memory-extraction", context=context or uncollected()
         )
@@ -311,7 +323,6 @@ class Worker:
             self._stop_timer(lane)
 
     async def _work(self, lane: str) -> None:
-        self._failed.discard(lane)
         self._stop_timer(lane)
         try:
             async with self._slots:
@@ -325,56 +336,86 @@ class Worker:
             self._failed.add(lane)
         finally:
             self._forced.discard(lane)
-            self._insisted.discard(lane)
             self._tasks.pop(lane, None)
             if self._known.get(lane):
                 self._wake_later(lane)
 
     async def _step(self, lane: str) -> bool:
         """Handle the waiting jobs of a thread; returns whether there may be more."""
-        jobs = await self._queue.waiting(lane)
-        self._known[lane] = {job.key for job in jobs}
-        if not jobs:
-            self._leave(lane)
-            return False
-        if not (lane in self._forced or self._is_over(lane, jobs)):
-            await self._note_left(lane, jobs)
-            return False
-        if self._is_parked(lane, jobs[0]):
-            return False
         now = self._clock()
         with Lease(now + self._options.extract_timeout + _SLACK) as lease:
-            head = await self._queue.claim(jobs[0], lease, now)
-            return head is not None and await self._attempt(lane, [head, *jobs[1:]])
+            async with self._forming:
+                sessions = await self._formed(lane, now)
+                jobs = await self._queue.claim(sessions, lane, lease, now)
+                self._busy.update(job.lane for job in jobs)
+            try:
+                return bool(jobs) and await self._attempt(lane, jobs)
+            finally:
+                self._busy.difference_update(job.lane for job in jobs)
+
+    async def _formed(self, lane: str, now: float) -> list[list[Job]]:
+        """Return the sessions to handle together now: a thread's, and short ones of its scope.
+
+        The longest one, or else the newest, comes last.
+        """
+        if lane in self._busy:
+            return []
+        jobs = await self._load(lane)
+        if not self._known[lane]:
+            self._leave(lane)
+        if not jobs:
+            return []
+        is_over = lane in self._forced or self._is_over(lane, jobs)
+        if not is_over or lane in self._failed or self._is_parked(lane, jobs[0]):
+            return []
+        if not self._pace.least or jobs[0].is_ingested:
+            return [jobs]
+        others = [each for each in self._lounge.of(scope_of(lane)) if each not in self._busy]
+        sessions = await company_of(lane, jobs, others, self._load, self._pace.least)
+        return [] if await self._waits(lane, jobs, sessions, now) else sessions
+
+    async def _load(self, lane: str) -> list[Job]:
+        """Return a thread's jobs, but for those that were done while they were read."""
+        before = set(self._known.get(lane, ()))
+        found = await self._queue.waiting(lane)
+        known = self._known.get(lane, {})
+        jobs = [job for job in found if job.key in known or job.key not in before]
+        new = {key: size for key, size in known.items() if key not in before}
+        self._known[lane] = {job.key: job.characters for job in jobs} | new
+        return jobs
+
+    async def _waits(
+        self, lane: str, jobs: Sequence[Job], sessions: Sequence[Sequence[Job]], now: float
+    ) -> bool:
+        """Return whether a session waits for others: it is short, with what may travel with it."""
+        told = sum(job.characters for session in sessions for job in session)
+        if told >= self._pace.least:
+            return False
+        end = now + rest_of(jobs[0].queued_at, self._pace.longest, now)
+        known = self._lounge.end(lane)
+        if known is None and end > now and self._before_waiting is not None:
+            await self._before_waiting(jobs)
+        end = end if known is None else min(known, end)
+        self._lounge.put(lane, end)
+        self._pauses[lane] = end - now
+        return end > now
 
     def _is_over(self, lane: str, jobs: Sequence[Job]) -> bool:
         """Return whether the jobs of a thread are to be handled, though nothing demands it."""
         if not self._pace.by_session:
             waiting = sum(len(job.messages) for job in jobs)
             return waiting >= self._options.batch_messages
-        rest = self._rest(jobs[-1].queued_at)
-        if rest == 0:
-            return True
-        if self._closing and lane in self._own:
-            return sum(job.characters for job in jobs) >= self._pace.least
+        rest = rest_of(jobs[-1].queued_at, self._options.batch_quiet, self._clock())
         self._pauses[lane] = rest
-        return False
-
-    async def _note_left(self, lane: str, jobs: Sequence[Job]) -> None:
-        """Note jobs of this process that `close` leaves."""
-        if self._note is None or not self._closing or lane not in self._own:
-            return
-        try:
-            for job in jobs:
-                await self._note(job)
-        except Exception as error:  # noqa: BLE001 - reported; the end of the session reads them
-            emit("memory.extract_failed", error=error, thread=jobs[0].thread, attempts=0)
+        return rest == 0
 
     def _leave(self, lane: str) -> None:
         """Forget a thread without jobs."""
         self._known.pop(lane, None)
         self._own.discard(lane)
-        scope = _scope_of(lane)
+        self._lounge.drop(lane)
+        self._stop_timer(lane)
+        scope = scope_of(lane)
         if self._latest.get(scope) == lane:
             del self._latest[scope]
 
@@ -394,7 +435,7 @@ class Worker:
         if head.attempts > self._options.max_attempts and not self._pace.by_session:
             # Each attempt ended its process, and another one would too.
             await self._queue.finish([head])
-            self._drop(lane, [head], LocusMemoryError("the process ended during each attempt"))
+            self._drop([head], LocusMemoryError("the process ended during each attempt"))
             return True
         try:
             outcome = await self._handle(jobs)
@@ -403,7 +444,7 @@ class Worker:
             raise
         except BaseException as error:
             if is_being_cancelled():
-                await self._give_back(head)
+                await self._give_back(jobs)
                 raise
             await self._fail(lane, jobs, error)
             return False
@@ -411,14 +452,17 @@ class Worker:
         if not done:
             # Others have the jobs or erased some of them: see what is left.
             return True
-        self._known[lane] -= {job.key for job in done}
+        self._forget(done)
         self._retry()
-        if not self._pace.by_session:
-            return True
-        if not self._known[lane]:
-            self._leave(lane)
         # A session that goes on meanwhile waits for its next pause.
-        return len(done) < len(jobs)
+        return len(done) < len(jobs) or not self._pace.by_session
+
+    def _forget(self, done: Iterable[Job]) -> None:
+        for job in done:
+            known = self._known.get(job.lane, {})
+            known.pop(job.key, None)
+            if self._pace.by_session and not known:
+                self._leave(job.lane)
 
     async def _finished(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """Delete jobs whose results are written; returns them, or none if others have them now."""
@@ -435,32 +479,25 @@ class Worker:
         return outcome.jobs
 
     async def _fail(self, lane: str, jobs: Sequence[Job], error: BaseException) -> None:
-        attempts = jobs[0].attempts
-        emit("memory.extract_failed", error=error, thread=jobs[0].thread, attempts=attempts)
-        self._failed.add(lane)
+        head = next(job for job in jobs if job.lane == lane)
+        emit("memory.extract_failed", error=error, thread=head.thread, attempts=head.attempts)
+        self._failed.update(job.lane for job in jobs)
         most = self._options.max_attempts
-        steps = min(attempts, most) if self._pace.by_session else attempts
+        steps = min(head.attempts, most) if self._pace.by_session else head.attempts
         self._pauses[lane] = self._options.batch_quiet * _BACKOFF ** (steps - 1)
         spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else most)
-        self._drop(lane, spent, error)
+        self._drop(spent, error)
 
-    async def _give_back(self, job: Job) -> None:
+    async def _give_back(self, jobs: Sequence[Job]) -> None:
         try:
-            await self._queue.give_back(job)
+            await self._queue.give_back(jobs)
         except Exception as error:  # noqa: BLE001 - reported; the lease ends by itself
             emit("memory.queue_failed", error=error)
 
-    def _drop(self, lane: str, jobs: Iterable[Job], error: BaseException) -> None:
+    def _drop(self, jobs: Iterable[Job], error: BaseException) -> None:
         for job in jobs:
-            self._known[lane].discard(job.key)
-            emit(
-                "memory.extract_dropped",
-                error=error,
-                thread=job.thread,
-                messages=len(job.messages),
-                message_ids=job.message_ids,
-                attempts=job.attempts,
-            )
+            self._known[job.lane].pop(job.key, None)
+            job.report_dropped(error)
 
     def _retry(self) -> None:
         """Wake the threads that failed: after one success, others may succeed too."""
@@ -471,9 +508,5 @@ class Worker:
             self._wake(lane, forced=self._pace.by_session)
 
 
-def _scope_of(lane: str) -> Namespace:
-    return decode_namespace(lane)[:-1]
-
-
 def _is_in(lane: str, scope: Namespace | None) -> bool:
-    return scope is None or _scope_of(lane) == scope
+    return scope is None or scope_of(lane) == scope

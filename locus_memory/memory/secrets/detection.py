@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.secrets.numbers import find_number
-from locus_memory.memory.secrets.prose import find_stated, hints_at_secret, names_secret
+from locus_memory.memory.secrets.prose import find_stated, hints_at_secret, requests_secret
 
 __all__ = ["asks_for_secret", "find_secret", "looks_secret", "mentions_secret"]
 
@@ -71,6 +72,7 @@ _HEX: Final = re.compile(r"(?i:[0-9a-f]+)")
 # Sizes of a UUID without dashes or MD5, of SHA-1 and git, and of SHA-256: names, not secrets.
 _DIGESTS: Final = frozenset({32, 40, 64})
 _LONGEST_END = 10_000
+_LONGEST_REQUEST = 500
 _MIN_DIGITS = 2
 # The share of steps from one character to the next that change between lower case, upper case and
 # digit: about two thirds in a random token, under a quarter in CamelCase2026 names.
@@ -105,8 +107,18 @@ def find_secret(text: str) -> str | None:
 
 
 def asks_for_secret(text: str) -> bool:
-    """Return whether a text is a question for a secret, so that the answer may be one."""
-    return any("?" in view and names_secret(view) for view in _views(text))
+    """Return whether the end of a text asks for a secret, so that the answer may be one.
+
+    A question names a password, a PIN, a code, a key or a card, or is one that banks ask for
+    security ("What is your mother's maiden name?"); or the last sentence orders to give it. Of a
+    text of more than 500 characters, only the last 500 are read.
+    """
+    return _asks(text[-_LONGEST_REQUEST:])
+
+
+@lru_cache(maxsize=64)
+def _asks(end: str) -> bool:
+    return any(map(requests_secret, _views(end)))
 
 
 def mentions_secret(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["find_stated", "hints_at_secret", "names_secret"]
+__all__ = ["find_stated", "hints_at_secret", "names_secret", "requests_secret"]
 
 # All patterns match folded text: lower case, no accents, one space between words.
 
@@ -64,6 +64,33 @@ _WAYS_IN: Final = re.compile(
     r"|api[ -]?keys?|secrets? (?:is|are|was)|(?:my|our|a|the) secrets?|wi-?fi|authenticat\w*"
     r"|(?:log|sign)(?:s|ged|ging|ed|ing)?[ -]?(?:in|on)(?:s|to)?|unlock(?:s|ed|ing)?)(?![^\W_])"
 )
+
+# What is asked for besides passwords, PINs and codes: keys, cards, answers to security questions.
+_ASKED: Final = re.compile(
+    r"(?<![^\W_])(?:(?:api|access|private|secret|licen[cs]e|ssh|encryption|signing|master|recovery)"
+    r"[ _-]?(?:key|token)s?|token|credentials|zugangsdaten|identifiants|credenciales|credenziali"
+    r"|(?:api|zugangs|zugriffs)[ -]?schlussel|cle (?:api|d'acces|privee)|clave (?:api|de acceso)"
+    r"|(?:(?:credit|debit|bank|gift) ?)?card (?:number|no|details|code|digits)"
+    r"|(?:credit|debit|bank) ?card|(?:kredit|bank|ec-?)kart\w*|kartennummer|carta di credito"
+    r"|(?:tarjeta|carte|cartao) (?:de credit\w*|bancaire|de debito)"
+    r"|numero de (?:la |su |tu )?(?:tarjeta|carte)"
+    r"|creditcard|iban|(?:bank )?account number|kontonummer|social security|ssn|cvv2?|cvc2?"
+    r"|(?:security|secret) (?:question|answer|word)|sicherheitsfrage"
+    r"|question (?:de securite|secrete)"
+    r"|pregunta de seguridad|domanda di sicurezza|maiden name|madchenname\w*|nom de jeune fille"
+    r"|apellido de soltera|first (?:pet|school|car|teacher)(?:'s)?|номер карты|девичья фамилия)"
+    r"(?![^\W_])|卡号|卡號|密钥|密鑰|安全问题|验证码|驗證碼|カード番号|認証コード"
+    r"|카드 ?번호|인증 ?번호|رقم البطاقة|رمز"
+)
+_ORDERS: Final = re.compile(
+    r"(?<![^\W_])(?:please|enter|type|tell|give|send|provide|share|confirm|verify|submit|supply"
+    r"|state|need|repeat|bitte|gib|geben|nenne|nennen|sag|schick\w*|brauche|por favor"
+    r"|introdu\w+|ingres\w+|dime|digame|escrib\w+|veuillez|entrez|entre|saisi\w+|donne\w*|dites|s'il|inserisc\w+|dimmi"
+    r"|fornisc\w+|digite|informe|voer|geef|vul|podaj|wpisz|введите|укажите|назовите|сообщите|lutfen)"
+    r"(?![^\W_])|请|請|输入|輸入|入力|教えて|ください|입력|알려|أدخل|ادخل"
+)
+_SENTENCE_END: Final = re.compile(r"(?<=[?\u061f\u3002])|(?<=[.!;])\s+")
+_QUESTION_MARKS: Final = ("?", "\u061f", ";")
 
 _STRONG: Final = re.compile(_NAMES)
 _UNSPACED: Final = re.compile(_UNSPACED_WORD)
@@ -131,6 +158,14 @@ def names_secret(text: str) -> bool:
     """Return whether a folded text has a word for a password, a PIN or an access code."""
     lowered = text.casefold()
     return any(word.search(lowered) for word in (_STRONG, _UNSPACED, _CODES))
+
+
+def requests_secret(text: str) -> bool:
+    """Return whether a sentence of a folded text asks for a secret, or the last one orders it."""
+    sentences = [said for each in _SENTENCE_END.split(text.casefold()) if (said := each.strip())]
+    asked = [each for each in sentences if each.endswith(_QUESTION_MARKS)]
+    asked += [each for each in sentences[-1:] if each.endswith(":") or _ORDERS.search(each)]
+    return any(names_secret(each) or _ASKED.search(each) for each in asked)
 
 
 def hints_at_secret(text: str) -> bool:

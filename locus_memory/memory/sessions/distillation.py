@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,16 +12,16 @@ from typing import Any, Final
 
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import EpisodeDraft
-from locus_memory.memory.extraction.extraction import Distilled, Extraction, origin_of
+from locus_memory.memory.extraction.extraction import Distilled, Extraction
 from locus_memory.memory.layers.episodes import Episode, episode_key, episode_put, read_episode
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
-from locus_memory.memory.ledger.ledger import Ledger
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import Memory
-from locus_memory.memory.queue.queue import Job
-from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.candidates import Mention, Sifted, sift
+from locus_memory.memory.queue.jobs import Job, sessions_of
+from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
@@ -29,9 +29,22 @@ from locus_memory.store.item import Delete, Put
 __all__ = ["LEAST", "Distillation", "Ended"]
 
 LEAST: Final = 80
-"""The characters of a session below which it is no model's matter, and no episode."""
+"""The characters below which a session waits for the next one, and rules make no episode of it."""
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """What sessions say of a memory.
+
+    Attributes:
+        salience: The salience that they give it.
+        messages: The messages that state it, each as its thread and its id.
+    """
+
+    salience: float
+    messages: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +52,20 @@ class _Findings:
     """The findings of a distillation, ready to be written.
 
     Attributes:
-        thread: The thread.
         key: The key that the episode has, if there is one; `None`: the session is too short.
         episode: The episode, or `None`.
         distilled: What the extractor made of the session.
-        sifted: The changes that the ledger wrote.
         mentioned: The memories that the session mentions, by `current_key`.
         facts: How many memories were written.
-        log: The put of the log entry; `None`: nothing was distilled.
+        log: The put of the log entry.
     """
 
-    thread: str
     key: str | None
     episode: Episode | None
     distilled: Distilled
-    sifted: Sifted
-    mentioned: Mapping[str, Mention]
+    mentioned: Mapping[str, _Mention]
     facts: int
-    log: Put | None
+    log: Put
 
 
 @dataclass(slots=True)
@@ -84,7 +93,7 @@ class Ended:
             return self.erased
         scope = Scope(self.jobs[0].namespace)
         changes = {
-            name: partial(_mentioned, found=found, mention=mention)
+            name: partial(_mentioned, key=found.key, mention=mention)
             for name, mention in found.mentioned.items()
         }
         operations: list[Put | Delete] = [*self.erased]
@@ -94,8 +103,7 @@ class Ended:
             operations += await IdentityBook(self.store).planned(
                 scope, lambda identity: identity.with_facts(facts)
             )
-        if found.log is not None:
-            operations.append(found.log)
+        operations.append(found.log)
         if found.episode is not None:
             operations.append(episode_put(scope, found.episode))
         return operations
@@ -105,7 +113,7 @@ class Ended:
         found = self.findings
         counts = Counter(
             episodes=int(found is not None and found.episode is not None),
-            changes=0 if found is None else len(found.sifted.edits),
+            changes=0 if found is None else len(found.distilled.edits),
             facts=0 if found is None else found.facts,
             identity=0 if found is None else len(found.distilled.identity),
         )
@@ -116,7 +124,7 @@ class Ended:
 
 
 class Distillation:
-    """A service that turns the queued turns of a session into an episode and facts.
+    """A service that turns the queued turns of sessions into an episode and facts.
 
     Args:
         store: The store, which the service never closes.
@@ -151,11 +159,13 @@ class Distillation:
             self._counts.pop(lane, None)
 
     async def run(self, jobs: Sequence[Job]) -> Ended:
-        """Distil the turns of the jobs of one thread, and write the changes of memories.
+        """Distil the turns of jobs with one call, and write the changes of memories.
 
-        From a session of less than 80 characters, phrases give the facts: no model is called, and
-        there is no episode. Without transactions, turns that an
-        interrupted distillation wrote an episode of are done.
+        Sessions that travel together have one episode: it is the last one's, and names the others.
+        Without transactions, turns that an interrupted distillation wrote an episode of are done.
+
+        Args:
+            jobs: The jobs; those of a thread stand together.
 
         Returns:
             The outcome, for the queue to write with the deletion of the jobs.
@@ -168,19 +178,22 @@ class Distillation:
         done = await self._done_before(jobs)
         findings = None if done else await self._findings(jobs)
         ended = done or jobs
-        erased = await self._record.secrets(ended)
-        return Ended(self._store, ended, findings, counts, erased)
+        secrets = await self._record.secrets(ended)
+        for _, kind in secrets:
+            emit("memory.secret_dropped", type="transcript", kind=kind)
+        return Ended(self._store, ended, findings, counts, [each for each, _ in secrets])
 
     async def _done_before(self, jobs: Sequence[Job]) -> list[Job]:
-        """Return the first jobs, if an episode of them was written but they were not deleted."""
+        """Return the jobs that an episode tells of that was written, but they were not deleted."""
         if self._store.capabilities.transactions:
             return []
         scope = Scope(jobs[0].namespace)
-        item = await self._store.get_item(scope.episodes, _key_of(jobs))
-        episode = None if item is None else read_episode(item)
-        if episode is None:
-            return []
-        return [job for job in jobs if job.messages[-1]["number"] <= episode.turns[1]]
+        told: dict[str, int] = {}
+        for session in sessions_of(jobs):
+            item = await self._store.get_item(scope.episodes, _key_of(session))
+            episode = None if item is None else read_episode(item)
+            told |= {} if episode is None else {name: end for name, _, end in episode.all_turns}
+        return [job for job in jobs if job.messages[-1]["number"] <= told.get(job.thread, 0)]
 
     async def _findings(self, jobs: Sequence[Job]) -> _Findings | None:
         scope, at, begin = Scope(jobs[0].namespace), self._ledger.now(), time.perf_counter()
@@ -190,36 +203,33 @@ class Distillation:
             name = None if error is None else type(error).__name__
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
-        is_short = sum(job.characters for job in jobs) < LEAST
-        unread = [job for job in jobs if job.read is None]
-        fresh = origin_of(unread) if unread else None
         try:
-            if is_short:
-                distilled = await self._extraction.noted(scope, fresh)
-            else:
-                distilled = await self._extraction.distilled(scope, origin_of(jobs), fresh)
+            distilled = await self._distilled(scope, jobs)
         except Exception as error:
             await self._log(scope, entry(error))
             raise
-        log = None if is_short else log_put(scope, entry())
+        log = log_put(scope, entry())
         if not await self._holds(jobs):
             return None
-        sifted = await self._sifted(scope, distilled)
-        written = await self._ledger.apply(scope, sifted.edits)
+        known = await self._ledger.duplicates(scope, distilled.edits)
+        written = await self._ledger.apply(scope, distilled.edits)
+        read = await self._extraction.stated(self._extraction.read_before(jobs))
+        sessions = sessions_of(jobs)
         return _Findings(
-            thread=jobs[0].thread,
-            key=None if is_short else _key_of(jobs),
-            episode=_episode_of(jobs, distilled.episode),
+            key=None if distilled.episode is None else _key_of(sessions[-1]),
+            episode=_episode_of(sessions, distilled.episode),
             distilled=distilled,
-            sifted=sifted,
-            mentioned=_with_read(sifted.mentioned, jobs),
+            mentioned=_mentions([*read, *distilled.edits], known),
             facts=len(written),
             log=log,
         )
 
-    async def _sifted(self, scope: Scope, distilled: Distilled) -> Sifted:
-        known = await self._ledger.duplicates(scope, distilled.edits)
-        return sift(distilled.edits, known)
+    async def _distilled(self, scope: Scope, jobs: Sequence[Job]) -> Distilled:
+        read = self._extraction.read_before(jobs)
+        unread = [job for job in jobs if job not in read]
+        fresh = self._extraction.source_of(unread) if unread else None
+        source = fresh if fresh and len(unread) == len(jobs) else self._extraction.source_of(jobs)
+        return await self._extraction.distilled(scope, source, fresh)
 
     async def _log(self, scope: Scope, entry: LogEntry) -> None:
         try:
@@ -237,10 +247,11 @@ def _began(jobs: Sequence[Job]) -> str:
     return next((job.queued_at for job in jobs if job.queued_at is not None), _UNKNOWN)
 
 
-def _episode_of(jobs: Sequence[Job], draft: EpisodeDraft | None) -> Episode | None:
+def _episode_of(sessions: Sequence[Sequence[Job]], draft: EpisodeDraft | None) -> Episode | None:
+    """Return the episode of sessions that were distilled together: the last one's."""
     if draft is None:
         return None
-    numbers = [each["number"] for job in jobs for each in job.messages]
+    *others, jobs = sessions
     return Episode(
         session_id=jobs[0].thread,
         agent_id=next((job.agent for job in reversed(jobs) if job.agent is not None), None),
@@ -252,20 +263,39 @@ def _episode_of(jobs: Sequence[Job], draft: EpisodeDraft | None) -> Episode | No
         decisions=draft.decisions,
         action_items=draft.action_items,
         salience=draft.salience,
-        turns=(numbers[0], max(numbers)),
+        turns=_turns_of(jobs),
+        joined_turns=tuple((other[0].thread, *_turns_of(other)) for other in others),
     )
 
 
-def _with_read(mentioned: Mapping[str, Mention], jobs: Sequence[Job]) -> dict[str, Mention]:
-    """Return the mentions of a session, with those that were extracted turn by turn."""
-    found = dict(mentioned)
-    for name, salience, messages in (each for job in jobs for each in job.read or ()):
-        found[name] = Mention(salience, tuple(messages)).joined(found.get(name))
+def _turns_of(jobs: Sequence[Job]) -> tuple[int, int]:
+    """Return the numbers of the first and the last message of a session."""
+    numbers = [each["number"] for job in jobs for each in job.messages]
+    return numbers[0], max(numbers)
+
+
+def _mentions(
+    edits: Iterable[Statement | Retirement], known: Mapping[str, str]
+) -> dict[str, _Mention]:
+    """Return what sessions say of memories, by `current_key`.
+
+    Args:
+        edits: The changes, those of facts that are known already included.
+        known: The keys of these, each with the known one's key.
+    """
+    found: dict[str, _Mention] = {}
+    for memory in (edit.memory for edit in edits if isinstance(edit, Statement)):
+        name = current_key(memory.type, memory.key)
+        name = known.get(name, name)
+        before = found.get(name, _Mention(0.0))
+        ids, thread = memory.metadata.get("message_ids", ()), memory.metadata.get("thread_id")
+        stated = (*before.messages, *((thread, each) for each in ids if thread is not None))
+        salience = max(before.salience, importance_of(memory))
+        found[name] = _Mention(salience, tuple(dict.fromkeys(stated)))
     return found
 
 
-def _mentioned(memory: Memory, vitals: Vitals, *, found: _Findings, mention: Mention) -> Vitals:
-    """Return the vital signs after a session mentioned a memory."""
+def _mentioned(memory: Memory, vitals: Vitals, *, key: str | None, mention: _Mention) -> Vitals:
+    """Return the vital signs after sessions mentioned a memory."""
     del memory
-    messages = ((found.thread, name) for name in mention.messages)
-    return vitals.mentioned(found.key, mention.salience, messages)
+    return vitals.mentioned(key, mention.salience, mention.messages)

@@ -10,8 +10,10 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.options import ExtractionOptions, TendingOptions
-from locus_memory.memory.queue.queue import ExtractionQueue, Job
-from locus_memory.memory.queue.worker import Pace, Worker
+from locus_memory.memory.queue.jobs import Job
+from locus_memory.memory.queue.pace import Pace
+from locus_memory.memory.queue.queue import ExtractionQueue
+from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.distillation import LEAST, Distillation
 from locus_memory.memory.sessions.ingestion import Ingested, Ingestion, marked_turns, moment_of
@@ -65,10 +67,17 @@ class Sessions:
         queue = ExtractionQueue(store, scope, ledger.now, record)
         distillation = Distillation(store, extraction, ledger, record, queue.holds)
 
-        async def note(job: Job) -> None:
-            if job.read is None:
-                await _read(queue, extraction.by_rules(), job)
+        async def hide(jobs: Sequence[Job]) -> None:
+            secrets = await record.secrets(jobs)
+            await store.delete_batch([(each.namespace, each.key) for each, _ in secrets])
 
+        pace = Pace(
+            by_session=True,
+            is_manual=tending.extraction_mode == "manual",
+            # Only a model is worth waiting for, and says of which session a fact is.
+            least=LEAST if extraction.distils else 0,
+            longest=tending.pending_max_age,
+        )
         worker = Worker(
             queue,
             distillation.run,
@@ -79,13 +88,8 @@ class Sessions:
                 batch_quiet=tending.summary_debounce_seconds,
             ),
             clock=clock,
-            pace=Pace(
-                by_session=True,
-                is_manual=tending.extraction_mode == "manual",
-                # A function reads the parts of a session one by one: nothing is won by waiting.
-                least=LEAST if extraction.distils or extraction.is_by_rules else 0,
-            ),
-            note=note if extraction.distils or extraction.is_by_rules else None,
+            pace=pace,
+            before_waiting=hide,
         )
         ingestion = Ingestion(queue, worker, distillation, record)
         return cls(queue, worker, ledger.now, ingestion, distillation)
@@ -96,7 +100,8 @@ class Sessions:
         Raises:
             Exception: Any error of the extractor or the store.
         """
-        await _read(self.queue, extraction, job)
+        await extraction.run([job], self.queue.holds)
+        await self.queue.mark_read(job)
 
     async def ingest(
         self,
@@ -121,8 +126,3 @@ class Sessions:
         return await self.ingestion.run(
             scope, agent_id, conversation_id, marked, at, skips_extraction=skip_extraction
         )
-
-
-async def _read(queue: ExtractionQueue, extraction: Extraction, job: Job) -> None:
-    await extraction.run([job], queue.holds)
-    await queue.mark_read(job, await extraction.stated(job))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from locus_memory._internal.offload import in_thread
-from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import MarkedTurn
+from locus_memory.memory.extraction.thread import MarkedTurn, roles_and_texts
 from locus_memory.memory.layers.transcript import transcript_puts
-from locus_memory.memory.queue.queue import Job
+from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.secrets.answers import answers_in
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import Delete, Put
 
@@ -33,8 +33,9 @@ class Transcriber:
     """A function from a job to the puts of its turns in the transcript.
 
     An ingested message is recorded unless it was before; any other one if the memory is passive,
-    that is if it records what runs say. Finding secrets takes too long for the end of a turn: a
-    recorded message that looks like it holds one is deleted when its session is distilled.
+    that is if it records what runs say. An answer to a request for a secret is never recorded.
+    Finding other secrets takes too long for the end of a turn: a recorded message that looks like
+    it holds one is deleted when its session is distilled, or begins to wait for that.
 
     Args:
         is_passive: Whether the turns of runs are recorded.
@@ -47,27 +48,42 @@ class Transcriber:
 
     def __call__(self, job: Job) -> Sequence[Put]:
         """Return the puts; always the same for the same job."""
+        return self._puts(job, self._answers(job))
+
+    async def secrets(self, jobs: Iterable[Job]) -> list[tuple[Delete, str]]:
+        """Return the deletions of messages that may not be recorded, each with its kind."""
+        if self._allow_secrets:
+            return []
+        found = [(put, job) for job in jobs for put in self._puts(job, frozenset())]
+        size = sum(len(put.value["text"]) for put, _ in found)
+        puts = [put for put, _ in found]
+        kinds = _kinds(puts) if size < _LARGE else await in_thread(_kinds, puts)
+        answers = {job.key: self._answers(job) for _, job in found}
+        return [
+            (Delete(namespace=put.namespace, key=put.key), kind or "answer")
+            for (put, job), kind in zip(found, kinds, strict=True)
+            if kind is not None or (put.metadata or {}).get("number") in answers[job.key]
+        ]
+
+    def _puts(self, job: Job, hidden: Container[int]) -> Sequence[Put]:
+        """Return the puts of the messages that are recorded, but for the hidden ones."""
         found = [each for each in job.messages if self._is_recorded(each.get("recorded"))]
         if not found or job.queued_at is None:
             return ()
-        messages = [_Said(each["role"], each["content"], each["id"]) for each in found]
+        messages = [
+            _Said(each["role"], "" if each["number"] in hidden else each["content"], each["id"])
+            for each in found
+        ]
         first = found[0]["number"]
         return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
 
-    async def secrets(self, jobs: Iterable[Job]) -> list[Delete]:
-        """Return the deletions of recorded messages that look like they hold a secret."""
+    def _answers(self, job: Job) -> frozenset[int]:
+        """Return the numbers of the answers to requests for a secret."""
         if self._allow_secrets:
-            return []
-        puts = [put for job in jobs for put in self(job)]
-        size = sum(len(put.value["text"]) for put in puts)
-        kinds = _kinds(puts) if size < _LARGE else await in_thread(_kinds, puts)
-        for kind in filter(None, kinds):
-            emit("memory.secret_dropped", type="transcript", kind=kind)
-        return [
-            Delete(namespace=put.namespace, key=put.key)
-            for put, kind in zip(puts, kinds, strict=True)
-            if kind is not None
-        ]
+            return frozenset()
+        hidden = answers_in(roles_and_texts(job.messages), asked=job.asked)
+        told = zip(job.messages, hidden, strict=True)
+        return frozenset(each["number"] for each, is_hidden in told if is_hidden)
 
     async def without_secrets(self, turns: Sequence[MarkedTurn]) -> list[MarkedTurn]:
         """Return turns to record only, without the messages that look like they hold a secret."""

@@ -7,7 +7,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from locus_memory.memory.queue.queue import ExtractionQueue, Job
+from locus_memory.memory.queue.jobs import Job
+from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.ingestion import Ingested, new_thread, said_messages

@@ -18,6 +18,7 @@ from locus_memory.memory.queue.lease import Lease
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
 from locus_memory.testing.model import FakeModel
+from tests.memory.conftest import new_of
 
 QUEUE = ("locus_memory", "queue")
 
@@ -50,7 +51,7 @@ class Gate:
         self.calls = []
 
     async def extract(self, messages, memories):
-        self.calls.append([message.content for message in messages])
+        self.calls.append([message.content for message in new_of(messages)])
         self.entered.set()
         await self.open.wait()
         return [fact(messages[0].content, f"Said {messages[0].content}")]

@@ -9,7 +9,7 @@ from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
-from tests.memory.conftest import make_store
+from tests.memory.conftest import make_store, new_of
 
 SCOPE = Scope(("locus_memory",))
 LONG = "It rained in Graz the whole day, so we moved the meeting to the afternoon of Thursday."
@@ -25,7 +25,7 @@ class Distiller:
         self.sessions = []
 
     async def distill(self, messages, memories):
-        texts = [message.content for message in messages]
+        texts = [message.content for message in new_of(messages)]
         self.sessions.append(texts)
         answer = self.answers.pop(0) if self.answers else None
         if isinstance(answer, BaseException):

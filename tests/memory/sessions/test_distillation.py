@@ -16,6 +16,7 @@ from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
+from tests.memory.sessions.test_pace import idle
 
 USER = MemoryType.USER
 
@@ -61,8 +62,8 @@ async def test_a_resumed_session_makes_a_further_episode_of_its_new_turns(tend, 
     assert [each.turns for each in await episodes_of(either)] == [(1, 2), (3, 4)]
 
 
-@pytest.mark.parametrize(("length", "calls"), [(79, 0), (80, 1)])
-async def test_a_short_session_costs_no_call(tend, either, length, calls):
+@pytest.mark.parametrize(("length", "waits"), [(79, True), (80, False)])
+async def test_a_short_session_waits(tend, either, length, waits):
     """User and assistant count together; tools do not."""
     model = Distiller()
     manager = tend(extract_fn=model)
@@ -74,10 +75,26 @@ async def test_a_short_session_costs_no_call(tend, either, length, calls):
         Message.assistant("a" * (length - 40)),
     ]
     await manager.on_session_end(run_of(said))
+    await manager.on_session_end(run_of(turns_of("Hm."), "next"))
+    await idle(manager)
+    assert len(model.sessions) == 1 - waits
     assert await manager.sync_now() == 0
-    assert len(model.sessions) == calls
-    assert len(await episodes_of(either)) == calls
+    assert len(model.sessions) == 2 - waits
     assert await either.list_keys(SCOPE.queue) == []
+
+
+@pytest.mark.parametrize(("length", "episodes"), [(79, 0), (80, 1)])
+async def test_rules_make_no_episode_of_a_short_session(
+    tend, either, monkeypatch, length, episodes
+):
+    found = SimpleNamespace(
+        summary="Ada.", topics=(), entities=(), decisions=(), action_items=(), salience=0.6
+    )
+    monkeypatch.setattr(extraction, "digest", lambda messages: found)
+    manager = tend(extract_fn=None)
+    await manager.on_session_end(run_of([Message.user("u" * length)]))
+    assert await manager.sync_now() == 0
+    assert len(await episodes_of(either)) == episodes
 
 
 async def test_a_session_that_is_worth_nothing_has_no_episode(tend, either):

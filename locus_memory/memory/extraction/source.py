@@ -1,0 +1,147 @@
+"""The source of an extraction: messages of one or more sessions, each with its place; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from locus_memory.conversation.roles import role_of
+from locus_memory.memory.extraction.thread import (
+    CONTEXT,
+    SESSION,
+    read_document,
+    roles_and_texts,
+    text_of,
+)
+from locus_memory.memory.queue.jobs import Job, sessions_of
+from locus_memory.memory.secrets.answers import WITHHELD, answers_in
+from locus_memory.messages import Message
+
+__all__ = ["Source", "messages_of", "source_of"]
+
+_MOST_IDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message of a source.
+
+    Attributes:
+        message: The message.
+        number: Its number in the thread, from 1, without system messages.
+        thread: Its thread, if it is known.
+        said_at: The moment at which it was queued, if it is known.
+        is_new: Whether it was not extracted from before.
+    """
+
+    message: Any
+    number: int
+    thread: str | None = None
+    said_at: str | None = None
+    is_new: bool = True
+
+    @property
+    def id(self) -> str:
+        """The id of the message, or its number in the thread, such as `#3`."""
+        return getattr(self.message, "id", None) or f"#{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The messages of an extraction, those of a session together and the last session at the end.
+
+    What comes from messages of several sessions is of the last one of them, and what names no
+    message, of the last session.
+
+    Attributes:
+        told: The messages.
+    """
+
+    told: Sequence[Told]
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages as an extractor gets them."""
+        return [each.message for each in self.told]
+
+    def is_context(self, places: Sequence[int]) -> bool:
+        """Return whether positions name messages, but no new one."""
+        valid = [self.told[place] for place in places if 0 <= place < len(self.told)]
+        return bool(valid) and not any(each.is_new for each in valid)
+
+    def said_at(self, places: Sequence[int] = ()) -> str | None:
+        """Return the moment of the messages at some positions, or else of the last of all."""
+        found = self._at(places) or self.told
+        return max((each.said_at for each in found if each.said_at is not None), default=None)
+
+    def thread_of(self, places: Sequence[int]) -> str | None:
+        """Return the thread of the messages at some positions, or else of the last of all."""
+        return next((each.thread for each in reversed(self._at(places) or self.told)), None)
+
+    def ids(self, places: Sequence[int]) -> list[str]:
+        """Return the ids of the messages at some positions, or else of the user's messages."""
+        return [each.id for each in self._at(places)[-_MOST_IDS:]]
+
+    def _at(self, places: Sequence[int]) -> list[Told]:
+        """Return the new messages at some positions, of the last session that has one of them."""
+        new = [place for place in places if 0 <= place < len(self.told) and self.told[place].is_new]
+        if not new:
+            new = [n for n, each in enumerate(self.told) if role_of(each.message) == "user"]
+        last = self.told[max(new)].thread if new else None
+        return [self.told[place] for place in new if self.told[place].thread == last]
+
+
+def messages_of(said: Sequence[Any], *, withholds: bool) -> Source:
+    """Return the messages of a conversation, of which none was extracted from.
+
+    Args:
+        said: The messages.
+        withholds: Whether answers to requests for a secret are left out.
+    """
+    texts = [(role_of(each), text_of(each)) for each in said]
+    hidden = answers_in(texts) if withholds else [False] * len(said)
+    shown = [
+        Message(role=each.role, content=WITHHELD) if is_hidden else each
+        for each, is_hidden in zip(said, hidden, strict=True)
+    ]
+    return Source([Told(each, number) for number, each in enumerate(shown, 1)])
+
+
+def source_of(jobs: Sequence[Job], *, withholds: bool) -> Source:
+    """Return the messages of jobs; those of a thread stand together.
+
+    What a session answers stands before it, with `CONTEXT` in its metadata. Where there are
+    several sessions, the metadata of their messages name the threads, under `SESSION`.
+
+    Args:
+        jobs: The jobs.
+        withholds: Whether answers to requests for a secret are left out.
+    """
+    sessions = sessions_of(jobs)
+    told = (_of_session(each, withholds=withholds, is_one=len(sessions) == 1) for each in sessions)
+    return Source(list(chain.from_iterable(told)))
+
+
+def _of_session(session: Sequence[Job], *, withholds: bool, is_one: bool) -> Iterator[Told]:
+    found = list(_documents(session))
+    texts = roles_and_texts([document for document, _, _ in found])
+    hidden = answers_in(texts, asked=session[0].asked)
+    for (document, job, is_new), is_hidden in zip(found, hidden, strict=True):
+        shown = {**document, "content": WITHHELD} if is_hidden and withholds else document
+        metadata: dict[str, Any] = {} if is_one else {SESSION: job.thread}
+        metadata |= {} if is_new else {CONTEXT: True}
+        message = read_document(shown, metadata)
+        yield Told(message, document["number"], job.thread, job.queued_at, is_new)
+
+
+def _documents(session: Sequence[Job]) -> Iterator[tuple[Mapping[str, Any], Job, bool]]:
+    """Yield the documents of a session's messages; context that stands before it already, once."""
+    last = 0
+    for job in session:
+        if job.context is not None and job.context["number"] > last:
+            yield job.context, job, False
+        for document in job.messages:
+            last = max(last, document["number"])
+            yield document, job, True
