@@ -17,10 +17,12 @@ from locus_memory.memory.extraction.thread import (
     context_of,
     document,
     is_worth_reading,
+    roles_and_texts,
 )
 from locus_memory.memory.queue.jobs import DIGITS, Job, News, Outcome, Waiting, sessions_of
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.secrets.answers import WITHHELD, answers_in
 from locus_memory.store.base import BaseStore, scan_all, write_together
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Delete, Put
@@ -28,6 +30,9 @@ from locus_memory.store.item import Delete, Put
 __all__ = ["ExtractionQueue"]
 
 _ATTEMPTS: Final = 100
+_NEAR: Final = 8
+"""How many messages back a secret is looked for that an answer of the assistant repeats."""
+
 _REMEMBERED: Final = 1_024
 """The number of threads whose cursors are cached."""
 
@@ -87,7 +92,9 @@ class ExtractionQueue:
             place = context_of(said, start)
             context = None
             if place is not None:
-                (context,) = _numbered(said[place : place + 1], before + 1 - start + place)
+                near = range(max(0, place - _NEAR), place + 1)
+                told = _numbered([said[n] for n in near], before + 1 - start + near[0])
+                context = _withheld(told)
             return News.of(cursor, cursor.after(said, start, before), messages, context)
 
         return await self._queued(scope, thread, news, self._now(), agent)
@@ -404,8 +411,16 @@ def _before(turns: Sequence[MarkedTurn], new: Mapping[str, Any]) -> dict[str, An
     earlier = takewhile(
         lambda turn: turn.mark != new["turn"], turns if new["role"] == "user" else ()
     )
-    told = [each for turn in earlier for each in turn.messages if each["role"] == "assistant"]
-    return {**told[-1], "number": new["number"] - 1} if told else None
+    told = [each for turn in earlier for each in turn.messages]
+    while told and told[-1]["role"] != "assistant":
+        told.pop()
+    return {**_withheld(told[-_NEAR:]), "number": new["number"] - 1} if told else None
+
+
+def _withheld(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the last message, without its text if it repeats an answer that may be a secret."""
+    is_repeated = answers_in(roles_and_texts(told))[-1]
+    return {**told[-1], "content": WITHHELD} if is_repeated else told[-1]
 
 
 def _cursor_put(scope: Scope, job: Job, version: int) -> Put:

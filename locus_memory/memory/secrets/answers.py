@@ -9,7 +9,7 @@ from locus_memory.memory.secrets.detection import asks_for_secret
 
 __all__ = ["WITHHELD", "answers_in", "asks_at_end"]
 
-WITHHELD: Final = "[an answer to a request for a secret, left out]"
+WITHHELD: Final = "[an answer that is not shown]"
 """What an extractor is shown in place of such an answer."""
 
 _TELLING: Final = 4

@@ -11,7 +11,7 @@ from locus_memory.memory.extraction.thread import MarkedTurn, roles_and_texts
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.secrets.answers import answers_in
+from locus_memory.memory.secrets.answers import WITHHELD, answers_in
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import Delete, Put
 
@@ -33,9 +33,9 @@ class Transcriber:
     """A function from a job to the puts of its turns in the transcript.
 
     An ingested message is recorded unless it was before; any other one if the memory is passive,
-    that is if it records what runs say. An answer to a request for a secret is never recorded.
-    Finding other secrets takes too long for the end of a turn: a recorded message that looks like
-    it holds one is deleted when its session is distilled, or begins to wait for that.
+    that is if it records what runs say. The words of an answer to a request for a secret never
+    are. Finding other secrets takes too long for the end of a turn: a recorded message that looks
+    like it holds one is deleted when its session is distilled, or begins to wait for that.
 
     Args:
         is_passive: Whether the turns of runs are recorded.
@@ -66,12 +66,14 @@ class Transcriber:
         ]
 
     def _puts(self, job: Job, hidden: Container[int]) -> Sequence[Put]:
-        """Return the puts of the messages that are recorded, but for the hidden ones."""
+        """Return the puts of the messages that are recorded, without the words of hidden ones."""
         found = [each for each in job.messages if self._is_recorded(each.get("recorded"))]
         if not found or job.queued_at is None:
             return ()
         messages = [
-            _Said(each["role"], "" if each["number"] in hidden else each["content"], each["id"])
+            _Said(
+                each["role"], WITHHELD if each["number"] in hidden else each["content"], each["id"]
+            )
             for each in found
         ]
         first = found[0]["number"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extraction.extraction import Origin
+from locus_memory.memory.extraction.source import messages_of
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -199,7 +199,7 @@ async def test_a_change_cut_off_half_way_loses_nothing(
             edits = await manager._extraction.edits(manager._scope, origin)
             await manager._ledger.apply(manager._scope, edits)
 
-    origin = Origin([Message.user("Forget it")], [1])
+    origin = messages_of([Message.user("Forget it")], withholds=True)
     await told(manager, "Oslo", "Rome")
     store.writes_left = writes
     try:
