@@ -1,4 +1,4 @@
-"""One process a turn: the parts of a session become one session."""
+"""One process a turn: each turn is read before its process ends."""
 
 from __future__ import annotations
 
@@ -39,20 +39,22 @@ asyncio.run(main(sys.argv[1], sys.argv[3]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of Unix")
-def test_one_process_a_turn_costs_one_call(tmp_path):
-    """Ten processes, ten turns, one call that sees them all."""
+def test_each_process_has_its_turn_read(tmp_path):
+    """Five processes, five turns: the model reads each once, before its process ends."""
     path, calls = str(tmp_path / "m.db"), tmp_path / "calls"
-    for number in range(10):
-        said = f"Box {number}" if number < 9 else "Pack the boxes in the hall, please!"
-        command = [sys.executable, "-c", ONE_TURN, path, str(calls), said]
+    for number in range(5):
+        command = [sys.executable, "-c", ONE_TURN, path, str(calls), f"Box {number}"]
         subprocess.run(command, check=True, timeout=60)
-    (call,) = map(json.loads, calls.read_text().splitlines())
-    assert all(f"Box {number}" in call[-1] for number in range(9))
+    shown = [json.loads(line)[-1] for line in calls.read_text().splitlines()]
+    for number, call in enumerate(shown):
+        assert [f"Box {n}" for n in range(5) if f"Box {n}" in call] == [f"Box {number}"]
+        assert ("(before) assistant: Ok." in call) == (number > 0)
+    assert len(shown) == 5
 
     async def check():
         async with SQLiteStore(path) as store:
-            (episode,) = await episodes_of(store)
-            assert (episode.turns, episode.summary) == ((1, 20), "They packed.")
+            turns = [episode.turns for episode in await episodes_of(store)]
+            assert turns == [(2 * n + 1, 2 * n + 2) for n in range(5)]
             assert await store.list_keys(SCOPE.queue) == []
 
     asyncio.run(check())
