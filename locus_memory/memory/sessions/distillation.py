@@ -13,7 +13,13 @@ from typing import Any, Final
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import EpisodeDraft
 from locus_memory.memory.extraction.extraction import Distilled, Extraction
-from locus_memory.memory.layers.episodes import Episode, episode_key, episode_put, read_episode
+from locus_memory.memory.layers.episodes import (
+    Episode,
+    EpisodeBook,
+    episode_key,
+    episode_put,
+    read_episode,
+)
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
@@ -187,12 +193,15 @@ class Distillation:
         """Return the jobs that an episode tells of that was written, but they were not deleted."""
         if self._store.capabilities.transactions:
             return []
-        scope = Scope(jobs[0].namespace)
+        scope, sessions = Scope(jobs[0].namespace), sessions_of(jobs)
+        items = [await self._store.get_item(scope.episodes, _key_of(each)) for each in sessions]
+        episodes = [read_episode(item) for item in items if item is not None]
+        if any(session[0].attempts > 1 for session in sessions):
+            # A session that travelled with others then may travel alone now.
+            episodes += [each async for _, each in EpisodeBook(self._store).scan(scope)]
         told: dict[str, int] = {}
-        for session in sessions_of(jobs):
-            item = await self._store.get_item(scope.episodes, _key_of(session))
-            episode = None if item is None else read_episode(item)
-            told |= {} if episode is None else {name: end for name, _, end in episode.all_turns}
+        for thread, _, end in (turns for each in episodes if each for turns in each.all_turns):
+            told[thread] = max(end, told.get(thread, 0))
         return [job for job in jobs if job.messages[-1]["number"] <= told.get(job.thread, 0)]
 
     async def _findings(self, jobs: Sequence[Job]) -> _Findings | None:

@@ -19,6 +19,7 @@ from locus_memory.errors import (
 from locus_memory.integrations.locus import LocusCheckpointer, LocusMemoryManager
 from locus_memory.memory import ExtractionOptions, RecallOptions
 from locus_memory.memory.base import BaseMemoryManager as OurMemoryManager
+from tests.memory.conftest import new_of
 
 HELLO = "My name is Ada and I live in Berlin."
 
@@ -38,7 +39,7 @@ class Reader:
         self.batches = []
 
     def __call__(self, messages):
-        self.batches.append([message.content for message in messages if message.content])
+        self.batches.append([message.content for message in new_of(messages) if message.content])
         return []
 
 
