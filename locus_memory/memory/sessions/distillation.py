@@ -58,7 +58,7 @@ class _Findings:
     """The findings of a distillation, ready to be written.
 
     Attributes:
-        key: The key that the episode has, if there is one; `None`: the session is too short.
+        key: The key that the episode has, if there is one.
         episode: The episode, or `None`.
         distilled: What the extractor made of the session.
         mentioned: The memories that the session mentions, by `current_key`.
@@ -66,7 +66,7 @@ class _Findings:
         log: The put of the log entry.
     """
 
-    key: str | None
+    key: str
     episode: Episode | None
     distilled: Distilled
     mentioned: Mapping[str, _Mention]
@@ -225,7 +225,7 @@ class Distillation:
         read = await self._extraction.stated(self._extraction.read_before(jobs))
         sessions = sessions_of(jobs)
         return _Findings(
-            key=None if distilled.episode is None else _key_of(sessions[-1]),
+            key=_key_of(sessions[-1]),
             episode=_episode_of(sessions, distilled.episode),
             distilled=distilled,
             mentioned=_mentions([*read, *distilled.edits], known),
@@ -304,7 +304,7 @@ def _mentions(
     return found
 
 
-def _mentioned(memory: Memory, vitals: Vitals, *, key: str | None, mention: _Mention) -> Vitals:
+def _mentioned(memory: Memory, vitals: Vitals, *, key: str, mention: _Mention) -> Vitals:
     """Return the vital signs after sessions mentioned a memory."""
     del memory
     return vitals.mentioned(key, mention.salience, mention.messages)

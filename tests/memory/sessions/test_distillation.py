@@ -83,20 +83,6 @@ async def test_a_short_session_waits(tend, either, length, waits):
     assert await either.list_keys(SCOPE.queue) == []
 
 
-@pytest.mark.parametrize(("length", "episodes"), [(79, 0), (80, 1)])
-async def test_rules_make_no_episode_of_a_short_session(
-    tend, either, monkeypatch, length, episodes
-):
-    found = SimpleNamespace(
-        summary="Ada.", topics=(), entities=(), decisions=(), action_items=(), salience=0.6
-    )
-    monkeypatch.setattr(extraction, "digest", lambda messages: found)
-    manager = tend(extract_fn=None)
-    await manager.on_session_end(run_of([Message.user("u" * length)]))
-    assert await manager.sync_now() == 0
-    assert len(await episodes_of(either)) == episodes
-
-
 async def test_a_session_that_is_worth_nothing_has_no_episode(tend, either):
     manager = tend(extract_fn=Distiller(Distillate()))
     assert await distilled(manager, LONG) == 0
