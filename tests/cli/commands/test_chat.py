@@ -321,11 +321,12 @@ def test_an_error_of_the_endpoint_is_a_line_and_the_chat_goes_on(run, ok, endpoi
 def test_what_is_known_of_a_user_reaches_the_model_and_nobody_elses(ok, endpoint):
     ok("remember", "The user lives in Lyon.", "--user", "ada", "--key", "home")
     ok("identity", "add", "Always answer in English.", "--user", "ada")
-    endpoint.answers += ["391.", "Hi."]
+    endpoint.answers += ["391.", '{"changes": []}', "391.", '{"changes": []}']
     model = ("--model", "tiny", "--base-url", endpoint.url)
     ok("chat", "--user", "ada", *model, stdin=b"What is 17 times 23?\n")
     ok("chat", "--user", "bob", *model, stdin=b"What is 17 times 23?\n")
-    (known, asked), (of_bob,) = (body["messages"] for _, body in endpoint.requests)
+    # Beside each answer, the model is asked what to remember of it.
+    (known, asked), _, (of_bob,), _ = (body["messages"] for _, body in endpoint.requests)
     assert "- always: Always answer in English." in known["content"]
     assert "- The user lives in Lyon." in known["content"]
     assert asked["content"] == of_bob["content"] == "What is 17 times 23?"
@@ -382,7 +383,8 @@ def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endp
     assert endpoint.asked.wait(60)
     chat.send_signal(signal.SIGINT)
     out, err = chat.communicate()
-    assert (chat.returncode, out, err) == (130, "", "")
+    assert (chat.returncode, out) == (130, "")
+    assert "the last messages stay queued" in err
     assert messages(ok, "t") == [("user", "I live in Lyon.")]
     resumed = run("chat", "t", "--scripted")
     assert (resumed.code, resumed.out) == (0, "Noted.\n")
