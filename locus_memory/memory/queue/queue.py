@@ -53,7 +53,7 @@ class ExtractionQueue:
         store: BaseStore,
         scope: Scope,
         now: Callable[[], str],
-        record: Callable[[Job], Sequence[Put]] | None = None,
+        record: Callable[[Job], Awaitable[Sequence[Put]]] | None = None,
     ) -> None:
         self._store = store
         self._now = now
@@ -140,7 +140,7 @@ class ExtractionQueue:
             self._cursors.discard(scope.lane(thread))
             with suppress(VersionConflictError):
                 await write_together(
-                    self._store, [*self._recorded(job), _cursor_put(scope, job, version)]
+                    self._store, [*await self._recorded(job), _cursor_put(scope, job, version)]
                 )
                 return len(moved.marks) - len(cursor.marks)
         raise VersionConflictError(0, 1)
@@ -165,7 +165,11 @@ class ExtractionQueue:
             try:
                 await write_together(
                     self._store,
-                    [self._put(job, 0), *self._recorded(job), _cursor_put(scope, job, version)],
+                    [
+                        self._put(job, 0),
+                        *await self._recorded(job),
+                        _cursor_put(scope, job, version),
+                    ],
                 )
             except VersionConflictError:
                 await self._adopt(scope, job, version)
@@ -189,8 +193,8 @@ class ExtractionQueue:
             asked=news.asked,
         )
 
-    def _recorded(self, job: Job) -> Sequence[Put]:
-        return () if self._record is None else self._record(job)
+    async def _recorded(self, job: Job) -> Sequence[Put]:
+        return () if self._record is None else await self._record(job)
 
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.
@@ -363,7 +367,7 @@ class ExtractionQueue:
         if known is None or known[0].sequence < job.cursor.sequence:
             cursor, version = await self._stored(scope, job.thread)
             if cursor.sequence < job.cursor.sequence:
-                return [*self._recorded(job), _cursor_put(scope, job, version)]
+                return [*await self._recorded(job), _cursor_put(scope, job, version)]
         return []
 
     async def _replace(self, job: Job) -> Job | None:
@@ -388,7 +392,7 @@ class ExtractionQueue:
                 await self._store.delete(self._namespace, job.key, if_version=item.version)
             else:
                 await write_together(
-                    self._store, [*self._recorded(job), _cursor_put(scope, job, version)]
+                    self._store, [*await self._recorded(job), _cursor_put(scope, job, version)]
                 )
 
     def _is_doubled(self, job: Job, wanted: Job, cursor: Cursor) -> bool:

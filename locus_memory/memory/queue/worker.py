@@ -51,7 +51,6 @@ class Worker:
         options: When a thread is extracted from, and how long that may take.
         clock: Returns seconds since the epoch.
         pace: When a thread is handled.
-        before_waiting: Gets the jobs of a session that begins to wait; `None`: nobody does.
     """
 
     def __init__(
@@ -62,14 +61,12 @@ class Worker:
         *,
         clock: Callable[[], float],
         pace: Pace = EAGER,
-        before_waiting: Callable[[Sequence[Job]], Awaitable[None]] | None = None,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._options = options
         self._clock = clock
         self._pace = pace
-        self._before_waiting = before_waiting
         # The thread of each scope that got the last job.
         self._latest: dict[Namespace, str] = {}
         # The threads that got a job in this process.
@@ -393,8 +390,6 @@ class Worker:
             return False
         end = now + rest_of(jobs[0].queued_at, self._pace.longest, now)
         known = self._lounge.end(lane)
-        if known is None and end > now and self._before_waiting is not None:
-            await self._before_waiting(jobs)
         end = end if known is None else min(known, end)
         self._lounge.put(lane, end)
         self._pauses[lane] = end - now

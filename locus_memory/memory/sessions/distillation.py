@@ -28,9 +28,8 @@ from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import Memory
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.scope import Scope, current_key
-from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Delete, Put
+from locus_memory.store.item import Put
 
 __all__ = ["LEAST", "Distillation", "Ended"]
 
@@ -83,27 +82,24 @@ class Ended:
         jobs: The jobs that are done.
         findings: What is written; `None`: nothing.
         counts: What to count, once it is written.
-        erased: What is erased from the transcript.
     """
 
     store: BaseStore
     jobs: Sequence[Job]
     findings: _Findings | None = None
     counts: Counter[str] = field(default_factory=Counter[str])
-    erased: Sequence[Delete] = ()
 
-    async def operations(self) -> Sequence[Put | Delete]:
+    async def operations(self) -> Sequence[Put]:
         """Return the writes; the episode comes last: where it is, everything else is."""
         found = self.findings
         if found is None:
-            return self.erased
+            return ()
         scope = Scope(self.jobs[0].namespace)
         changes = {
             name: partial(_mentioned, key=found.key, mention=mention)
             for name, mention in found.mentioned.items()
         }
-        operations: list[Put | Delete] = [*self.erased]
-        operations += await VitalsBook(self.store).planned(scope, changes, is_first=True)
+        operations = await VitalsBook(self.store).planned(scope, changes, is_first=True)
         if found.distilled.identity:
             facts = found.distilled.identity
             operations += await IdentityBook(self.store).planned(
@@ -136,7 +132,6 @@ class Distillation:
         store: The store, which the service never closes.
         extraction: Calls the extractor and checks its answer.
         ledger: Writes the changes of memories.
-        record: Writes the transcript.
         holds: Returns whether jobs are still this process's, and none was erased.
     """
 
@@ -145,12 +140,10 @@ class Distillation:
         store: BaseStore,
         extraction: Extraction,
         ledger: Ledger,
-        record: Transcriber,
         holds: Callable[[Sequence[Job]], Awaitable[bool]],
     ) -> None:
         self._store = store
         self._holds = holds
-        self._record = record
         self._extraction = extraction
         self._ledger = ledger
         self._counts: dict[str, Counter[str]] = {}
@@ -183,11 +176,7 @@ class Distillation:
         counts = self._counts.get(jobs[0].lane, Counter[str]())
         done = await self._done_before(jobs)
         findings = None if done else await self._findings(jobs)
-        ended = done or jobs
-        secrets = await self._record.secrets(ended)
-        for _, kind in secrets:
-            emit("memory.secret_dropped", type="transcript", kind=kind)
-        return Ended(self._store, ended, findings, counts, [each for each, _ in secrets])
+        return Ended(self._store, done or jobs, findings, counts)
 
     async def _done_before(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the jobs that an episode tells of that was written, but they were not deleted."""

@@ -18,7 +18,6 @@ from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.distillation import Distillation
-from locus_memory.memory.sessions.transcribing import Transcriber
 from locus_memory.messages import Message
 from locus_memory.store.json_values import encode_json
 
@@ -50,7 +49,6 @@ class Ingestion:
         queue: Gets their turns.
         worker: Distils them.
         distillation: Counts what is written.
-        record: Writes the transcript.
     """
 
     def __init__(
@@ -58,9 +56,7 @@ class Ingestion:
         queue: ExtractionQueue,
         worker: Worker,
         distillation: Distillation,
-        record: Transcriber,
     ) -> None:
-        self._record = record
         self._queue = queue
         self._worker = worker
         self._distillation = distillation
@@ -90,8 +86,7 @@ class Ingestion:
         """
         lane = scope.lane(conversation_id)
         if skips_extraction:
-            recorded = await self._record.without_secrets(turns)
-            new = await self._queue.record_turns(scope, conversation_id, recorded, at)
+            new = await self._queue.record_turns(scope, conversation_id, turns, at)
             return await self._ingested(new, {}, lane)
         job = await self._queue.add_turns(scope, conversation_id, turns, at, agent)
         new = 0 if job is None else len({each["turn"] for each in job.messages})

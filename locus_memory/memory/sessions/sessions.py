@@ -65,12 +65,7 @@ class Sessions:
             return cls(queue, worker, ledger.now, None, None)
         record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
-        distillation = Distillation(store, extraction, ledger, record, queue.holds)
-
-        async def hide(jobs: Sequence[Job]) -> None:
-            secrets = await record.secrets(jobs)
-            await store.delete_batch([(each.namespace, each.key) for each, _ in secrets])
-
+        distillation = Distillation(store, extraction, ledger, queue.holds)
         pace = Pace(
             by_session=True,
             is_manual=tending.extraction_mode == "manual",
@@ -89,9 +84,8 @@ class Sessions:
             ),
             clock=clock,
             pace=pace,
-            before_waiting=hide,
         )
-        ingestion = Ingestion(queue, worker, distillation, record)
+        ingestion = Ingestion(queue, worker, distillation)
         return cls(queue, worker, ledger.now, ingestion, distillation)
 
     async def read(self, job: Job, extraction: Extraction) -> None:

@@ -342,14 +342,14 @@ async def test_a_thread_that_is_forgotten_takes_what_was_read_with_it(tend, eith
     assert await episodes_of(either) == []
 
 
-async def test_secrets_leave_the_transcript_when_a_session_begins_to_wait(tend, either, events):
+async def test_a_secret_is_never_in_the_transcript(tend, either, events):
+    """Not even until its session ends: another thread is shown what was said in this one."""
     manager = tend(extract_fn=Listener())
     await manager.on_session_end(run_of([Message.user("My PIN is 4711."), OK], "a"))
-    await manager.on_session_end(run_of(said_by("Hm."), "b"))
-    await idle(manager)
-    assert manager.pending == 2
     recorded = await either.scan(SCOPE.transcript("a"), 10)
     assert [item.value["text"] for item in recorded] == ["Ok."]
+    (event,) = events.of("memory.secret_dropped")
+    assert event.attributes == {"type": "transcript", "kind": "pin"}
 
 
 async def test_a_session_that_fails_does_not_hold_the_others_back(tend, clock):
