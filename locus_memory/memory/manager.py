@@ -6,7 +6,8 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self, Unpack
+from functools import lru_cache
+from typing import Any, Final, Self, Unpack
 
 from typing_extensions import override
 
@@ -69,6 +70,9 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
+
+_COUNTED: Final = 4_096
+"""The number of lines whose tokens are remembered."""
 
 
 class LLMMemoryManager(
@@ -143,7 +147,9 @@ class LLMMemoryManager(
         self.token_budget = recall.token_budget
         self.token_counter = as_token_counter(recall.token_counter)
         is_counted = recall.token_counter is not None
-        self._count: TokenCounter = self.token_counter if is_counted else expected_tokens
+        # The same lines are shown again and again.
+        counter = self.token_counter if is_counted else expected_tokens
+        self._count: TokenCounter = lru_cache(_COUNTED)(counter)
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False

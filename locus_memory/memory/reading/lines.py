@@ -49,6 +49,9 @@ _CUT: Final = "..."
 _CHARACTERS_A_TOKEN: Final = 8
 """No token of any language has more characters: a longer text is cut before it is counted."""
 
+_FEWEST_TOKENS: Final = 3
+"""A shorter line shows nothing."""
+
 _LONGEST: Final = 4_000
 _SHORT_STEM: Final = 4
 _START: Final = re.compile(r"(?<=[.!?\u2026\u3002\uff01\uff1f\u061f\u0964])\s*|\n+")
@@ -247,6 +250,8 @@ def fitting(lines: Iterable[Line], budget: int, count: TokenCounter) -> tuple[li
     headings: set[str] = set()
     left = budget
     for line in lines:
+        if left < _FEWEST_TOKENS:
+            break
         if len(line.text) > left * _CHARACTERS_A_TOKEN:
             continue
         cost = count(f"{line.text}\n")
