@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
-from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_MARK, BLOCK_OPENING, is_memory_block
+from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.events import emit
-from locus_memory.memory.inject import fitting
+from locus_memory.memory.inject import blocks_of, fitting, inject
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.messages import Message, Role
 from locus_memory.presets import is_preset
@@ -224,20 +224,13 @@ async def _open(resources: Any) -> MemoryVerbs:
 
 
 def _with_lines(state: AgentState, lines: Sequence[str]) -> AgentState:
-    """Return the state with lines in its block of memories, or in a new one."""
+    """Return the state with lines in the block of memories in front of its latest message."""
     if not lines:
         return state
     added = "".join(f"{line}\n" for line in lines)
-    messages = list(state.messages)
-    for place, each in enumerate(messages):
-        text = each.content or ""
-        if is_memory_block(each) and text.endswith(BLOCK_CLOSE):
-            whole = f"{text.removesuffix(BLOCK_CLOSE)}{added}{BLOCK_CLOSE}"
-            messages[place] = each.model_copy(update={"content": whole})
-            return state.model_copy(update={"messages": tuple(messages)})
-    place = next((n for n, each in enumerate(messages) if each.role != Role.SYSTEM), len(messages))
-    block = f"{BLOCK_OPENING}{added}{BLOCK_CLOSE}"
-    messages.insert(place, Message(role=Role.SYSTEM, content=block, metadata={BLOCK_MARK: True}))
+    stable, block = blocks_of(state.messages)
+    begun = BLOCK_OPENING if block is None else block.removesuffix(BLOCK_CLOSE)
+    messages = inject(state.messages, f"{begun}{added}{BLOCK_CLOSE}", "user", stable=stable)
     return state.model_copy(update={"messages": tuple(messages)})
 
 

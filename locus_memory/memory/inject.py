@@ -27,6 +27,7 @@ from locus_memory.messages import Message
 __all__ = [
     "BLOCK_MARK",
     "Placement",
+    "blocks_of",
     "fitting",
     "inject",
     "memory_line",
@@ -143,14 +144,20 @@ def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
 
     A stable block stays in the system prompt.
     """
+    stable, block = blocks_of(messages)
+    if block is None:
+        return list(messages)
+    return inject(messages, block, placement, stable=stable)
+
+
+def blocks_of(messages: Sequence[Any]) -> tuple[str | None, str | None]:
+    """Return the stable block of the messages, and the last other one, which may change."""
     contents = [message.content for message in messages if is_memory_block(message)]
     blocks = [each for each in contents if isinstance(each, str)]
     stable = next((each for each in blocks if each.startswith(STABLE_OPENING)), None)
     others = [each for each in blocks if each != stable]
     others += [found[0] for message in messages if (found := split_block(message)) is not None]
-    if not others:
-        return list(messages)
-    return inject(messages, others[-1], placement, stable=stable)
+    return stable, others[-1] if others else None
 
 
 def _without_block(message: Any) -> Any:

@@ -426,7 +426,7 @@ async def test_the_recalled_text_is_cut_at_whole_lines(characters):
         assert len(block) > characters - 25 or len(facts) == 400
 
 
-@pytest.mark.parametrize("kind", ["manager", "foreign"])
+@pytest.mark.parametrize("kind", ["manager", "tending", "foreign"])
 async def test_the_text_of_any_manager_is_cut(kind):
     seen = []
 
@@ -441,13 +441,15 @@ async def test_the_text_of_any_manager_is_cut(kind):
     async with LLMMemoryManager("memory", token_budget=5000, retrieve_limit=50) as memory:
         facts = [Memory("user", f"k{n}", f"Fact {n} is one of many about tea.") for n in range(50)]
         await memory.save(facts)
-        manager = memory if kind == "manager" else Talkative()
+        manager = {"manager": memory, "tending": "memory"}.get(kind) or Talkative()
         settings = MemorySettings(max_prompt_chars=500)
         options = {"memory_settings": settings, "memory_placement": "system"}
         agent = Agent(model, memory_manager=manager, **options)
+        if kind == "tending":
+            await agent.memory_manager.save(facts)
         assert (await agent.run("tea?")).failures == ()
         await agent.close()
-    [block, _] = seen
+    block, _ = seen[:2]
     assert 400 < len(block) <= 500
     assert block.endswith("\n</memory>")
 

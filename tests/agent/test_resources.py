@@ -20,7 +20,8 @@ from locus_memory.errors import (
     MemoryBackendError,
 )
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.messages import ToolCall
+from locus_memory.memory.models import Memory
+from locus_memory.messages import Message, ToolCall
 from locus_memory.resources.backends.base import MemoryStoreSpec
 from locus_memory.resources.backends.local import LocalMemoryBackend
 from locus_memory.resources.tree import MemoryTree
@@ -61,6 +62,29 @@ async def test_it_shares_the_block_of_the_memory_manager():
     assert "I sail a boat" in text
     assert "memory://boat" in text
     assert text.count("<memory>") == text.count("</memory>") == 1
+
+
+async def test_it_leaves_the_system_prompt_of_a_thread_as_it_is():
+    """What a message finds stands in front of it, so that a provider's cache of prompts holds."""
+    tree = MemoryTree(InMemoryStore())
+    await tree.write("memory://boat", GUIDE)
+    requests = []
+
+    async def model(messages):
+        requests.append([each.content for each in messages])
+        return Message.assistant("Yes.")
+
+    model.follows_instructions = False
+    async with Agent(
+        model, resources=tree, checkpointer="memory", memory_manager="memory"
+    ) as agent:
+        await agent.memory_manager.save([Memory("user", "home", "The user lives in Graz.")])
+        await agent.run("Hello!", "t")
+        await agent.run("Tell me of my mast.", "t")
+    assert "Graz" in requests[0][0]
+    assert requests[1][:2] == requests[0][:2]
+    assert "memory://boat" in requests[1][-1]
+    assert requests[1][-1].endswith("Tell me of my mast.")
 
 
 async def test_a_run_has_the_tree_of_its_user():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING
+from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING, STABLE_OPENING
 
 __all__ = ["cap", "fence"]
 
@@ -52,9 +52,10 @@ def _parts(block: str) -> tuple[str, list[str], str]:
     Only line feeds separate lines: any other line break is part of a line.
     """
     text = block.strip("\n")
-    if text.startswith(BLOCK_OPENING) and text.endswith(BLOCK_CLOSE):
-        body = text[len(BLOCK_OPENING) : -len(BLOCK_CLOSE)]
-        return BLOCK_OPENING, body.strip("\n").split("\n"), BLOCK_CLOSE
+    for opening in (BLOCK_OPENING, STABLE_OPENING):
+        if text.startswith(opening) and text.endswith(BLOCK_CLOSE):
+            body = text[len(opening) : -len(BLOCK_CLOSE)]
+            return opening, body.strip("\n").split("\n"), BLOCK_CLOSE
     return "", text.split("\n"), ""
 
 
