@@ -7,7 +7,7 @@ memories' own words.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -48,6 +48,9 @@ QUOTE_TOKENS: Final = 80
 _CUT: Final = "..."
 _CHARACTERS_A_TOKEN: Final = 8
 """No token of any language has more characters: a longer text is cut before it is counted."""
+
+_READ: Final = 20_000
+"""The characters of a long text in which a passage is looked for."""
 
 _FEWEST_TOKENS: Final = 3
 """A shorter line shows nothing."""
@@ -201,15 +204,24 @@ def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
     # A stem is the beginning of a word, but for its last letter.
     beginnings = {re.escape(stem[:-1] if len(stem) > _SHORT_STEM else stem) for stem in query}
     pattern = re.compile("|".join(sorted(beginnings, key=len, reverse=True)))
-    found = [(match.start(), match[0]) for match in pattern.finditer(text.casefold())]
+    read = text[:_READ]
+    found = [(match.start(), match[0]) for match in pattern.finditer(read.casefold())]
     sample = text[: 4 * QUOTE_TOKENS]
     room = max(QUOTE_TOKENS, len(sample) * QUOTE_TOKENS // max(1, count(sample)))
-    best, most = 0, 0
-    for start in (0, *(match.end() for match in _START.finditer(text))):
-        first = bisect_left(found, (start, ""))
-        shared = len({word for place, word in found[first:] if place < start + room})
-        if shared and shared >= most:
-            best, most = start, shared
+    best, most, first, last = 0, 0, 0, 0
+    shared = Counter[str]()
+    for start in (0, *(match.end() for match in _START.finditer(read))):
+        while last < len(found) and found[last][0] < start + room:
+            shared[found[last][1]] += 1
+            last += 1
+        while first < last and found[first][0] < start:
+            word = found[first][1]
+            shared[word] -= 1
+            if not shared[word]:
+                del shared[word]
+            first += 1
+        if shared and len(shared) >= most:
+            best, most = start, len(shared)
     return best
 
 
