@@ -146,10 +146,7 @@ class LLMMemoryManager(
         self.retrieve_limit = recall.retrieve_limit
         self.token_budget = recall.token_budget
         self.token_counter = as_token_counter(recall.token_counter)
-        is_counted = recall.token_counter is not None
-        # The same lines are shown again and again.
-        counter = self.token_counter if is_counted else expected_tokens
-        self._count: TokenCounter = lru_cache(_COUNTED)(counter)
+        self._count = _counter(recall.token_counter)
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
@@ -435,6 +432,11 @@ class LLMMemoryManager(
 async def nobody_reads(scope: Scope) -> None:
     """Return that no extraction reads the turns of a scope."""
     del scope
+
+
+def _counter(given: TokenCounter | None) -> TokenCounter:
+    """Return what counts the tokens of lines; the same ones are shown again and again."""
+    return lru_cache(_COUNTED)(expected_tokens if given is None else given)
 
 
 def _checked_tending(tending: object) -> TendingOptions:

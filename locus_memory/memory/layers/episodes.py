@@ -43,8 +43,8 @@ class Episode:
         salience: From 0 to 1, given by the model, and then decayed.
         decayed_at: The moment up to which the fall is in `salience`.
         turns: The numbers of the first and the last message in the thread, from 1.
-        joined_turns: The sessions that an earlier version merged into this one, each with its
-            `turns`.
+        joined_turns: The sessions that were read together with this one, or that an earlier version
+            merged into it, each with its `turns`.
     """
 
     session_id: str

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
@@ -261,11 +261,8 @@ class Reader:
         )
 
 
-_FENCE: Final = STABLE_OPENING
-
-
 def _fenced(lines: str) -> str:
-    return f"{_FENCE}{lines}{BLOCK_CLOSE}"
+    return f"{STABLE_OPENING}{lines}{BLOCK_CLOSE}"
 
 
 def _message_tokens(text: str, tokens: int, count: TokenCounter) -> int:

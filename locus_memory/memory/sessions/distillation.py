@@ -34,7 +34,7 @@ from locus_memory.store.item import Put
 __all__ = ["LEAST", "Distillation", "Ended"]
 
 LEAST: Final = 80
-"""The characters below which a session waits for the next one, and rules make no episode of it."""
+"""The characters below which a session waits for the next one."""
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
 
