@@ -46,7 +46,6 @@ from locus_memory.memory.reading.gate import gate_model
 from locus_memory.memory.reading.reader import Plan, Reader
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
-from locus_memory.memory.recall.warming import MOST, Warmed
 from locus_memory.memory.scope import (
     NamespaceResolver,
     Scope,
@@ -144,7 +143,8 @@ class LLMMemoryManager(
             check_callable(namespace_resolver=namespace_resolver)
         check_embedder(embedder)
         self.retrieve_limit = recall.retrieve_limit
-        self.token_budget = recall.token_budget
+        budget = recall.token_budget
+        self.token_budget = self._tending.memory_budget_tokens if budget is None else budget
         self.token_counter = as_token_counter(recall.token_counter)
         self._count = _counter(recall.token_counter)
         self.namespace_prefix = check_namespace(namespace_prefix)
@@ -154,7 +154,7 @@ class LLMMemoryManager(
         check_whole(1, max_memories=max_memories)
         self._listed_of_type = max_memories
         self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
-        if self._tending.enabled and isinstance(embedder, Embedder):
+        if isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(self._store, embedder, clock=clock)
@@ -167,7 +167,6 @@ class LLMMemoryManager(
         self._identities = IdentityBook(self._store)
         self._episodes = EpisodeBook(self._store)
         self._vitals = VitalsBook(self._store)
-        self._warmed = Warmed(self._store, clock)
         self.recall_timeout = recall.recall_timeout
         self._afterwards = Afterwards(self._store, self._ledger.now)
         self._drain_timeout = extraction.drain_timeout
@@ -192,6 +191,7 @@ class LLMMemoryManager(
             self._tending,
             self._afterwards,
             unread=self._queue.unread if self._extraction.is_by_model else nobody_reads,
+            budget=self.token_budget,
             embedder=embedder,
             count=self._count,
             now=self._ledger.now,
@@ -212,6 +212,11 @@ class LLMMemoryManager(
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether a subclass says by its own `retrieve` what is shown."""
+        return type(self).retrieve is not LLMMemoryManager.retrieve
 
     @property
     def namespace(self) -> Namespace:
@@ -273,7 +278,7 @@ class LLMMemoryManager(
 
         As the contract says. The first time, what an earlier process left is taken up.
         """
-        if self._bound and not self._tending.enabled:
+        if self._bound and self._chooses:
             return await super().on_session_start(state)
         if self._bound:
             plan = await self._planned(state)
@@ -300,22 +305,6 @@ class LLMMemoryManager(
             return
         await self._take_up(job)
         await self._note(job)
-
-    @override
-    async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
-        """Search now for the memories of the next turn of a session.
-
-        If the next query shares a content word with this one, and comes within 60 seconds, the
-        five best ones that match this query come first in its block. A memory that tends itself
-        shows the whole of what it knows, or what fits: it prepares nothing.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        if self._tending.enabled:
-            return
-        search = self._recall.find(self._scope, MOST, query, blend=self._blend)
-        await self._warmed.warm(self._scope, session_id, query, search)
 
     @override
     async def for_run(self, state: Any) -> Self | None:
@@ -354,7 +343,6 @@ class LLMMemoryManager(
         """
         if self._bound:
             return
-        self._warmed.close()
         try:
             await self._tender.close()
             await self._afterwards.wait()
@@ -365,7 +353,7 @@ class LLMMemoryManager(
 
     @override
     async def _block(self, query: str | None, session_id: str = "") -> str | None:
-        if not self._tending.enabled:
+        if self._chooses:
             return await super()._block(query, session_id)
         if not self._tending.passive:
             return None
@@ -376,26 +364,6 @@ class LLMMemoryManager(
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return None
-
-    @override
-    async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:
-        await self._start()
-        limit, blend = self.retrieve_limit, self._blend
-        try:
-            if type(self).retrieve is LLMMemoryManager.retrieve:
-                # The uses are counted here, for the thread; nobody sees the memories themselves.
-                found = await self._recall.find(
-                    self._scope, limit, query, strict=True, blend=blend, borrows=True
-                )
-            else:
-                found = await super()._recalled(query, session_id)
-        except ConfigurationError:
-            # Reported there, where words must do.
-            found = await self._recall.find(self._scope, limit, query, blend=blend)
-        merged = await self._warmed.merged(self._scope, session_id, query, found)
-        recalled = merged[:limit]
-        self._train(query, recalled, session_id)
-        return recalled
 
     async def _start(self) -> None:
         """Take up what an earlier process left, and consolidate in the background if it is time."""

@@ -31,7 +31,8 @@ class RecallOptions:
 
     Attributes:
         retrieve_limit: The most memories that a run recalls.
-        token_budget: The most tokens the block of memories may take.
+        token_budget: The most tokens of all that a run is shown; `None`: the
+            `memory_budget_tokens` of `TendingOptions`.
         token_counter: Counts tokens; `None` estimates them.
         recall_timeout: The seconds the start of a run waits for the store; then the run goes on
             without memories, with an event.
@@ -49,7 +50,7 @@ class RecallOptions:
     """
 
     retrieve_limit: int = 20
-    token_budget: int = 1000
+    token_budget: int | None = None
     token_counter: TokenCounter | None = None
     recall_timeout: float = 5.0
     blend: Literal["hybrid", "recency", "trust"] = "hybrid"
@@ -58,7 +59,9 @@ class RecallOptions:
     min_relevance: float = 0.5
 
     def __post_init__(self) -> None:
-        check_whole(0, retrieve_limit=self.retrieve_limit, token_budget=self.token_budget)
+        check_whole(0, retrieve_limit=self.retrieve_limit)
+        if self.token_budget is not None:
+            check_whole(0, token_budget=self.token_budget)
         _check_at_least(0, recall_timeout=self.recall_timeout)
         as_token_counter(self.token_counter)
         self.blending()
@@ -188,7 +191,7 @@ class RecallKeywords(TypedDict, total=False):
     """The fields of `RecallOptions` by name."""
 
     retrieve_limit: int
-    token_budget: int
+    token_budget: int | None
     token_counter: TokenCounter | None
     recall_timeout: float
     blend: Literal["hybrid", "recency", "trust"]

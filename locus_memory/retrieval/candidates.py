@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import ChainMap
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -72,7 +71,6 @@ class Request:
         wanted: How many hits each search has to return.
         condition: A filter, or `None`.
         recursive: Whether to search the descendants of the namespaces as well.
-        beside: A namespace to read under the keys of the hits, by a store that does it at once.
     """
 
     namespaces: Sequence[Namespace]
@@ -80,7 +78,6 @@ class Request:
     wanted: int
     condition: Mapping[str, Any] | None
     recursive: bool
-    beside: Namespace | None = None
 
 
 class Finder:
@@ -134,8 +131,6 @@ class Finder:
             vector = await self._embedded(request, survive=survive)
             if vector is None:
                 mode = "text"
-        # A store of somebody else may not know the argument, which few searches need.
-        beside: dict[str, Any] = {} if request.beside is None else {"beside": request.beside}
         searches = [
             self._checked(
                 namespace,
@@ -147,7 +142,6 @@ class Finder:
                     embedding=vector,
                     filter=request.condition,
                     recursive=request.recursive,
-                    **beside,
                 ),
             )
             for namespace in request.namespaces
@@ -155,16 +149,8 @@ class Finder:
         found = await _together(searches)
         by_text = _merged([each.by_text for each in found], request.wanted)
         by_vector = _merged([each.by_vector for each in found], request.wanted)
-        values = [each.beside for each in found if each.beside is not None]
-        return Found(
-            mode,
-            Candidates(
-                by_text,
-                by_vector,
-                kept=all(each.kept for each in found),
-                beside=dict(ChainMap(*map(dict, values))) if values else None,
-            ),
-        )
+        kept = all(each.kept for each in found)
+        return Found(mode, Candidates(by_text, by_vector, kept=kept))
 
     async def _choose(self, mode: Mode | None) -> Mode:
         """Return the mode of the search.

@@ -126,13 +126,11 @@ class Borrowed:
         ranked: The hits, the best first; the `score` of an item itself has no meaning.
         mode: The searches that ran.
         kept: Whether the store returns the same objects again.
-        beside: The values of the other namespace by key; `None`: they were not read.
     """
 
     ranked: tuple[Ranked, ...]
     mode: Mode
     kept: bool = False
-    beside: Mapping[str, Any] | None = None
 
 
 def _text(hit: Hit) -> str:
@@ -248,7 +246,6 @@ class HybridSearch(StoreUser):
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - as for `search`
         recursive: bool = False,
         mode: Mode | None = None,
-        beside: Namespace | None = None,
     ) -> Borrowed:
         """Return the first page of `search` without copies, for a reader that changes nothing.
 
@@ -259,19 +256,15 @@ class HybridSearch(StoreUser):
             filter: As for `search`.
             recursive: As for `search`.
             mode: As for `search`.
-            beside: Another namespace, of which to read the values under the keys of the hits as
-                well, if the store does that in the same call.
 
         Raises:
             Exception: As for `search`.
         """
         end = check_limit(limit)
         request = self._request(namespace, query, end, filter, recursive=recursive)
-        request = replace(request, beside=beside)
         found, ranked = await self._found(request, check_mode(mode), end, None, explain=False)
         ranked, _ = await self._rerank(request.query, ranked, 0)
-        told = found.candidates
-        return Borrowed(tuple(ranked[:end]), found.mode, told.kept, told.beside)
+        return Borrowed(tuple(ranked[:end]), found.mode, found.candidates.kept)
 
     def _request(
         self,

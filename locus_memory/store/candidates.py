@@ -37,13 +37,11 @@ class Candidates(NamedTuple):
         by_vector: The hits of the vector search.
         kept: Whether the items are the store's own objects, which must not be changed or returned
             to a caller.
-        beside: The values of a second namespace under the keys of the hits; `None`: not read.
     """
 
     by_text: Sequence[Candidate]
     by_vector: Sequence[Candidate]
     kept: bool = False
-    beside: Mapping[str, Any] | None = None
 
 
 class CandidateStore(ABC):
@@ -59,7 +57,6 @@ class CandidateStore(ABC):
         embedding: Sequence[float] | None = None,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
         recursive: bool = False,
-        beside: Namespace | None = None,
     ) -> Candidates:
         """Return the results of `search` and `search_by_embedding` at one moment.
 
@@ -71,7 +68,6 @@ class CandidateStore(ABC):
                 search.
             filter: See `locus_memory.store.filters`.
             recursive: Search the descendants of `namespace` as well.
-            beside: Another namespace, of which to read the values under the keys of the hits.
 
         Raises:
             InvalidArgumentError: An invalid namespace, limit or filter.

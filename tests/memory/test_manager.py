@@ -228,15 +228,15 @@ async def test_a_session_is_told_what_is_remembered(make):
     assert "Lives in Oslo." in state.messages[1].content
 
 
-async def test_the_block_is_replaced_and_goes_when_there_is_nothing_to_say(make):
+async def test_the_block_of_a_thread_stays_until_it_would_show_what_is_forgotten(make):
     manager = make()
     await manager.save([fact("city", "Lives in Oslo.")])
     once = await manager.on_session_start(said("Hi"))
     assert await manager.on_session_start(once) is once
     await manager.save([fact("city", "Lives in Rome.")])
     twice = await manager.on_session_start(once)
-    assert len(twice.messages) == len(once.messages)
-    assert "Oslo" not in twice.messages[1].content
+    assert twice.messages[:-1] == once.messages[:-1]
+    assert twice.messages[-1].content.endswith("- Lives in Rome.\n</memory>\n\nHi")
     await manager.forget("city")
     assert (await manager.on_session_start(twice)).messages == said("Hi").messages
 
@@ -323,7 +323,8 @@ async def test_a_secret_an_extractor_returns_is_dropped(make, scripted, events):
     manager = make(extract_fn=scripted([fact("a", secret), fact("b", "Likes tea")]))
     await manager.on_session_end(said("My password is hunter2 and I like tea", "Ok"))
     assert await contents(manager) == ["Likes tea"]
-    (event,) = events.of("memory.secret_dropped")
+    said_it, event = events.of("memory.secret_dropped")
+    assert (said_it.attributes["type"], event.attributes["type"]) == ("transcript", "user")
     assert "hunter2" not in repr(event)
     await manager.save([fact("a", secret)])
     assert secret in await contents(manager)
@@ -387,7 +388,7 @@ async def test_a_counter_that_fails_is_reported(make, events):
     await manager.save([fact("city", "Lives in Oslo.")])
     state = said("Hi")
     assert await manager.on_session_start(state) is state
-    assert "memory.inject_failed" in events.names
+    assert "memory.retrieve_failed" in events.names
 
 
 async def test_two_managers_on_one_store_lose_nothing(make):

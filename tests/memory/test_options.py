@@ -73,7 +73,7 @@ def test_without_a_value_the_defaults_hold():
     default = settings(LLMMemoryManager("memory"))
     values = {"recall": RecallOptions(), "extraction": ExtractionOptions()}
     assert settings(LLMMemoryManager("memory", **values)) == default
-    assert (default["retrieve_limit"], default["token_budget"]) == (20, 1000)
+    assert (default["retrieve_limit"], default["token_budget"]) == (20, 4_000)
     assert (default["recall_timeout"], default["drain_timeout"]) == (5.0, 30.0)
     assert default["worker"] == ExtractionOptions(
         extract_mode="inline",

@@ -101,11 +101,10 @@ async def test_another_model_is_refused_until_its_vectors_are_there(make, search
 
 async def test_a_run_reports_another_model_and_goes_by_words(make, events, other):
     await fill(make(FakeEmbedder()))
-    manager = make(other, retrieve_limit=1)
+    manager = make(other)
     state = AgentState(messages=(Message.user("Where is my flat in Graz?"),))
     started = await manager.on_session_start(state)
     assert "Lives in Graz" in started.messages[0].content
-    assert "tea" not in started.messages[0].content
     [failed] = events.of("memory.search_failed")
     assert "reembed" in str(failed.error)
     assert "memory.retrieve_failed" not in events.names

@@ -11,10 +11,8 @@ from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope
-from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.models.files import find_model
 from locus_memory.retrieval.embedders.registry import get_embedder
-from locus_memory.state import AgentState
 from locus_memory.testing import FakeClock, FakeEmbedder
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -138,15 +136,6 @@ def used(vitals, moments):
     for thread, moment in enumerate(moments):
         vitals = vitals.used(moment, f"thread{thread}")
     return vitals
-
-
-async def test_a_run_is_reminded_of_nothing_that_does_not_fit(make, store, clock):
-    manager = make(blend="recency", embedder=FakeEmbedder(256))
-    await fill(manager, clock)
-    for text, expected in (("How do transistors amplify?", 1), ("What is my grey cat called?", 2)):
-        state = await manager.on_session_start(AgentState(messages=(Message.user(text),)))
-        able = store.capabilities.search or store.capabilities.semantic_search
-        assert len(state.messages) == (expected if able else 1)
 
 
 async def test_a_search_that_fails_leaves_nothing_to_compare(make, store, clock, events):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
@@ -48,7 +48,6 @@ __all__ = [
     "items_of_vectors",
     "namespaces",
     "read_item",
-    "read_values",
     "read_vector",
     "scan",
     "scan_keys",
@@ -285,31 +284,6 @@ def read_item(connection: sqlite3.Connection, address: Address, now: float) -> S
     values = {"path": address.path, "key": address.key, "now": now}
     found = connection.execute(queries.GET, values).fetchone()
     return None if found is None else item_of(found)
-
-
-def read_values(
-    connection: sqlite3.Connection, scope: Scope, keys: Iterable[str]
-) -> dict[str, Any]:
-    """Return the values of one namespace under these keys, without those that do not exist."""
-    encoded = json.dumps(list(map(encode_text, keys)))
-    values = {"path": scope.path, "now": scope.now, "keys": encoded}
-    return dict(map(_value_of, connection.execute(queries.BESIDE, values)))
-
-
-def _value_of(row: Sequence[Any]) -> tuple[str, Any]:
-    """Return the key and the value of a row, checked as by `item_of`.
-
-    Raises:
-        BackendCorruptError: The row is damaged.
-    """
-    path, key, value, metadata, created_at, updated_at, version, expires_at, checksum = row
-    try:
-        if checksum is not None:
-            extra = _extra(version, created_at, updated_at, expires_at)
-            _check(checksum, name_checksum(path, key), (value, metadata), extra)
-        return decode_text(key.decode()), decode_json(value)
-    except _NOT_AS_WRITTEN as error:
-        raise BackendCorruptError(f"sqlite: {_described(path, key)} is damaged") from error
 
 
 def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:

@@ -17,7 +17,6 @@ __all__ = [
     "ADD_NAMESPACE",
     "ADD_TEXT",
     "ADD_VECTOR",
-    "BESIDE",
     "CHANGE_ITEM",
     "CLEAR",
     "CODES_AFTER",
@@ -161,10 +160,6 @@ GET_VECTOR: Final = f"""
     SELECT i.checksum, v.vector, v.checksum
     FROM {_SOURCE} LEFT JOIN vectors AS v ON v.id = i.revision
     WHERE {_HERE} AND i.key = :key AND {_LIVE}"""
-BESIDE: Final = f"""
-    SELECT {_ITEM} FROM namespaces AS n CROSS JOIN json_each(:keys) AS wanted
-    CROSS JOIN items AS i ON i.namespace = n.id AND i.key = wanted.value
-    WHERE {_HERE} AND {_LIVE}"""
 NAMESPACE: Final = "SELECT id FROM namespaces WHERE path = ?"
 ITEMS: Final = f"""
     SELECT i.revision, {_ITEM} FROM json_each(:ids) AS wanted

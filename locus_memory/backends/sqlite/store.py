@@ -34,7 +34,6 @@ from locus_memory.store.item import (
     StoreCapabilities,
     StoreItem,
     check_embedding,
-    check_namespace,
     embedding_numbers,
 )
 from locus_memory.store.json_values import encode_json, encode_metadata
@@ -238,13 +237,11 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         embedding: Sequence[float] | None = None,
         filter: Mapping[str, Any] | None = None,
         recursive: bool = False,
-        beside: Namespace | None = None,
     ) -> Candidates:
         selection, page = Selection.of(namespace, filter, recursive=recursive), Page.of(limit)
         scope, condition = self._scope_of(selection), selection.condition
         look_for = [] if words is None else await from_query(self._query_words, words)
         near = None if embedding is None else self._near(selection, embedding, page)
-        other = None if beside is None else self._scope(check_namespace(beside))
 
         def find(
             connection: sqlite3.Connection, *, is_short: bool = False
@@ -258,9 +255,6 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             by_text = list(map(Found._make, rows))
             by_vector = [] if near is None else near(connection, caches)
             hits, new = caches.items.candidates(connection, by_text, by_vector)
-            if other is not None:
-                keys = {each.item.key: None for each in (*hits.by_text, *hits.by_vector)}
-                hits = hits._replace(beside=items.read_values(connection, other, keys))
             return hits, partial(caches.items.hold, new)
 
         found, hold = await (self._soon(find) if near is None else self._database.read(find))

@@ -275,43 +275,37 @@ class VitalsBook:
         self,
         scope: Scope,
         memories: Iterable[Memory],
-        stored: Mapping[str, Any] | None = None,
     ) -> dict[str, Vitals]:
         """Return the vital signs of memories by their `current_key`; first ones without a record.
 
         Args:
             scope: The scope of the memories.
             memories: The memories.
-            stored: The values of their records by name, if they were read already.
 
         Raises:
             BackendError: The store failed.
         """
         known = {current_key(each.type, each.key): each for each in memories}
-        if stored is not None:
-            return {name: _read(stored.get(name), memory) for name, memory in known.items()}
         values = await self._store.get_batch([(scope.vitals, name) for name in known])
         return {
             name: _read(values.get((scope.vitals, name)), memory) for name, memory in known.items()
         }
 
-    async def saliences(
-        self, scope: Scope, memories: Mapping[str, Memory], stored: Mapping[str, Any] | None = None
-    ) -> dict[str, float]:
+    async def saliences(self, scope: Scope, memories: Mapping[str, Memory]) -> dict[str, float]:
         """Return the salience of each memory, without the rest of its vital signs.
 
         Args:
             scope: The scope of the memories.
             memories: The memories by name.
-            stored: As for `of`.
 
         Raises:
             BackendError: The store failed.
         """
-        if stored is None:
-            values = await self._store.get_batch([(scope.vitals, name) for name in memories])
-            stored = {name: value for (_, name), value in values.items()}
-        return {name: _salience(stored.get(name), memory) for name, memory in memories.items()}
+        values = await self._store.get_batch([(scope.vitals, name) for name in memories])
+        return {
+            name: _salience(values.get((scope.vitals, name)), memory)
+            for name, memory in memories.items()
+        }
 
     async def change(
         self, scope: Scope, changes: Mapping[str, VitalsChange], *, dry_run: bool = False

@@ -99,9 +99,10 @@ class Reader:
     Args:
         store: The store, which this never closes.
         recall: The search for memories.
-        options: The gate and the budget.
+        options: The gate, and how long a stable part is kept.
         afterwards: Does what comes after a plan is returned.
         unread: Returns what no extraction has read.
+        budget: The most tokens of all that a run is shown.
         embedder: Finds sessions and turns by meaning as well.
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
@@ -116,12 +117,13 @@ class Reader:
         afterwards: Afterwards,
         *,
         unread: Unread,
+        budget: int,
         embedder: Embedder | None = None,
         count: TokenCounter,
         now: Callable[[], str],
         model: ChatModel | None = None,
     ) -> None:
-        self._budget = options.memory_budget_tokens
+        self._budget = budget
         self._mode = options.gate_mode
         self._tail = Tail.of(store, recall, embedder, count)
         self._stables = StableBook(

@@ -285,7 +285,7 @@ class StableBook:
     async def _facts(self, scope: Scope) -> list[Line]:
         """Return the newest facts; what a tool told never stands in a system prompt."""
         found = await self._recall.newest(scope, _FACTS)
-        facts = {each.name: each.memory for each in found.facts if not is_of_tool(each.memory)}
+        facts = {each.name: each.memory for each in found if not is_of_tool(each.memory)}
         saliences = await self._vitals.saliences(scope, facts)
         return [fact_line(memory, salience=saliences[name]) for name, memory in facts.items()]
 

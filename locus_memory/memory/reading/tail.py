@@ -108,21 +108,23 @@ class Tail:
             return []
         seen = read_moment(stable.seen_at)
         items = await self.store.search(scope.current, None, _NEWEST)
-        told = [read_memory(item) for item in items if seen is None or item.updated_at > seen]
-        return [
+        told = [read_memory(item) for item in items if seen is None or item.updated_at >= seen]
+        lines = [
             fact_line(each, relevance=1.0)
             for each in told
             if each is not None
             and each.metadata.get("thread_id") != thread
             and not is_expired(each, now)
         ]
+        shown = frozenset(stable.text.splitlines())
+        return [line for line in lines if line.text not in shown]
 
     async def _facts(self, scope: Scope, query: str, stable: Stable) -> list[Line]:
         """Return the memories that a query finds; those of a tool are never in the stable part."""
         if not await self.recall.can_search():
             return []
         found = await self.recall.about(scope, _FACTS, query)
-        told = (each for each in found.facts if each.name not in stable.names)
+        told = (each for each in found if each.name not in stable.names)
         return [fact_line(each.memory, relevance=each.relevance) for each in told]
 
     async def _notes(self, scope: Scope, query: str, stable: Stable, thread: str) -> list[Line]:

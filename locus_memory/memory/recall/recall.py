@@ -15,11 +15,11 @@ from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, is_expired
-from locus_memory.memory.recall.found import Fact, Facts
+from locus_memory.memory.recall.found import Fact
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.hybrid import Borrowed, Hit, HybridSearch, Mode, SearchResult
+from locus_memory.retrieval.hybrid import Hit, HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.ranking import Ranked
@@ -74,7 +74,6 @@ class _Search:
         condition: A filter, or `None`.
         strict: Whether to raise an error that only the owner can fix.
         deep: Whether the hits are compared by their relevance.
-        borrows: Whether the hits are the store's own objects, which nobody may change.
     """
 
     scope: Scope
@@ -83,7 +82,6 @@ class _Search:
     condition: Mapping[str, Any] | None
     strict: bool
     deep: bool = False
-    borrows: bool = False
 
     @property
     def options(self) -> SearchOptions:
@@ -144,7 +142,6 @@ class Recall:
         strict: bool = False,
         selection: Selection = _ALL,
         blend: Blend | None = None,
-        borrows: bool = False,
     ) -> list[Memory]:
         """Return current memories, the best first.
 
@@ -160,7 +157,6 @@ class Recall:
             strict: Whether to raise, rather than report, an error that only the owner can fix.
             selection: The memories that count.
             blend: The order of the hits of a query; `None`: that of the search.
-            borrows: Whether the memories may be the store's own, for a caller that changes nothing.
 
         Raises:
             InvalidArgumentError: The limit is not an integer of at least 0, or there is a lowest
@@ -175,7 +171,7 @@ class Recall:
             return []
         order = _Order(selection, blend)
         wanted = selection.condition
-        search = _Search(scope, query or "", limit, wanted, strict, borrows=borrows)
+        search = _Search(scope, query or "", limit, wanted, strict)
         found = await self._found(search, order)
         kept = self._unexpired(found)
         if len(kept) < min(limit, len(found)):
@@ -234,11 +230,10 @@ class Recall:
         else:
             found = [hit.item for hit in _hits(await self._about(search))]
             found += await self._newest(search, found)
-        read = _KEPT.read if search.borrows else read_memory
-        return order.selection.read(_successors_first(found), read)[:limit]
+        return order.selection.read(_successors_first(found))[:limit]
 
     async def _relevant(
-        self, scope: Scope, result: SearchResult | Borrowed | None, order: _Order
+        self, scope: Scope, result: SearchResult | None, order: _Order
     ) -> list[StoreItem]:
         """Return the hits that are relevant enough, in the order of the blend."""
         blend, least = order.blend, order.selection.min_score
@@ -256,11 +251,9 @@ class Recall:
         places = blend.order([each for _, each in known], now, trust_of)
         return [known[place][0] for place in places]
 
-    async def _trusts(
-        self, memories: Sequence[Memory], scope: Scope, stored: Mapping[str, Any] | None = None
-    ) -> TrustOf:
+    async def _trusts(self, memories: Sequence[Memory], scope: Scope) -> TrustOf:
         """Return a function from a memory to its trust."""
-        vitals, now = await self._vitals.of(scope, memories, stored), self._now()
+        vitals, now = await self._vitals.of(scope, memories), self._now()
         return lambda memory: vitals[current_key(memory.type, memory.key)].trust_at(now)
 
     async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
@@ -273,28 +266,7 @@ class Recall:
         )
         return [item for item in newest if item.key not in known]
 
-    async def blended(self, scope: Scope, found: Facts, blend: Blend) -> Facts:
-        """Return the facts that are relevant enough for a blend, in its order, with its scores.
-
-        Args:
-            scope: The scope of the memories.
-            found: What a search found.
-            blend: The order.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        least = _least(found.mode, blend)
-        facts = [fact for fact in found.facts if fact.relevance >= least]
-        known = [Relevant(fact.memory, fact.relevance) for fact in facts]
-        trust_of: TrustOf = default_trust
-        if blend.name == "trust":
-            trust_of = await self._trusts([fact.memory for fact in facts], scope, found.vitals)
-        scores = blend.scores(known, timestamp(self._clock()), trust_of)
-        told = [fact._replace(score=score) for fact, score in zip(facts, scores, strict=True)]
-        return replace(found, facts=tuple(sorted(told, key=lambda fact: -fact.score)))
-
-    async def about(self, scope: Scope, limit: int, query: str, *, deep: bool = False) -> Facts:
+    async def about(self, scope: Scope, limit: int, query: str) -> list[Fact]:
         """Return what a query finds among the current memories that have not expired.
 
         A failed search is reported as an event; if all fail, nothing is found.
@@ -303,49 +275,47 @@ class Recall:
             scope: The scope of the memories.
             limit: At most this many.
             query: A message of any length.
-            deep: Whether the facts are compared by their relevance: then there are 100.
         """
-        limit = _CANDIDATES if deep else limit
-        search = _Search(scope, query, limit, None, strict=False, deep=deep)
+        search = _Search(scope, query, limit, None, strict=False)
         facts, found = await self._borrowed(search)
-        if len(facts.facts) < found:
+        if len(facts) < found:
             more = replace(search, limit=max(_CANDIDATES, limit + found))
             facts, _ = await self._borrowed(more)
-        return replace(facts, facts=facts.facts[:limit])
+        return facts[:limit]
 
-    async def newest(self, scope: Scope, limit: int) -> Facts:
+    async def newest(self, scope: Scope, limit: int) -> list[Fact]:
         """Return the newest of the current memories that have not expired.
 
         Raises:
             BackendError: The store failed.
         """
-        return Facts(self._facts(await self._store.search(scope.current, None, limit)))
+        return self._facts(await self._store.search(scope.current, None, limit))
 
-    async def _borrowed(self, wanted: _Search) -> tuple[Facts, int]:
+    async def _borrowed(self, wanted: _Search) -> tuple[list[Fact], int]:
         """Return the memories that a search finds, and how many hits it had."""
         search, scope = self._searches[wanted.options], wanted.scope
-        request = partial(search.borrow, scope.current, limit=wanted.limit, beside=scope.vitals)
+        request = partial(search.borrow, scope.current, limit=wanted.limit)
         found = await self._first_that_works(request, wanted.query, strict=wanted.strict)
         if found is None:
-            return Facts((), of_query=True), 0
-        places = {each.item.key: each for each in found.ranked}
+            return [], 0
+        relevances = {each.item.key: each.relevance for each in found.ranked}
         items = (each.item for each in found.ranked)
         facts = self._facts(items, _KEPT.read if found.kept else read_memory)
-        facts = tuple(_ranked(fact, places[fact.name]) for fact in facts)
-        return Facts(facts, found.mode, found.beside, of_query=True), len(found.ranked)
+        told = [fact._replace(relevance=relevances[fact.name]) for fact in facts]
+        return told, len(found.ranked)
 
     def _facts(
         self,
         items: Iterable[StoreItem],
         read: Callable[[StoreItem], Memory | None] = read_memory,
-    ) -> tuple[Fact, ...]:
+    ) -> list[Fact]:
         """Return the memories in the items that have not expired."""
         told = ((item.key, read(item)) for item in items)
         facts = [Fact(name, memory) for name, memory in told if memory is not None]
         if any(EXPIRES_AT in fact.memory.metadata for fact in facts):
             now = self._now()
             facts = [fact for fact in facts if not is_expired(fact.memory, now)]
-        return tuple(facts)
+        return facts
 
     async def hits(
         self,
@@ -373,18 +343,13 @@ class Recall:
         found = await self._first_that_works(request, query, strict=False)
         return () if found is None else found.ranked
 
-    async def _about(self, wanted: _Search) -> SearchResult | Borrowed | None:
+    async def _about(self, wanted: _Search) -> SearchResult | None:
         """Return the hits of a query; `None` if there is no query, or no search works."""
         if not wanted.query:
             return None
         search = self._searches[wanted.options]
         place, limit, condition = wanted.scope.current, wanted.limit, wanted.condition
-        request: Callable[..., Awaitable[SearchResult | Borrowed]] = partial(
-            search.borrow if wanted.borrows else search.search,
-            place,
-            limit=limit,
-            filter=condition,
-        )
+        request = partial(search.search, place, limit=limit, filter=condition)
         return await self._first_that_works(request, wanted.query, strict=wanted.strict)
 
     async def _first_that_works(
@@ -419,18 +384,11 @@ class Recall:
         return [None] if near or words else []
 
 
-def _hits(result: SearchResult | Borrowed | None) -> Sequence[Hit | Ranked]:
+def _hits(result: SearchResult | None) -> Sequence[Hit]:
     """Return the hits of a search; none of one that did not work."""
     if result is None:
         return ()
-    return result.ranked if isinstance(result, Borrowed) else result.hits
-
-
-def _ranked(fact: Fact, ranked: Ranked) -> Fact:
-    """Return a fact with what its search knows about it."""
-    passage = ranked.passage
-    stems = passage.words.counts.keys() if passage.text == fact.memory.content else None
-    return Fact(fact.name, fact.memory, ranked.score, ranked.relevance, ranked.nearness, stems)
+    return result.hits
 
 
 def _least(mode: Mode, blend: Blend) -> float:

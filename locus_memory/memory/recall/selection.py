@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +47,7 @@ class Selection:
         typed = {"$or": [{"type": self.type.value}, {"type": {"$exists": False}}]}
         return typed if self.filter is None else {"$and": [typed, self.filter]}
 
-    def read(
-        self,
-        items: Iterable[StoreItem],
-        read: Callable[[StoreItem], Memory | None] = read_memory,
-    ) -> list[Memory]:
-        """Return the memories in the items that are of the type, read by a function."""
-        memories = filter(None, map(read, items))
+    def read(self, items: Iterable[StoreItem]) -> list[Memory]:
+        """Return the memories in the items that are of the type."""
+        memories = filter(None, map(read_memory, items))
         return [each for each in memories if self.type in (None, each.type)]

@@ -55,15 +55,15 @@ class Sessions:
         clock: Callable[[], float],
     ) -> Self:
         """Return the sessions of a manager that tends its memory, or that only extracts."""
+        record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         if not tending.enabled:
-            queue = ExtractionQueue(store, scope, ledger.now)
+            queue = ExtractionQueue(store, scope, ledger.now, record)
 
             async def extract(jobs: Sequence[Job]) -> None:
                 await extraction.run(jobs, queue.holds)
 
             worker = Worker(queue, extract, options, clock=clock)
             return cls(queue, worker, ledger.now, None, None)
-        record = Transcriber(is_passive=tending.passive, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
         distillation = Distillation(store, extraction, ledger, queue.holds)
         pace = Pace(

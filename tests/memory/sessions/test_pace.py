@@ -170,13 +170,14 @@ async def test_a_session_that_goes_on_while_it_is_distilled_waits_for_its_next_p
 
 
 async def test_without_tending_nothing_of_it_happens(make, store, scripted):
-    """The facts are extracted after each turn, and there are no layers."""
+    """The facts are extracted after each turn, and there are no layers but the transcript."""
     extractor = scripted()
     manager = make(extract_fn=extractor, tending=TendingOptions(enabled=False))
     await manager.on_session_end(run_of(turns_of(LONG)))
     assert len(extractor.calls) == 1
-    for namespace in (SCOPE.episodes, SCOPE.transcript("t"), SCOPE.log, SCOPE.vitals):
+    for namespace in (SCOPE.episodes, SCOPE.log, SCOPE.vitals):
         assert await store.list_keys(namespace) == []
+    assert len(await store.list_keys(SCOPE.transcript("t"))) == 2
     assert await manager.sync_now() == 0
     with pytest.raises(ConfigurationError, match="tending"):
         await manager.ingest("agent", "c", [{"user": LONG}])

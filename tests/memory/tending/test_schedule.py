@@ -65,7 +65,7 @@ async def test_without_tending_nothing_runs_in_the_background(clock: FakeClock) 
         for _ in range(4):
             clock.advance(48 * HOUR)
             await touch(manager)
-        assert await store.list_namespaces() == [ADA.current]
+        assert await store.list_namespaces() == [ADA.blocks, ADA.current]
         await manager.close()
 
 
