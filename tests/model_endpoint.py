@@ -68,7 +68,7 @@ def remembered(question: str, messages: Sequence[Message]) -> str | None:
     """Return the memory in the prompt that a question is about."""
     asked = set(re.findall(r"[a-z]{4,}", question.lower()))
     blocks = [each.content or "" for each in messages if each.role == "system"]
-    memories = re.findall(r"^- user: (.+?)(?: \[.*)?$", "\n".join(blocks), re.MULTILINE)
+    memories = re.findall(r"^- (.+)$", "\n".join(blocks), re.MULTILINE)
     return next((each for each in memories if asked & set(re.findall(r"\w+", each.lower()))), None)
 
 

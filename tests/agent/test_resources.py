@@ -50,7 +50,7 @@ async def test_the_best_entries_are_shown_in_the_block():
     assert text.count("</memory>") == 1
 
 
-async def test_it_shares_the_block_of_the_memory_manager():
+async def test_it_stands_before_the_message_and_what_is_remembered_in_the_system_prompt():
     store = InMemoryStore()
     tree = MemoryTree(store)
     await tree.write("memory://boat", GUIDE)
@@ -58,10 +58,11 @@ async def test_it_shares_the_block_of_the_memory_manager():
     await manager.remember("I sail a boat with a mast.")
     model = FakeModel(["Yes."])
     await Agent(model, resources=tree, memory_manager=manager).run("Tell me of my mast.")
-    text = seen(model)
-    assert "I sail a boat" in text
-    assert "memory://boat" in text
-    assert text.count("<memory>") == text.count("</memory>") == 1
+    system, message = model.calls[0]
+    assert "I sail a boat" in system.content
+    assert "memory://boat" not in system.content
+    assert "memory://boat" in message.content
+    assert message.content.count("<memory>") == message.content.count("</memory>") == 1
 
 
 async def test_it_leaves_the_system_prompt_of_a_thread_as_it_is():
