@@ -16,7 +16,6 @@ ONE_TURN = """
 import asyncio, json, sys
 from pathlib import Path
 from locus_memory import Agent, LLMExtractor, LLMMemoryManager, Message, get_store
-from locus_memory.memory import TendingOptions
 
 async def model(messages):
     with Path(sys.argv[2]).open("a") as calls:
@@ -28,7 +27,7 @@ async def answer(messages):
 
 async def main(path, text):
     async with LLMMemoryManager(
-        get_store("sqlite:" + path), extract_fn=LLMExtractor(model), tending=TendingOptions()
+        get_store("sqlite:" + path), extract_fn=LLMExtractor(model), extract_mode="session_end"
     ) as memory:
         async with Agent(answer, checkpointer="sqlite:" + path, memory_manager=memory) as agent:
             await agent.run(text, "t")

@@ -109,9 +109,8 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
     A string is one of `get_memory_manager`; a store or a backend becomes an `LLMMemoryManager`, as
     a string of a store does. In such a manager, the model extracts the memories in the background,
     with one prompt per session: when the thread has been idle for a minute, when the user goes on
-    in another thread, or when the agent is closed. If the model declares that it cannot, rules
-    extract them before the run ends. Its memory tends itself, see `TendingOptions`: a message that
-    needs no memory gets none. A memory provider becomes a `ProviderManager`.
+    in another thread, or when the agent is closed. If the model declares that it cannot, phrases
+    are read before the run ends. A memory provider becomes a `ProviderManager`.
 
     Raises:
         ConfigurationError: It is none of these, or an invalid provider string.
@@ -140,13 +139,10 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
 def _extraction(model: Any) -> dict[str, Any]:
     """Return the options of a manager that extracts with this model, if it can."""
     from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
-    from locus_memory.memory.options import ExtractionOptions, TendingOptions  # noqa: PLC0415
 
-    tending = TendingOptions()
     if not getattr(model, "follows_instructions", True):
-        return {"tending": tending}
-    later = ExtractionOptions(extract_mode="background")
-    return {"extract_fn": LLMExtractor(model), "extraction": later, "tending": tending}
+        return {}
+    return {"extract_fn": LLMExtractor(model), "extract_mode": "session_end"}
 
 
 def _has_hooks(where: object) -> TypeGuard[SessionHooks]:

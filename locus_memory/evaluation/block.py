@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from locus_memory.evaluation.dataset import Conversation
 from locus_memory.evaluation.metrics import recall_at
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.turns import index_turns
 from locus_memory.store.base import BaseStore
@@ -51,9 +50,7 @@ async def shown(
         puts = await index_turns(place, session.turns, session=session.name)
         names |= {f"{place[-1]}/{put.key}": str((put.metadata or {})["turn"]) for put in puts}
         await store.put_batch(puts)
-    async with LLMMemoryManager(
-        store, namespace_prefix=namespace, tending=TendingOptions()
-    ) as manager:
+    async with LLMMemoryManager(store, namespace_prefix=namespace) as manager:
         for question in conversation.questions:
             plan = await manager.plan(question.text, explain=True)
             quoted = [names[each.name] for each in plan.lines if each.outcome in ("stable", "tail")]

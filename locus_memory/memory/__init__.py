@@ -34,7 +34,12 @@ if TYPE_CHECKING:
         MemorySearchResult,
         MemoryType,
     )
-    from locus_memory.memory.options import ExtractionOptions, RecallOptions, TendingOptions
+    from locus_memory.memory.options import (
+        ExtractionOptions,
+        MemoryOptions,
+        RecallOptions,
+        TendingOptions,
+    )
     from locus_memory.memory.phrases.extractor import HeuristicExtractor
     from locus_memory.memory.providers.settings import MemorySettings
     from locus_memory.memory.secrets.detection import find_secret
@@ -70,6 +75,7 @@ else:
             "MemoryType": "models",
             "NoopMemoryManager": "base",
             "Override": "layers.identity",
+            "MemoryOptions": "options",
             "RecallOptions": "options",
             "TendingOptions": "options",
             "Vitals": "layers.vitals",
@@ -101,6 +107,7 @@ __all__ = [
     "LLMMemoryManager",
     "Memory",
     "MemoryChange",
+    "MemoryOptions",
     "MemorySearchResult",
     "MemorySettings",
     "MemoryType",

@@ -12,10 +12,8 @@ from typing import Any, Final, Self, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords
-from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
-from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extraction.extraction import (
@@ -32,16 +30,13 @@ from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
 from locus_memory.memory.options import (
-    ExtractionOptions,
     MemoryKeywords,
-    RecallOptions,
-    TendingOptions,
+    MemoryOptions,
     check_callable,
     check_embedder,
     check_whole,
+    read_options,
 )
-from locus_memory.memory.phrases.extractor import HeuristicExtractor
-from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.reading.gate import gate_model
 from locus_memory.memory.reading.reader import Plan, Reader
 from locus_memory.memory.reading.uses import Afterwards
@@ -90,7 +85,7 @@ class LLMMemoryManager(
     is extracted: `"inline"` before `on_session_end` returns, `"background"` later, in a task.
     What is queued survives the process. It is done with the next run of the same thread, by
     `drain()`, or when the next process starts to use the store, whichever comes first. A job
-    that fails `max_attempts` times is dropped, with an event that names its messages.
+    that fails five times is dropped, with an event that names its messages.
 
     Args:
         store: A store, a backend or a provider string; what a string opens is closed here.
@@ -104,13 +99,10 @@ class LLMMemoryManager(
         history_limit: The most past versions to keep of each memory.
         embedder: Finds memories by meaning as well, where the store has semantic search. Each
             vector is marked with its name; another one needs `locus-memory reembed` first.
-        recall: What a run is reminded of.
-        extraction: When to extract, how long that may take, and what is kept.
-        tending: The layers, the gate and the consolidation of a memory that tends itself; `None`:
-            turns become facts only, and every message gets memories.
+        retrieve_limit: The most memories that `retrieve` returns without a `limit`.
+        options: What is kept, when a model reads it, and what a run is shown.
         clock: Returns seconds since the epoch.
-        **keywords: The fields of `RecallOptions` and `ExtractionOptions` by name, in place of
-            `recall` and `extraction`.
+        **keywords: The fields of `MemoryOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -127,26 +119,22 @@ class LLMMemoryManager(
         max_memories: int = 50,
         history_limit: int = 20,
         embedder: Embedder | None = None,
-        recall: RecallOptions | None = None,
-        extraction: ExtractionOptions | None = None,
-        tending: TendingOptions | None = None,
+        retrieve_limit: int = 20,
+        options: MemoryOptions | None = None,
         clock: Callable[[], float] = time.time,
         **keywords: Unpack[MemoryKeywords],
     ) -> None:
-        named = Keywords(self, keywords)
-        recall = named.into(RecallOptions, recall=recall)
-        extraction = named.into(ExtractionOptions, extraction=extraction)
-        named.refuse_rest()
-        self._tending = _checked_tending(tending)
+        named = Keywords(self, read_options(keywords))
+        check_whole(0, retrieve_limit=named.rest.get("retrieve_limit", retrieve_limit))
+        self.retrieve_limit = named.rest.pop("retrieve_limit", retrieve_limit)
+        self._options = options = named.all_into(MemoryOptions, options=options)
         check_callable(clock=clock)
         if namespace_resolver is not None:
             check_callable(namespace_resolver=namespace_resolver)
         check_embedder(embedder)
-        self.retrieve_limit = recall.retrieve_limit
-        budget = recall.token_budget
-        self.token_budget = self._tending.memory_budget_tokens if budget is None else budget
-        self.token_counter = as_token_counter(recall.token_counter)
-        self._count = _counter(recall.token_counter)
+        self.token_budget = options.memory_budget_tokens
+        self.token_counter = as_token_counter(options.token_counter)
+        self._count = _counter(options.token_counter)
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver = namespace_resolver
         self._scope, self._bound = Scope(namespace_prefix), False
@@ -158,44 +146,35 @@ class LLMMemoryManager(
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(self._store, embedder, clock=clock)
-        self._blend = recall.blending()
+        self._blend = options.blending()
         extractor = as_extractor(extract_fn)
         self._hybrid = HybridSearch(self._store, embedder)
         self._model = model_of(extractor)
-        self._allow_secrets = extraction.allow_secrets
-        self._extraction = Extraction(extractor, self._ledger, self._recall, extraction)
+        self._allow_secrets = options.allow_secrets
+        self._extraction = Extraction(extractor, self._ledger, self._recall, options)
         self._identities = IdentityBook(self._store)
         self._episodes = EpisodeBook(self._store)
         self._vitals = VitalsBook(self._store)
-        self.recall_timeout = recall.recall_timeout
+        self.recall_timeout = options.recall_timeout
         self._afterwards = Afterwards(self._store, self._ledger.now)
-        self._drain_timeout = extraction.drain_timeout
-        self._inline = extraction.extract_mode == "inline"
-        self._has_rules = self._reads_at_once(extractor)
         parts = (self._store, self._scope, self._ledger, self._extraction)
-        self._sessions = Sessions.of(*parts, options=extraction, tending=self._tending, clock=clock)
+        self._sessions = Sessions.of(*parts, options=options, clock=clock)
         self._queue, self._worker = self._sessions.queue, self._sessions.worker
         self._reader = self._reader_of(embedder, extractor)
         self._tender = self._tender_of(clock)
-
-    def _reads_at_once(self, extractor: Extractor) -> bool:
-        """Return whether rules, which are free, read a turn before its session is distilled."""
-        at_end = self._tending.enabled and self._tending.extraction_mode == "session_end"
-        return at_end and isinstance(extractor, HeuristicExtractor)
 
     def _reader_of(self, embedder: Embedder | None, extractor: Extractor) -> Reader:
         """Return the reader of the runs."""
         return Reader(
             self._store,
             self._recall,
-            self._tending,
+            self._options,
             self._afterwards,
             unread=self._queue.unread if self._extraction.is_by_model else nobody_reads,
-            budget=self.token_budget,
             embedder=embedder,
             count=self._count,
             now=self._ledger.now,
-            model=gate_model(self._tending, extractor),
+            model=gate_model(self._options, extractor),
         )
 
     def _tender_of(self, clock: Callable[[], float]) -> Tender:
@@ -203,7 +182,7 @@ class LLMMemoryManager(
         return Tender(
             self._store,
             self._ledger,
-            self._tending,
+            self._options,
             prefix=self.namespace_prefix,
             resolved=self._resolver is not None,
             clock=clock,
@@ -304,7 +283,6 @@ class LLMMemoryManager(
             emit("memory.queue_failed", error=error)
             return
         await self._take_up(job)
-        await self._note(job)
 
     @override
     async def for_run(self, state: Any) -> Self | None:
@@ -315,8 +293,7 @@ class LLMMemoryManager(
     async def drain(self) -> int:
         """Extract from all that waits in the store, once; returns how many jobs still wait.
 
-        Short sessions wait no longer. In the manual mode of `tending`, nothing is extracted: see
-        `sync_now`.
+        Short sessions wait no longer. In the mode `"manual"`, nothing is extracted: see `sync_now`.
         """
         await self._afterwards.wait()
         return await self._worker.drain()
@@ -337,16 +314,16 @@ class LLMMemoryManager(
     async def close(self) -> None:
         """Drain for at most `drain_timeout` seconds, and close a store that was opened here.
 
-        What is not done by then stays in the store for the next process. A memory that tends
-        itself distils the sessions that had a turn in this process, however short, and those that
-        are over; in the manual mode of `tending`, none.
+        What is not done by then stays in the store for the next process. In the mode
+        `"session_end"`, the sessions that had a turn in this process, however short, and those that
+        are over are distilled; in the mode `"manual"`, none.
         """
         if self._bound:
             return
         try:
             await self._tender.close()
             await self._afterwards.wait()
-            await self._worker.close(self._drain_timeout)
+            await self._worker.close(self._options.drain_timeout)
         finally:
             if self._owned:
                 await self._store.close()
@@ -355,7 +332,7 @@ class LLMMemoryManager(
     async def _block(self, query: str | None, session_id: str = "") -> str | None:
         if self._chooses:
             return await super()._block(query, session_id)
-        if not self._tending.passive:
+        if not self.token_budget:
             return None
         try:
             async with asyncio.timeout(self.recall_timeout):
@@ -371,21 +348,12 @@ class LLMMemoryManager(
         self._tender.touch()
 
     async def _planned(self, state: Any) -> Plan:
-        """Return what a run of a memory that tends itself is shown."""
+        """Return what a run is shown."""
         self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
-        if not self._tending.passive:
+        if not self.token_budget:
             return Plan()
         start, timeout = self._start, self.recall_timeout
         return await self._reader.of_run(self._scope, state, start=start, timeout=timeout)
-
-    async def _note(self, job: Job | None) -> None:
-        """Extract from a turn at once where rules do it; the session's episode comes later."""
-        if job is None or not self._has_rules:
-            return
-        try:
-            await self._sessions.read(job, self._extraction)
-        except Exception as error:  # noqa: BLE001 - reported; the end of the session tries it again
-            emit("memory.extract_failed", error=error, thread=job.thread, attempts=0)
 
     async def _of_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""
@@ -405,16 +373,3 @@ async def nobody_reads(scope: Scope) -> None:
 def _counter(given: TokenCounter | None) -> TokenCounter:
     """Return what counts the tokens of lines; the same ones are shown again and again."""
     return lru_cache(_COUNTED)(expected_tokens if given is None else given)
-
-
-def _checked_tending(tending: object) -> TendingOptions:
-    """Return the options; without any, the memory does not tend itself.
-
-    Raises:
-        ConfigurationError: It is something else.
-    """
-    if tending is None:
-        return TendingOptions(enabled=False)
-    if isinstance(tending, TendingOptions):
-        return tending
-    raise ConfigurationError(f"tending is TendingOptions(...) or None, not {quote(tending)}")

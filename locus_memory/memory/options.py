@@ -1,9 +1,13 @@
-"""The options of a memory manager, in one frozen value a subject, and the checks on them."""
+"""The options of a memory manager, in one frozen value, and the checks on them."""
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter
@@ -11,10 +15,9 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.memory.blend import Blend
 
 __all__ = [
-    "ExtractionKeywords",
     "ExtractionOptions",
     "MemoryKeywords",
-    "RecallKeywords",
+    "MemoryOptions",
     "RecallOptions",
     "TendingOptions",
     "check_callable",
@@ -22,198 +25,229 @@ __all__ = [
     "check_one_of",
     "check_seconds",
     "check_whole",
+    "read_options",
 ]
+
+ExtractMode = Literal["inline", "background", "session_end", "manual"]
+"""When a model reads what was said; see `MemoryOptions`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallOptions:
-    """The options of recall.
+class MemoryOptions:
+    """The options of a memory.
 
     Attributes:
-        retrieve_limit: The most memories that a run recalls.
-        token_budget: The most tokens of all that a run is shown; `None`: the
-            `memory_budget_tokens` of `TendingOptions`.
+        memory_budget_tokens: The most tokens of all that a run is shown, 100 to 200,000; 0: it is
+            shown nothing.
         token_counter: Counts tokens; `None` estimates them.
         recall_timeout: The seconds the start of a run waits for the store; then the run goes on
             without memories, with an event.
-        blend: The order of the memories that a query finds. `hybrid`: that of the search.
-            `recency`: 0.7 relevance + 0.3 recency. `trust`: 0.5 relevance + 0.3 trust
-            + 0.2 recency. Only with `hybrid` the newest memories fill the rest.
-        blend_weights: Other weights of `recency` (two) or `trust` (three), in this order.
-        half_life_days: The age at which a memory is half as recent, by its `valid_from`.
-        min_relevance: With `recency` and `trust`: the lowest relevance of a recalled memory, from 0
-            to 1, where there are vectors. Where there are none, a shared word is enough.
+        blend: The order of the memories that a query of `retrieve` finds. `hybrid`: that of the
+            search. `recency`: 0.7 relevance + 0.3 recency. `trust`: 0.5 relevance + 0.3 trust
+            + 0.2 recency. A `Blend` has other weights. Only with `hybrid` the newest memories fill
+            the rest.
+        gate: Whether the tail may be kept back, to save tokens. `"off"`: never; `"rules"`: where
+            nothing that was found has two words of the message; `"model"`: there, the model
+            decides.
+        cache_idle: The seconds without a run after which the stable part of a thread is built
+            again, up to 86,400: as long as the prompt cache of the model's provider holds.
+        transcript: Whether every turn is kept, word for word.
+        retention: The days that turns and episodes are kept, up to 3,650; 0: for ever.
+        timezone: The time zone of the user, such as `"Europe/Vienna"`: which day it is where a
+            message has no offset of its own; `None`: that of the machine.
+        extract_mode: When a model reads what was said. `"inline"`: before a run ends;
+            `"background"`: right after it, in a task; `"session_end"`: once a session is over, with
+            one call for all of it; `"manual"`: only by `sync_now`. Without a model, and not in the
+            mode `"manual"`, phrases are read before a run ends.
+        session_idle: The seconds without a new turn after which a session is over, up to 86,400; a
+            failed extraction is retried then.
+        pending_max_age: The seconds after which a session that is too short for a call of its own
+            is extracted without waiting for the next one of its scope, 60 to 2,592,000 (30 days).
+        extract_timeout: The seconds an extractor may take.
+        drain_timeout: The seconds that `close` waits for extractions in progress.
+        allow_secrets: Whether to keep texts that look like a password, a key or a card number.
 
     Raises:
-        ConfigurationError: An option that cannot work.
+        ConfigurationError: An option is out of its range.
         InvalidArgumentError: `token_counter` counts no tokens.
     """
 
-    retrieve_limit: int = 20
-    token_budget: int | None = None
+    memory_budget_tokens: int = 4_000
     token_counter: TokenCounter | None = None
     recall_timeout: float = 5.0
-    blend: Literal["hybrid", "recency", "trust"] = "hybrid"
-    blend_weights: tuple[float, ...] | None = None
-    half_life_days: float = 30
-    min_relevance: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_whole(0, retrieve_limit=self.retrieve_limit)
-        if self.token_budget is not None:
-            check_whole(0, token_budget=self.token_budget)
-        _check_at_least(0, recall_timeout=self.recall_timeout)
-        as_token_counter(self.token_counter)
-        self.blending()
-
-    def blending(self) -> Blend | None:
-        """Return the blend; `None`: the order of the search.
-
-        Raises:
-            ConfigurationError: An option that cannot work.
-        """
-        blend = Blend(
-            name="recency" if self.blend == "hybrid" else self.blend,
-            weights=self.blend_weights,
-            half_life_days=self.half_life_days,
-            min_relevance=self.min_relevance,
-        )
-        if self.blend != "hybrid":
-            return blend
-        if self.blend_weights is not None:
-            raise ConfigurationError("blend_weights needs blend='recency' or blend='trust'")
-        return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionOptions:
-    """The options of extraction.
-
-    Attributes:
-        extract_mode: `"inline"`: before a run ends; `"background"`: later, in a task.
-        batch_messages: Extract from a thread once this many of its messages wait; `drain` and
-            `close` do not wait for more, nor does the next process.
-        batch_quiet: Extract from a thread after this many seconds without a new message, however
-            few of its messages wait; a failed extraction is retried then.
-        extract_timeout: The seconds an extractor may take.
-        max_attempts: How often to try an extraction that fails.
-        drain_timeout: The seconds that `close` waits for extractions in progress.
-        allow_secrets: Whether to keep texts that look like a password, a key or a card
-            number.
-
-    Raises:
-        ConfigurationError: An option that cannot work.
-    """
-
-    extract_mode: Literal["inline", "background"] = "inline"
-    batch_messages: int = 0
-    batch_quiet: float = 60.0
+    blend: Literal["hybrid", "recency", "trust"] | Blend = "hybrid"
+    gate: Literal["off", "rules", "model"] = "off"
+    cache_idle: float = 300.0
+    transcript: bool = True
+    retention: float = 365.0
+    timezone: str | None = None
+    extract_mode: ExtractMode = "inline"
+    session_idle: float = 60.0
+    pending_max_age: float = 86_400.0
     extract_timeout: float = 60.0
-    max_attempts: int = 5
     drain_timeout: float = 30.0
     allow_secrets: bool = False
 
     def __post_init__(self) -> None:
-        check_one_of(("inline", "background"), extract_mode=self.extract_mode)
-        check_whole(0, batch_messages=self.batch_messages)
-        check_whole(1, max_attempts=self.max_attempts)
-        _check_at_least(0, batch_quiet=self.batch_quiet, extract_timeout=self.extract_timeout)
-        _check_at_least(0, drain_timeout=self.drain_timeout)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TendingOptions:
-    """The options of a memory that tends itself: its layers, its gate and its consolidation.
-
-    Attributes:
-        enabled: Whether turns are kept and become episodes, and whether a run is shown everything
-            that is known, or what fits.
-        passive: Whether turns are recorded and memories are shown to the model; the tools of
-            `memory_tools` work in any case.
-        extraction_mode: `"session_end"`: sessions are distilled when they end; `"manual"`: only
-            `sync_now` distils.
-        gate_mode: Whether the tail may be kept back, to save tokens. `"off"`: never;
-            `"heuristic"`: where nothing that was found has two words of the message; `"llm"`:
-            there, the model decides.
-        memory_budget_tokens: The most tokens of all that a run is shown, 100 to 200,000.
-        cache_idle_seconds: The seconds without a run after which the stable part of a thread is
-            built again, up to 86,400: as long as the prompt cache of the model's provider holds.
-        summary_debounce_seconds: The seconds without a new turn after which a session ends, 10 to
-            3,600.
-        pending_max_age: The seconds after which a session that is too short for a call of its own
-            is extracted without waiting for the next one of its scope, 60 to 2,592,000 (30 days).
-        consolidation_interval_hours: The hours between two consolidations, 1 to 168.
-        salience_floor: The salience below which an important memory never falls, 0 to 1.
-        episode_retention_days: The days that episodes and transcripts are kept, up to 3,650; 0:
-            for ever.
-
-    Raises:
-        ConfigurationError: An option is out of its range.
-    """
-
-    enabled: bool = True
-    passive: bool = True
-    extraction_mode: Literal["session_end", "manual"] = "session_end"
-    gate_mode: Literal["off", "heuristic", "llm"] = "off"
-    memory_budget_tokens: int = 4_000
-    cache_idle_seconds: float = 300.0
-    summary_debounce_seconds: float = 60.0
-    pending_max_age: float = 86_400.0
-    consolidation_interval_hours: float = 24.0
-    salience_floor: float = 0.2
-    episode_retention_days: float = 365.0
-
-    def __post_init__(self) -> None:
-        check_one_of(("session_end", "manual"), extraction_mode=self.extraction_mode)
-        check_one_of(("off", "heuristic", "llm"), gate_mode=self.gate_mode)
-        for name in ("enabled", "passive"):
-            check_one_of((True, False), **{name: getattr(self, name)})
-        check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
+        check_one_of(
+            ("inline", "background", "session_end", "manual"), extract_mode=self.extract_mode
+        )
+        check_one_of(("off", "rules", "model"), gate=self.gate)
+        check_one_of((True, False), transcript=self.transcript)
+        check_one_of((True, False), allow_secrets=self.allow_secrets)
+        if self.memory_budget_tokens != 0:
+            check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
             _check_at_least(least, **{name: value})
             if value > most:
                 raise ConfigurationError(f"{name} is at most {most:,}, not {quote(value)}")
+        as_token_counter(self.token_counter)
+        self.blending()
+        self.zone()
+
+    def blending(self) -> Blend | None:
+        """Return the blend; `None`: the order of the search.
+
+        Raises:
+            ConfigurationError: There is no such blend.
+        """
+        if isinstance(self.blend, Blend):
+            return self.blend
+        return None if self.blend == "hybrid" else Blend(name=self.blend)
+
+    def zone(self) -> ZoneInfo | None:
+        """Return the time zone of the user; `None`: that of the machine.
+
+        Raises:
+            ConfigurationError: It is unknown.
+        """
+        try:
+            return None if self.timezone is None else ZoneInfo(self.timezone)
+        except (ZoneInfoNotFoundError, TypeError, ValueError, OSError) as error:
+            raise ConfigurationError(
+                f"timezone is the name of a time zone, not {quote(self.timezone)}"
+            ) from error
 
 
 _RANGES: Final = {
-    "memory_budget_tokens": (100, 200_000),
-    "cache_idle_seconds": (0, 86_400),
-    "summary_debounce_seconds": (10, 3_600),
+    "memory_budget_tokens": (0, 200_000),
+    "recall_timeout": (0, math.inf),
+    "cache_idle": (0, 86_400),
+    "retention": (0, 3_650),
+    "session_idle": (0, 86_400),
     "pending_max_age": (60, 2_592_000),
-    "consolidation_interval_hours": (1, 168),
-    "salience_floor": (0, 1),
-    "episode_retention_days": (0, 3_650),
+    "extract_timeout": (0, math.inf),
+    "drain_timeout": (0, math.inf),
 }
 
 
-class RecallKeywords(TypedDict, total=False):
-    """The fields of `RecallOptions` by name."""
+class MemoryKeywords(TypedDict, total=False):
+    """The fields of `MemoryOptions` by name."""
 
-    retrieve_limit: int
-    token_budget: int | None
+    memory_budget_tokens: int
     token_counter: TokenCounter | None
     recall_timeout: float
-    blend: Literal["hybrid", "recency", "trust"]
-    blend_weights: tuple[float, ...] | None
-    half_life_days: float
-    min_relevance: float
-
-
-class ExtractionKeywords(TypedDict, total=False):
-    """The fields of `ExtractionOptions` by name."""
-
-    extract_mode: Literal["inline", "background"]
-    batch_messages: int
-    batch_quiet: float
+    blend: Literal["hybrid", "recency", "trust"] | Blend
+    gate: Literal["off", "rules", "model"]
+    cache_idle: float
+    transcript: bool
+    retention: float
+    timezone: str | None
+    extract_mode: ExtractMode
+    session_idle: float
+    pending_max_age: float
     extract_timeout: float
-    max_attempts: int
     drain_timeout: float
     allow_secrets: bool
 
 
-class MemoryKeywords(RecallKeywords, ExtractionKeywords, total=False):
-    """The options of `LLMMemoryManager` by name, besides its own parameters."""
+class RecallOptions(dict[str, Any]):
+    """The options of recall of earlier versions, which are read with a warning."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(options)
+
+
+class ExtractionOptions(RecallOptions):
+    """The options of extraction of earlier versions, as `RecallOptions`."""
+
+
+class TendingOptions(RecallOptions):
+    """The options of a memory that tends itself of earlier versions, as `RecallOptions`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"enabled": True, **options})
+
+
+def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by the names that they have now; each older name is a `DeprecationWarning`.
+
+    Args:
+        given: Options by name; those of earlier versions also in the values `recall`,
+            `extraction` and `tending`.
+
+    Raises:
+        ConfigurationError: One of these values is something else.
+    """
+    told = dict(given)
+    for name in ("recall", "extraction", "tending"):
+        value = told.pop(name, None) or {}
+        if not isinstance(value, Mapping):
+            raise ConfigurationError(f"{name} is a part of MemoryOptions(...), not {quote(value)}")
+        told |= value
+    for name, (new, read) in _OLD.items():
+        if name in told:
+            warnings.warn(f"the option {name} is now {new}", DeprecationWarning, stacklevel=3)
+            told |= read(told.pop(name))
+    weighed = {_BLENDED[name]: told.pop(name) for name in _BLENDED if name in told}
+    if weighed:
+        warnings.warn("blend is now a Blend(...)", DeprecationWarning, stacklevel=3)
+        told["blend"] = Blend(name=told.get("blend", "recency"), **weighed)
+    return told
+
+
+def _renamed(name: str) -> tuple[str, Callable[[Any], dict[str, Any]]]:
+    return name, lambda value: {name: value}
+
+
+def _by_session(wanted: Any) -> dict[str, Any]:
+    return {"extract_mode": "session_end"} if wanted else {}
+
+
+def _passive(wanted: Any) -> dict[str, Any]:
+    return {} if wanted else {"transcript": False, "memory_budget_tokens": 0}
+
+
+def _gate(mode: Any) -> dict[str, Any]:
+    return {"gate": {"heuristic": "rules", "llm": "model"}.get(mode, mode)}
+
+
+def _nothing(value: Any) -> dict[str, Any]:
+    del value
+    return {}
+
+
+_OLD: Final[Mapping[str, tuple[str, Callable[[Any], dict[str, Any]]]]] = {
+    "batch_messages": ("extract_mode='session_end'", _by_session),
+    "enabled": ("extract_mode='session_end'", _by_session),
+    "extraction_mode": _renamed("extract_mode"),
+    "token_budget": _renamed("memory_budget_tokens"),
+    "passive": ("transcript=False with memory_budget_tokens=0", _passive),
+    "gate_mode": ("gate", _gate),
+    "cache_idle_seconds": _renamed("cache_idle"),
+    "episode_retention_days": _renamed("retention"),
+    "batch_quiet": _renamed("session_idle"),
+    "summary_debounce_seconds": _renamed("session_idle"),
+    "max_attempts": ("without effect", _nothing),
+    "consolidation_interval_hours": ("without effect", _nothing),
+    "salience_floor": ("without effect", _nothing),
+}
+_BLENDED: Final = {
+    "blend_weights": "weights",
+    "half_life_days": "half_life_days",
+    "min_relevance": "min_relevance",
+}
 
 
 def check_whole(least: int, **options: object) -> None:

@@ -35,14 +35,13 @@ Reading = tuple[int, dict[str, str]]
 
 _OUTCOMES: Final = {
     "memory.extracted": "done",
-    "memory.distilled": "done",
     "memory.extract_failed": "failed",
     "memory.extract_dropped": "dropped",
     "memory.extract_parked": "parked",
     "memory.extraction_invalid": "invalid",
 }
 
-_WRITTEN: Final = {"memory.extracted": "memories", "memory.distilled": "facts"}
+_WRITTEN: Final = {"memory.extracted": "memories"}
 """The attribute of an event with the number of memories that were written."""
 
 

@@ -218,6 +218,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
             namespace_prefix=_FACTS if self.prefix == _PREFIX else (*self.prefix, "facts"),
             embedder=self._embedder,
             extract_mode="background",
+            transcript=False,
             clock=self._clock,
         )
 

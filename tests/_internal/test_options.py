@@ -33,12 +33,7 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import ConfigurationError, LocusMemoryError, UnknownOptionError
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import (
-    ExtractionKeywords,
-    ExtractionOptions,
-    RecallKeywords,
-    RecallOptions,
-)
+from locus_memory.memory.options import MemoryKeywords, MemoryOptions
 from locus_memory.registry import get_checkpointer, get_store, open_backend
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -86,8 +81,7 @@ POSTGRESQL = (
 GROUPS = [
     *((RedisOptions, RedisKeywords, made, "options") for made in REDIS),
     *((PostgreSQLOptions, PostgreSQLKeywords, made, "options") for made in POSTGRESQL),
-    (RecallOptions, RecallKeywords, LLMMemoryManager, "recall"),
-    (ExtractionOptions, ExtractionKeywords, LLMMemoryManager, "extraction"),
+    (MemoryOptions, MemoryKeywords, LLMMemoryManager, "options"),
 ]
 
 VALUES = list(dict.fromkeys((value, named) for value, named, _, _ in GROUPS))
@@ -176,8 +170,7 @@ def test_a_value_of_options_is_frozen_and_keyword_only_and_has_a_default_for_eac
     [
         (RedisOptions, "backends/redis.md"),
         (PostgreSQLOptions, "backends/postgresql.md"),
-        (RecallOptions, "memory.md"),
-        (ExtractionOptions, "memory.md"),
+        (MemoryOptions, "memory.md"),
     ],
     ids=name_of,
 )

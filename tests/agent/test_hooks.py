@@ -438,7 +438,7 @@ async def test_the_text_of_any_manager_is_cut(kind):
         def prefetch(self, query, *, session_id):
             return "\n".join(f"- fact {number} of many" for number in range(400))
 
-    async with LLMMemoryManager("memory", token_budget=5000, retrieve_limit=50) as memory:
+    async with LLMMemoryManager("memory", memory_budget_tokens=5000, retrieve_limit=50) as memory:
         facts = [Memory("user", f"k{n}", f"Fact {n} is one of many about tea.") for n in range(50)]
         await memory.save(facts)
         manager = {"manager": memory, "tending": "memory"}.get(kind) or Talkative()

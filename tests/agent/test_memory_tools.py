@@ -19,7 +19,6 @@ from locus_memory.memory.layers.episodes import Episode, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall
 from locus_memory.testing import FakeClock, FakeModel
@@ -309,8 +308,8 @@ async def test_the_passive_part_and_the_tool_do_not_depend_on_each_other(
 ) -> None:
     """The passive part injects and records; the tool is there if it is given, and it works."""
     store = InMemoryStore()
-    tending = TendingOptions(passive=passive)
-    manager = LLMMemoryManager(store, tending=tending)
+    quiet = {} if passive else {"transcript": False, "memory_budget_tokens": 0}
+    manager = LLMMemoryManager(store, **quiet)
     ada = manager.for_user("ada")
     await ada.save(NUTS)
     shown: list[str] = []

@@ -17,7 +17,6 @@ from locus_memory.chat import ScriptedModel
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
@@ -82,9 +81,8 @@ async def turns(folder: Path) -> list[Row]:
         tending = LLMMemoryManager(
             store,
             extract_fn=NothingToSay(),
-            extract_mode="background",
             max_memories=STORED,
-            tending=TendingOptions(),
+            extract_mode="session_end",
         )
         await tending.open()
         rows.append(
@@ -113,7 +111,7 @@ async def sessions(folder: Path) -> list[Row]:
         )
         model = Distiller()
         manager = LLMMemoryManager(
-            store, extract_fn=model, max_memories=STORED, tending=TendingOptions()
+            store, extract_fn=model, max_memories=STORED, extract_mode="session_end"
         )
         await manager.open()
         ends = [
@@ -143,7 +141,7 @@ async def agents(folder: Path) -> list[Row]:
         open_backend(f"sqlite:{folder / 'agent.db'}") as backend,
     ):
         distiller = Distiller()
-        manager = LLMMemoryManager(backend.store, extract_fn=distiller, tending=TendingOptions())
+        manager = LLMMemoryManager(backend.store, extract_fn=distiller, extract_mode="session_end")
         await manager.open()
         without = Agent(ScriptedModel(texts), checkpointer=plain.checkpointer)
         agent = Agent(

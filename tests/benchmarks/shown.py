@@ -16,7 +16,6 @@ from locus_memory.evaluation.block import Shown
 from locus_memory.evaluation.block import shown as shown_of
 from locus_memory.evaluation.dataset import read_dataset
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.registry import get_embedder
 
@@ -46,7 +45,7 @@ async def shown(folder: Path) -> list[Row]:
 async def _everyday(how: str, embedder: Embedder | None) -> list[Row]:
     """Messages that need nothing of a person, and those that do, with all facts of a person."""
     async with InMemoryStore() as store:
-        manager = LLMMemoryManager(store, embedder=embedder, tending=TendingOptions())
+        manager = LLMMemoryManager(store, embedder=embedder, extract_mode="session_end")
         await fill(store, manager)
         asked = [*questions(), *questions("everyday_more.txt")]
         tails = [(await manager.plan(text)).tail for text in asked]

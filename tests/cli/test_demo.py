@@ -16,7 +16,6 @@ from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.memory.layers.identity import Override, OwnIdentity
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.registry import open_backend
 
 
@@ -240,12 +239,11 @@ def test_no_process_is_left_behind(stage):
     ("name", "other", "expected"),
     [
         ("RULE", "Answer briefly.", []),
-        ("TendingOptions", partial(TendingOptions, salience_floor=0.0), [2]),
-        ("TendingOptions", partial(TendingOptions, memory_budget_tokens=300), [3, 4]),
+        ("LLMMemoryManager", partial(LLMMemoryManager, memory_budget_tokens=300), [3, 4]),
         ("GREETING", "Am I allergic to hazelnuts?", []),
     ],
 )
-def test_a_memory_that_does_not_tend_itself_is_noticed(stage, monkeypatch, name, other, expected):
+def test_a_memory_that_shows_too_little_is_noticed(stage, monkeypatch, name, other, expected):
     monkeypatch.setattr(tending_steps, name, other)
     tending_play.play_tending(stage)
     assert len(stage.checks) == 5

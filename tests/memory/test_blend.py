@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
-from locus_memory.memory import RecallOptions
+from locus_memory.memory import MemoryOptions
 from locus_memory.memory.blend import Blend, Relevant, age_in_days, recency
 from locus_memory.memory.models import Memory
 
@@ -119,16 +119,15 @@ def test_the_age_is_that_of_valid_from(told, expected):
 @pytest.mark.parametrize(
     "options",
     [
-        {"blend": "random"},
-        {"blend": None},
-        {"blend": "recency", "blend_weights": (1,)},
-        {"blend": "recency", "blend_weights": (0.5, 0.3, 0.2)},
-        {"blend": "trust", "blend_weights": (0.7, 0.3)},
-        {"blend": "recency", "blend_weights": (-1, 2)},
-        {"blend": "recency", "blend_weights": (math.nan, 2)},
-        {"blend": "recency", "blend_weights": ("a", 2)},
-        {"blend": "recency", "blend_weights": [0.7, 0.3]},
-        {"blend_weights": (0.7, 0.3)},
+        {"name": "random"},
+        {"name": None},
+        {"name": "recency", "weights": (1,)},
+        {"name": "recency", "weights": (0.5, 0.3, 0.2)},
+        {"name": "trust", "weights": (0.7, 0.3)},
+        {"name": "recency", "weights": (-1, 2)},
+        {"name": "recency", "weights": (math.nan, 2)},
+        {"name": "recency", "weights": ("a", 2)},
+        {"name": "recency", "weights": [0.7, 0.3]},
         {"half_life_days": 0},
         {"half_life_days": math.inf},
         {"half_life_days": "30"},
@@ -139,10 +138,13 @@ def test_the_age_is_that_of_valid_from(told, expected):
 )
 def test_options_that_cannot_work_are_refused(options):
     with pytest.raises(ConfigurationError):
-        RecallOptions(**options)
+        MemoryOptions(blend=Blend(**{"name": "recency", **options}))
 
 
 def test_options_that_work():
-    assert RecallOptions().blending() is None
-    blend = RecallOptions(blend="trust", blend_weights=(1, 1, 1), half_life_days=7).blending()
-    assert blend == Blend(name="trust", weights=(1, 1, 1), half_life_days=7)
+    assert MemoryOptions().blending() is None
+    blend = Blend(name="trust", weights=(1, 1, 1), half_life_days=7)
+    assert MemoryOptions(blend=blend).blending() is blend
+    assert MemoryOptions(blend="trust").blending() == Blend(name="trust")
+    with pytest.raises(ConfigurationError, match="blend is one of"):
+        MemoryOptions(blend="age")

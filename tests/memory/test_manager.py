@@ -426,11 +426,9 @@ async def test_a_store_that_was_given_stays_open():
     [
         {"max_memories": 0},
         {"retrieve_limit": -1},
-        {"batch_messages": -1},
         {"history_limit": -1},
         {"extract_timeout": -1.0},
         {"extract_mode": "later"},
-        {"max_attempts": 0},
     ],
 )
 def test_options_that_cannot_work_are_refused(options):

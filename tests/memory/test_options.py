@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -10,10 +12,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.errors import ConfigurationError, InvalidArgumentError, LocusMemoryError
-from locus_memory.memory import ExtractionOptions, RecallOptions, TendingOptions
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.memory import ExtractionOptions, MemoryOptions, RecallOptions, TendingOptions
+from locus_memory.memory.blend import Blend
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.options import read_options
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.testing import FakeEmbedder
@@ -21,102 +25,89 @@ from locus_memory.testing import FakeEmbedder
 TEA = Memory(MemoryType.USER, "tea", "Likes tea")
 
 
-RECALL = {
-    "retrieve_limit": 3,
-    "token_budget": 200,
+OPTIONS = {
+    "memory_budget_tokens": 200,
     "token_counter": len,
     "recall_timeout": 1.5,
-}
-EXTRACTION = {
     "extract_mode": "background",
-    "batch_messages": 4,
-    "batch_quiet": 2.5,
+    "session_idle": 2.5,
     "extract_timeout": 3.5,
-    "max_attempts": 2,
     "drain_timeout": 4.5,
     "allow_secrets": True,
 }
 
 
-def settings(manager):
-    """Return what the parts of a manager were told."""
-    return {
-        "retrieve_limit": manager.retrieve_limit,
-        "token_budget": manager.token_budget,
-        "token_counter": manager.token_counter,
-        "recall_timeout": manager.recall_timeout,
-        "drain_timeout": manager._drain_timeout,
-        "inline": manager._inline,
-        "extraction": manager._extraction._options,
-        "worker": manager._worker._options,
-    }
+def test_the_value_and_the_names_mean_the_same():
+    options = MemoryOptions(**OPTIONS)
+    in_value = LLMMemoryManager("memory", options=options)
+    assert in_value._options == options == LLMMemoryManager("memory", **OPTIONS)._options
+    assert (in_value.token_budget, in_value.recall_timeout) == (200, 1.5)
+    assert LLMMemoryManager("memory")._options == MemoryOptions()
 
 
-def test_the_values_and_the_names_mean_the_same():
-    extraction = ExtractionOptions(**EXTRACTION)
-    told = settings(
-        LLMMemoryManager("memory", recall=RecallOptions(**RECALL), extraction=extraction)
-    )
-    assert told == settings(LLMMemoryManager("memory", **RECALL, **EXTRACTION))
-    assert told == {
-        **RECALL,
-        "drain_timeout": 4.5,
-        "inline": False,
-        "extraction": extraction,
-        "worker": extraction,
-    }
-    mixed = LLMMemoryManager("memory", recall=RecallOptions(**RECALL), **EXTRACTION)
-    assert settings(mixed) == told
+SESSION = {"extract_mode": "session_end"}
+OLD = [
+    ({"token_budget": 200}, {"memory_budget_tokens": 200}),
+    ({"batch_quiet": 5}, {"session_idle": 5}),
+    ({"batch_messages": 20}, {"extract_mode": "session_end"}),
+    ({"batch_messages": 0}, {}),
+    ({"recall": RecallOptions(recall_timeout=1)}, {"recall_timeout": 1}),
+    ({"extraction": ExtractionOptions(max_attempts=2, drain_timeout=1)}, {"drain_timeout": 1}),
+    ({"tending": TendingOptions()}, {"extract_mode": "session_end"}),
+    ({"tending": TendingOptions(enabled=False)}, {}),
+    ({"tending": TendingOptions(extraction_mode="manual")}, {"extract_mode": "manual"}),
+    (
+        {
+            "extraction": ExtractionOptions(extract_mode="background"),
+            "tending": TendingOptions(gate_mode="llm", cache_idle_seconds=5),
+        },
+        {"extract_mode": "session_end", "gate": "model", "cache_idle": 5},
+    ),
+    (
+        {"tending": TendingOptions(passive=False, summary_debounce_seconds=20)},
+        {
+            "extract_mode": "session_end",
+            "transcript": False,
+            "memory_budget_tokens": 0,
+            "session_idle": 20,
+        },
+    ),
+    (
+        {"tending": TendingOptions(episode_retention_days=9, salience_floor=0.1)},
+        SESSION | {"retention": 9},
+    ),
+    (
+        {"blend": "trust", "half_life_days": 7},
+        {"blend": Blend(name="trust", half_life_days=7)},
+    ),
+]
 
 
-def test_without_a_value_the_defaults_hold():
-    default = settings(LLMMemoryManager("memory"))
-    values = {"recall": RecallOptions(), "extraction": ExtractionOptions()}
-    assert settings(LLMMemoryManager("memory", **values)) == default
-    assert (default["retrieve_limit"], default["token_budget"]) == (20, 4_000)
-    assert (default["recall_timeout"], default["drain_timeout"]) == (5.0, 30.0)
-    assert default["worker"] == ExtractionOptions(
-        extract_mode="inline",
-        batch_messages=0,
-        batch_quiet=60.0,
-        extract_timeout=60.0,
-        max_attempts=5,
-        allow_secrets=False,
-    )
+@pytest.mark.parametrize(("old", "new"), OLD)
+def test_the_names_of_earlier_versions_are_read(old, new):
+    """Each with a warning, alone and in the values that held them."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert read_options(old) == new
+    assert {each.category for each in told} <= {DeprecationWarning}
+    assert told or "recall" in old
+    MemoryOptions(**new)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("retrieve_limit", -1),
-        ("token_budget", 1.5),
-        ("token_counter", "gpt"),
-        ("recall_timeout", float("nan")),
-        ("extract_mode", "later"),
-        ("batch_messages", True),
-        ("batch_quiet", -1),
-        ("extract_timeout", "60"),
-        ("max_attempts", 0),
-        ("drain_timeout", None),
-    ],
-)
-def test_a_value_refuses_what_the_manager_refuses_in_the_same_words(name, value):
-    kind = RecallOptions if name in RECALL else ExtractionOptions
-    with pytest.raises(LocusMemoryError) as of_value:
-        kind(**{name: value})
-    with pytest.raises(type(of_value.value)) as of_manager:
-        LLMMemoryManager("memory", **{name: value})
-    assert str(of_value.value) == str(of_manager.value)
+def test_a_manager_reads_them_too():
+    with pytest.warns(DeprecationWarning, match="the option token_budget is now memory_budget_tok"):
+        assert LLMMemoryManager("memory", token_budget=200).token_budget == 200
+    with pytest.raises(ConfigurationError, match="tending is a part of MemoryOptions"):
+        LLMMemoryManager("memory", tending=True)
 
 
-async def test_a_value_decides_how_a_run_is_extracted_and_recalled():
-    later = ExtractionOptions(extract_mode="background", batch_messages=5)
-    few = RecallOptions(retrieve_limit=1)
-    said = Message.user("I live in Vienna, and I am allergic to nuts.")
-    async with LLMMemoryManager("memory", recall=few, extraction=later) as manager:
+async def test_a_value_decides_how_a_run_is_extracted():
+    later = MemoryOptions(extract_mode="manual")
+    said = Message.user("I live in Vienna. I am allergic to nuts.")
+    async with LLMMemoryManager("memory", retrieve_limit=1, options=later) as manager:
         await manager.on_session_end(AgentState(run_id="r", messages=(said,)))
         assert await manager.retrieve() == []
-        await manager.drain()
+        await manager.sync_now()
         assert len(await manager.retrieve()) == 1
         assert len(await manager.retrieve(limit=5)) == 2
 
@@ -135,10 +126,14 @@ async def test_a_value_decides_how_a_run_is_extracted_and_recalled():
         ("retrieve_limit", 2.5),
         ("history_limit", 1.5),
         ("history_limit", float("inf")),
-        ("token_budget", 10.5),
-        ("batch_messages", 1.5),
-        ("max_attempts", 1.5),
-        ("batch_quiet", "60"),
+        ("memory_budget_tokens", 100.5),
+        ("memory_budget_tokens", True),
+        ("session_idle", "60"),
+        ("blend", "age"),
+        ("transcript", 1),
+        ("timezone", "Mars/Olympus"),
+        ("timezone", 5),
+        ("timezone", "../../etc/passwd"),
         ("extract_timeout", float("nan")),
         ("drain_timeout", None),
     ],
@@ -179,70 +174,46 @@ def test_metadata_that_is_no_object_is_refused(metadata):
         Memory("user", "tea", "Likes tea", metadata)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"gate_mode": "on"}, "gate_mode is 'off', 'heuristic' or 'llm', not 'on'"),
-        ({"extraction_mode": "turn"}, "extraction_mode is 'session_end' or 'manual'"),
-        ({"enabled": 1}, "enabled is True or False, not 1"),
-        ({"memory_budget_tokens": 99}, "memory_budget_tokens is an integer of at least 100"),
-        ({"memory_budget_tokens": 200_001}, "memory_budget_tokens is at most 200,000"),
-        ({"cache_idle_seconds": -1}, "cache_idle_seconds is a number of at least 0"),
-        ({"summary_debounce_seconds": 9.9}, "summary_debounce_seconds is a number of at least 10"),
-        ({"consolidation_interval_hours": 169}, "consolidation_interval_hours is at most 168"),
-        ({"salience_floor": float("nan")}, "salience_floor is a number of at least 0"),
-        ({"episode_retention_days": 3651}, "episode_retention_days is at most 3,650"),
-    ],
-)
-def test_options_of_tending_are_in_their_ranges(options: dict[str, Any], message: str) -> None:
-    """An option out of its range is a configuration error that names the range."""
-    with pytest.raises(ConfigurationError, match=message):
-        TendingOptions(**options)
-
-
-def test_tending_is_an_options_value() -> None:
-    """Anything else is refused before the store is opened."""
-    with pytest.raises(ConfigurationError, match="tending is TendingOptions"):
-        LLMMemoryManager("memory", tending={"enabled": True})  # type: ignore[arg-type]
-
-
 RANGES = {
     "memory_budget_tokens": (100, 200_000),
-    "cache_idle_seconds": (0, 86_400),
-    "summary_debounce_seconds": (10, 3_600),
-    "consolidation_interval_hours": (1, 168),
-    "salience_floor": (0, 1),
-    "episode_retention_days": (0, 3_650),
+    "cache_idle": (0, 86_400),
+    "session_idle": (0, 86_400),
+    "pending_max_age": (60, 2_592_000),
+    "retention": (0, 3_650),
 }
 
 
-@given(name=st.sampled_from(sorted(RANGES)), value=st.integers(-10, 300_000) | st.floats())
-def test_each_option_of_tending_accepts_its_range_and_nothing_else(name: str, value: Any) -> None:
+@given(name=st.sampled_from(sorted(RANGES)), value=st.integers(-10, 3_000_000) | st.floats())
+def test_each_option_accepts_its_range_and_nothing_else(name: str, value: Any) -> None:
     least, most = RANGES[name]
-    fits = least <= value <= most and (type(value) is int or name != "memory_budget_tokens")
+    is_budget = name == "memory_budget_tokens"
+    fits = (least <= value <= most and (type(value) is int or not is_budget)) or (
+        is_budget and value == 0
+    )
     if fits:
-        assert getattr(TendingOptions(**{name: value}), name) == value
+        assert getattr(MemoryOptions(**{name: value}), name) == value
     else:
         with pytest.raises(ConfigurationError, match=f"^{name} is"):
-            TendingOptions(**{name: value})
+            MemoryOptions(**{name: value})
 
 
-def test_the_ends_of_the_ranges_and_the_defaults_of_tending() -> None:
+def test_the_ends_of_the_ranges_and_the_defaults() -> None:
     for name, ends in RANGES.items():
         for end in ends:
-            assert getattr(TendingOptions(**{name: end}), name) == end
+            assert getattr(MemoryOptions(**{name: end}), name) == end
         for other in (True, "1", None):
             with pytest.raises(ConfigurationError):
-                TendingOptions(**{name: other})
-    assert TendingOptions() == TendingOptions(
-        enabled=True,
-        passive=True,
-        extraction_mode="session_end",
-        gate_mode="off",
+                MemoryOptions(**{name: other})
+    assert len(fields(MemoryOptions)) <= 16
+    assert MemoryOptions() == MemoryOptions(
         memory_budget_tokens=4_000,
-        cache_idle_seconds=300,
-        summary_debounce_seconds=60,
-        consolidation_interval_hours=24,
-        salience_floor=0.2,
-        episode_retention_days=365,
+        cache_idle=300,
+        gate="off",
+        transcript=True,
+        retention=365,
+        extract_mode="inline",
+        session_idle=60,
+        pending_max_age=86_400,
+        extract_timeout=60,
+        drain_timeout=30,
     )

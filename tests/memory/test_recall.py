@@ -139,7 +139,7 @@ async def test_a_limit_that_is_none_of_ours_is_refused(make):
 
 
 async def test_the_latest_text_of_the_user_is_the_query(make, store, clock):
-    manager = make(token_budget=1_000)
+    manager = make(memory_budget_tokens=1_000)
     await fill(manager, clock, 200)
     messages = (Message.user("Hello"), Message.assistant("Hi"), Message.user("Which tea?"))
     state = await manager.on_session_start(AgentState(messages=messages))

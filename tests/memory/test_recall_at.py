@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.blend import Blend
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType
 from locus_memory.testing import FakeClock, FakeEmbedder
@@ -116,7 +117,8 @@ async def test_options_count_as_of_the_moment():
 
 @pytest.mark.parametrize("blend", ["hybrid", "recency", "trust"])
 async def test_meaning_counts_and_ages_are_those_of_the_moment(blend):
-    manager, clock = clocked(embedder=FakeEmbedder(256), blend=blend, min_relevance=0)
+    kind = blend if blend == "hybrid" else Blend(name=blend, min_relevance=0)
+    manager, clock = clocked(embedder=FakeEmbedder(256), blend=kind)
     await manager.save([fact("old", "Likes green tea")])
     clock.advance(50 * 24 * 3600)
     await manager.save([fact("new", "Likes green tea with milk")])

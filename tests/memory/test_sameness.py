@@ -15,7 +15,6 @@ from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.wrappers import StoreWrapper
@@ -129,7 +128,7 @@ async def extract(store, clock):
 
 async def distill(store, clock):
     halves = [changes(CONTENTS)[0::2], changes(CONTENTS)[1::2]]
-    options = {"extract_fn": Distiller(*halves), "clock": clock, "tending": TendingOptions()}
+    options = {"extract_fn": Distiller(*halves), "clock": clock, "extract_mode": "session_end"}
     async with LLMMemoryManager(store, **options) as manager:
         for thread in "ab":
             await manager.on_session_end(said(LONG, thread))
@@ -137,7 +136,7 @@ async def distill(store, clock):
 
 
 async def ingest(store, clock):
-    options = {"extract_fn": Distiller(changes(CONTENTS)), "tending": TendingOptions()}
+    options = {"extract_fn": Distiller(changes(CONTENTS)), "extract_mode": "session_end"}
     async with LLMMemoryManager(store, clock=clock, **options) as manager:
         await manager.ingest("agent", "c", [{"user": LONG, "assistant": "Yes."}])
 
@@ -172,7 +171,7 @@ async def test_what_differs_by_one_word_stays_two(place, clock, way):
     """On every way of writing, and after years of consolidations by rules."""
     await way(place, clock)
     assert sorted(await known(place)) == sorted(CONTENTS)
-    async with LLMMemoryManager(place, clock=clock, tending=TendingOptions()) as manager:
+    async with LLMMemoryManager(place, clock=clock, extract_mode="session_end") as manager:
         for _ in range(3):
             clock.advance(400 * 86_400)
             await manager.consolidate()
@@ -204,7 +203,7 @@ async def test_a_small_model_takes_no_fact_for_another(place, clock):
 
 
 async def test_sessions_of_the_same_summary_stay_two(place, clock):
-    options = {"extract_fn": Distiller(), "clock": clock, "tending": TendingOptions()}
+    options = {"extract_fn": Distiller(), "clock": clock, "extract_mode": "session_end"}
     async with LLMMemoryManager(place, **options) as manager:
         for thread in "abc":
             await manager.on_session_end(said(LONG, thread))

@@ -16,7 +16,7 @@ from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import ExtractionOptions, TendingOptions
+from locus_memory.memory.options import ExtractMode
 from locus_memory.memory.providers.base import BaseMemoryProvider
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
@@ -60,25 +60,24 @@ class Slow:
         return Message.assistant(self.answers.pop() if self.answers else self.answer)
 
 
-WAYS = [None, TendingOptions()]
+WAYS: list[ExtractMode] = ["session_end", "manual"]
 
 
-def talking(store: BaseStore, model: Slow, tending: TendingOptions | None) -> LLMMemoryManager:
+def talking(store: BaseStore, model: Slow, mode: ExtractMode) -> LLMMemoryManager:
     """Return a manager that extracts later, once it is told."""
-    extractor, later = LLMExtractor(model), ExtractionOptions(batch_messages=100)
-    return LLMMemoryManager(store, extract_fn=extractor, extraction=later, tending=tending)
+    return LLMMemoryManager(store, extract_fn=LLMExtractor(model), extract_mode=mode)
 
 
-@pytest.mark.parametrize("tending", WAYS)
+@pytest.mark.parametrize("mode", WAYS)
 @pytest.mark.parametrize("is_plain", [False, True])
 async def test_a_user_who_is_forgotten_during_the_call_stays_forgotten(
-    tending: TendingOptions | None,
+    mode: ExtractMode,
     is_plain: bool,  # noqa: FBT001 - a parameter of a test
 ) -> None:
     """The answer of the model arrives after the erasure, and nothing of it is written."""
     model, inner = Slow(json.dumps(ANSWER)), InMemoryStore()
     store = PlainStore(inner) if is_plain else inner
-    async with talking(store, model, tending) as manager, talking(store, model, tending) as other:
+    async with talking(store, model, mode) as manager, talking(store, model, mode) as other:
         ada = manager.for_user("ada")
         await end(ada, "t", ILL)
         # Another process than the one that queued the turn, which knows no cursor.
@@ -90,13 +89,13 @@ async def test_a_user_who_is_forgotten_during_the_call_stays_forgotten(
         assert await inner.list_namespaces(("locus_memory", "users"), 50) == []
 
 
-@pytest.mark.parametrize("tending", WAYS)
+@pytest.mark.parametrize("mode", WAYS)
 async def test_a_turn_that_is_erased_during_the_call_tells_nothing(
-    tending: TendingOptions | None,
+    mode: ExtractMode,
 ) -> None:
     """It is not the first one of its session, and the others are asked about again."""
     model, store = Slow(json.dumps(ANSWER)), InMemoryStore()
-    async with talking(store, model, tending) as manager:
+    async with talking(store, model, mode) as manager:
         rain = (
             "It rained the whole day in Graz, so we stayed in and played cards until the evening."
         )
@@ -117,7 +116,7 @@ async def test_a_turn_that_is_erased_during_the_call_tells_nothing(
         assert ["diabetes" in each for each in model.asked] == [False]
         assert await contents(manager) == []
         episodes = await manager.episodes()
-        assert [each.summary for each in episodes] == ["It rained in Graz."] * bool(tending)
+        assert [each.summary for each in episodes] == ["It rained in Graz."]
         assert (await manager.identity.read()).facts == ()
 
 
@@ -128,7 +127,7 @@ async def test_a_narrative_of_an_erased_user_is_not_kept() -> None:
     """The narrative tells facts that are gone."""
     model, store = Slow("Ada has diabetes."), InMemoryStore()
     extractor = LLMExtractor(model)
-    async with LLMMemoryManager(store, extract_fn=extractor, tending=TendingOptions()) as manager:
+    async with LLMMemoryManager(store, extract_fn=extractor, extract_mode="session_end") as manager:
         ada = manager.for_user("ada")
         model.answer = json.dumps(ANSWER)
         model.may.set()
@@ -148,7 +147,7 @@ async def test_a_narrative_of_an_erased_user_is_not_kept() -> None:
 async def test_an_undo_between_a_turn_and_the_end_of_its_session_holds() -> None:
     """Rules extract from a turn at once, and the end of the session does not repeat it."""
     clock = FakeClock()
-    async with LLMMemoryManager("memory", tending=TendingOptions(), clock=clock) as manager:
+    async with LLMMemoryManager("memory", extract_mode="session_end", clock=clock) as manager:
         await end(manager, "t", "I live in Graz.")
         clock.advance(5)
         await end(manager, "t", "I live in Graz.", "I live in Vienna.")
@@ -161,7 +160,7 @@ async def test_an_undo_between_a_turn_and_the_end_of_its_session_holds() -> None
 
 async def test_an_erased_fact_does_not_come_back_at_the_end_of_its_session() -> None:
     """The turn that told it still waits for its episode."""
-    async with LLMMemoryManager("memory", tending=TendingOptions()) as manager:
+    async with LLMMemoryManager("memory", extract_mode="session_end") as manager:
         await end(manager, "t", "I live in Graz.")
         await manager.forget("home")
         await manager.sync_now()
@@ -171,7 +170,7 @@ async def test_an_erased_fact_does_not_come_back_at_the_end_of_its_session() -> 
 async def test_an_extractor_of_ones_own_reads_short_sessions_itself() -> None:
     """What it leaves out is left out."""
     async with LLMMemoryManager(
-        "memory", extract_fn=lambda messages: [], tending=TendingOptions()
+        "memory", extract_fn=lambda messages: [], extract_mode="session_end"
     ) as manager:
         await end(manager, "t", "I live in Graz.")
         await manager.sync_now()
@@ -181,7 +180,7 @@ async def test_an_extractor_of_ones_own_reads_short_sessions_itself() -> None:
 async def test_an_expired_rule_or_home_is_not_shown() -> None:
     """Neither what always holds nor who the user is shows what has ended."""
     past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-    async with LLMMemoryManager("memory", tending=TendingOptions()) as manager:
+    async with LLMMemoryManager("memory", extract_mode="session_end") as manager:
         ended = {"expires_at": past}
         await manager.save(
             [
@@ -219,7 +218,7 @@ async def test_the_end_of_an_expired_memory_can_be_moved() -> None:
 async def test_expired_memories_hide_no_other() -> None:
     """However many of them match better, the one that holds is found."""
     past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-    async with LLMMemoryManager("memory", max_memories=100, tending=TendingOptions()) as manager:
+    async with LLMMemoryManager("memory", max_memories=100, extract_mode="session_end") as manager:
         gone = [
             Memory(MemoryType.USER, f"tea{n}", f"Tea {n}, tea.", {"expires_at": past})
             for n in range(25)
@@ -267,8 +266,7 @@ async def test_a_write_of_a_tool_is_mirrored_to_its_own_user() -> None:
     assert len(bank.log) == 2
 
 
-@pytest.mark.parametrize("tending", [None, TendingOptions()])
-async def test_the_block_of_a_store_that_fails_is_empty(tending: TendingOptions | None) -> None:
+async def test_the_block_of_a_store_that_fails_is_empty() -> None:
     """`prefetch` reports the failure and raises nothing."""
 
     class Down(StoreWrapper):
@@ -278,7 +276,7 @@ async def test_the_block_of_a_store_that_fails_is_empty(tending: TendingOptions 
         async def scan(self, *arguments: Any, **options: Any) -> Any:
             raise RuntimeError("down")
 
-    manager = LLMMemoryManager(Down(InMemoryStore()), tending=tending)
+    manager = LLMMemoryManager(Down(InMemoryStore()))
     with collect() as happened:
         assert await manager.prefetch("Where do I live?") == ""
     assert "memory.retrieve_failed" in [event.name for event in happened]
@@ -299,12 +297,11 @@ async def test_what_a_run_writes_leaves_nothing_of_an_erased_user(layer: str) ->
 
     store = InMemoryStore()
     # The illness has no room in the stable part: a use of it is counted.
-    small = TendingOptions(memory_budget_tokens=200)
     notes = [
         Memory(MemoryType.PROJECT, f"n{n}", f"Note number {n}.", {"importance": 0.9})
         for n in range(40)
     ]
-    async with LLMMemoryManager(Held(store), tending=small) as manager:
+    async with LLMMemoryManager(Held(store), memory_budget_tokens=200) as manager:
         ada = manager.for_user("ada")
         for each in (Memory(MemoryType.USER, "illness", "Ada has diabetes."), *notes):
             await ada.save(each)

@@ -13,7 +13,6 @@ from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import RecallOptions, TendingOptions
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.sync import blocking
@@ -28,12 +27,10 @@ OTHERS = [
     for n in range(20)
 ]
 """More salient than the tea: the stable part has no room for it, so that it is recalled."""
-SMALL = TendingOptions(memory_budget_tokens=200)
-TRUST = RecallOptions(blend="trust", token_budget=200)
+TRUST = {"blend": "trust", "memory_budget_tokens": 200}
 WAYS = {
-    "a blend": {"recall": TRUST},
-    "tending": {"tending": SMALL},
-    "both": {"recall": TRUST, "tending": SMALL},
+    "a blend": TRUST,
+    "none": {"memory_budget_tokens": 200},
 }
 
 

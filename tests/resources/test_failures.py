@@ -187,14 +187,15 @@ async def test_an_outage_is_never_not_found():
 
 @pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.parametrize("mode", ["inline", "background"])
-async def test_messages_that_are_given_up_are_a_failure(mode, attempts):
+async def test_messages_that_are_given_up_are_a_failure(mode, attempts, monkeypatch):
     """Also for the commit that tries them for the last time; the ones after it try nothing."""
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", attempts)
 
     async def broken(messages, known=()):
         raise RuntimeError(SECRET)
 
     store = InMemoryStore()
-    manager = LLMMemoryManager(store, extract_fn=broken, extract_mode=mode, max_attempts=attempts)
+    manager = LLMMemoryManager(store, extract_fn=broken, extract_mode=mode)
     tree = MemoryTree(store, memory_manager=manager)
     said = [{"role": "user", "content": "The mast is of spruce."}]
     op = MemoryOpCommit("s", said, wait=True)

@@ -123,7 +123,7 @@ from locus_memory.documents import (
     register_document_index,
 )
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
-from locus_memory.memory import ExtractionOptions, RecallOptions
+from locus_memory.memory import MemoryOptions as KeptOptions
 from locus_memory.resources import (
     FailureKind,
     MemoryExecutionFailure,
@@ -246,14 +246,12 @@ def options() -> None:
         PostgreSQLCheckpointer("mydb", schema="mine", state_type=AgentState),
         PostgreSQLCheckpointer[AgentState],
     )
-    recall = RecallOptions(retrieve_limit=3, token_budget=200, token_counter=estimate_tokens)
-    RecallOptions(blend="trust", blend_weights=(0.5, 0.3, 0.2), half_life_days=7, min_relevance=0.4)
-    LLMMemoryManager("memory", blend="recency", blend_weights=(0.7, 0.3))
-    later = ExtractionOptions(extract_mode="background", batch_messages=20)
-    LLMMemoryManager("memory", max_memories=9, recall=recall, extraction=later)
+    small = KeptOptions(memory_budget_tokens=200, token_counter=estimate_tokens, blend="trust")
+    LLMMemoryManager("memory", blend="recency", max_memories=9)
+    LLMMemoryManager("memory", max_memories=9, options=small)
     LLMMemoryManager("memory", max_memories=9, retrieve_limit=3, extract_mode="background")
-    ExtractionOptions(extract_mode="later")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    LLMMemoryManager("memory", token_budget="1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    KeptOptions(extract_mode="later")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    LLMMemoryManager("memory", memory_budget_tokens="1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     LLMMemoryManager("memory", tokenbudget=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     redis.pool_size = 5  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue] # frozen
     RedisOptions("a:")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue] # keyword-only

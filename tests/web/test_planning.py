@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory import Agent, AgentState, LLMMemoryManager, Message, ScriptedModel
-from locus_memory.memory import Memory, TendingOptions
+from locus_memory.memory import Memory
 from locus_memory.store.base import scan_all
 
 
@@ -52,8 +52,7 @@ async def test_what_is_kept_back_or_has_no_room(client):
 
 
 async def test_the_last_message_of_a_thread_or_another_one(client, backend):
-    tending = {"tending": TendingOptions()}
-    memory = LLMMemoryManager(backend.store, **tending)
+    memory = LLMMemoryManager(backend.store)
     agent = Agent(ScriptedModel(), checkpointer=backend.checkpointer, memory_manager=memory)
     async with agent:
         await agent.run("I live in Vienna.", "t", user_id="ada")

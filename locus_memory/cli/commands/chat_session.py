@@ -34,7 +34,6 @@ from locus_memory.errors import BackendClosedError, LocusMemoryError
 from locus_memory.events import Event, subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Role
 from locus_memory.registry import open_backend
@@ -136,8 +135,9 @@ class ChatSession:
     def _manager(self, backend: Backend) -> LLMMemoryManager:
         """Return a manager as that of `Agent`; it waits for a model that reads a whole session."""
         prefix, extractor = str(self.prefix), self._extractor()
-        tending = TendingOptions()
-        return open_manager(backend.store, prefix, extractor, tending, patience=_PATIENCE)
+        return open_manager(
+            backend.store, prefix, extractor, extract_mode="session_end", patience=_PATIENCE
+        )
 
     def _extractor(self) -> LLMExtractor | HeuristicExtractor:
         return LLMExtractor(self.model) if self.reads else HeuristicExtractor()

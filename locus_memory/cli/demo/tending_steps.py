@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 
@@ -63,9 +62,7 @@ MANY: Final = len(_TOWNS) * len(_BIRDS)
 async def pass_a_year(backend: Backend) -> dict[str, Any]:
     """Save two facts under the date of a year ago, and consolidate for each week since then."""
     start = datetime.now(UTC) - timedelta(weeks=WEEKS)
-    async with LLMMemoryManager(
-        backend.store, clock=start.timestamp, tending=TendingOptions()
-    ) as managers:
+    async with LLMMemoryManager(backend.store, clock=start.timestamp) as managers:
         manager = managers.for_user(KEEPER)
         await manager.save(
             [
@@ -114,7 +111,7 @@ async def overrule(backend: Backend) -> dict[str, Any]:
 
 
 def _managers(backend: Backend) -> LLMMemoryManager:
-    return LLMMemoryManager(backend.store, tending=TendingOptions())
+    return LLMMemoryManager(backend.store)
 
 
 def _facts(kind: MemoryType, sentence: str) -> Sequence[Memory]:

@@ -13,7 +13,7 @@ from locus_memory.cli.options.names import parse_namespace
 if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor
-    from locus_memory.memory.options import TendingOptions
+    from locus_memory.memory.options import ExtractMode
     from locus_memory.store.base import BaseStore
 
 __all__ = [
@@ -67,8 +67,9 @@ def open_manager(
     store: BaseStore,
     prefix: str,
     extractor: Extractor | Callable[..., Any] | None = None,
-    tending: TendingOptions | None = None,
     *,
+    extract_mode: ExtractMode = "background",
+    retention: float = 365.0,
     patience: float = _PATIENCE,
 ) -> LLMMemoryManager:
     """Return a manager of the memories in the namespace that `--namespace` names.
@@ -78,15 +79,15 @@ def open_manager(
     """
     # Help must be quick.
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
-    from locus_memory.memory.options import ExtractionOptions  # noqa: PLC0415
 
     return LLMMemoryManager(
         store,
         extract_fn=extractor,
         namespace_prefix=parse_namespace(prefix),
         history_limit=_NO_LIMIT,
-        extraction=ExtractionOptions(extract_mode="background", drain_timeout=patience),
-        tending=tending,
+        extract_mode=extract_mode,
+        retention=retention,
+        drain_timeout=patience,
     )
 
 

@@ -26,7 +26,7 @@ from locus_memory.memory.models import (
     MemoryType,
 )
 from locus_memory.memory.moments import read_moment
-from locus_memory.memory.options import ExtractionOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.recall.recall import Recall
@@ -82,38 +82,12 @@ class Extraction:
     """
 
     def __init__(
-        self, extractor: Extractor, ledger: Ledger, recall: Recall, options: ExtractionOptions
+        self, extractor: Extractor, ledger: Ledger, recall: Recall, options: MemoryOptions
     ) -> None:
         self._extractor = extractor
         self._ledger = ledger
         self._recall = recall
         self._options = options
-
-    async def run(
-        self, jobs: Sequence[Job], holds: Callable[[Sequence[Job]], Awaitable[bool]]
-    ) -> None:
-        """Extract from the messages of the jobs of one thread, and write the changes.
-
-        Args:
-            jobs: The jobs.
-            holds: Returns whether jobs are still this process's, and none was erased; if not,
-                nothing is written.
-
-        Raises:
-            TimeoutError: The extractor took too long.
-            Exception: Any error of the extractor or the store.
-        """
-        scope, origin = Scope(jobs[0].namespace), self.source_of(jobs)
-        edits = await self.edits(scope, origin)
-        if not await holds(jobs):
-            return
-        written = await self._ledger.apply(scope, edits)
-        emit(
-            "memory.extracted",
-            messages=len(origin.messages),
-            changes=len(edits),
-            memories=len(written),
-        )
 
     def source_of(self, jobs: Sequence[Job]) -> Source:
         """Return the messages of jobs; answers to requests for a secret are left out."""
@@ -123,22 +97,6 @@ class Extraction:
         """Return the messages of a conversation, as `source_of`."""
         return messages_of(said, withholds=not self._options.allow_secrets)
 
-    def read_before(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return the jobs whose facts phrases gave already; a model reads all of them."""
-        return [job for job in jobs if job.read and not self.is_by_model]
-
-    async def stated(self, jobs: Sequence[Job]) -> list[Statement | Retirement]:
-        """Return what phrases find in messages, whether it is known already or not.
-
-        Raises:
-            Exception: Any error of the extractor.
-        """
-        if not jobs:
-            return []
-        source = self.source_of(jobs)
-        changes = await self._extractor.extract(source.messages, ())
-        return await self._edits_of(changes, source, Speakers(source.messages))
-
     async def edits(self, scope: Scope, origin: Source) -> list[Statement | Retirement]:
         """Return the memories that an extractor writes and retires, each with its source."""
         if not origin.messages:
@@ -146,7 +104,7 @@ class Extraction:
         changes = await self._ask(scope, origin, self._extractor.extract)
         return await self._edits_of(changes, origin, Speakers(origin.messages))
 
-    async def distilled(self, scope: Scope, origin: Source, fresh: Source | None) -> Distilled:
+    async def distilled(self, scope: Scope, origin: Source) -> Distilled:
         """Return what an extractor makes of sessions, checked as by `edits`.
 
         An extractor without `distill` makes changes only. An identity fact from a tool is refused,
@@ -155,8 +113,6 @@ class Extraction:
         Args:
             scope: The scope of the memories.
             origin: The sessions.
-            fresh: The part of them whose facts were not extracted before; an extractor with
-                `distill` reads all of it all the same.
 
         Raises:
             TimeoutError: The extractor took too long.
@@ -169,7 +125,7 @@ class Extraction:
             edits = await self._edits_of(made.changes, origin, speakers)
         else:
             made = Distillate()
-            edits = [] if fresh is None else await self.edits(scope, fresh)
+            edits = await self.edits(scope, origin)
         if made.identity:
             await speakers.read()
         return Distilled(

@@ -37,6 +37,8 @@ __all__ = [
 ENDURING: Final = 0.9
 """The importance from which a memory never fades below the floor, such as an allergy."""
 
+_FLOOR: Final = 0.2
+
 _MOST_SOURCES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
 _HELPFUL, _UNHELPFUL = 0.1, -0.2
@@ -249,9 +251,9 @@ def _names() -> tuple[str, ...]:
     return tuple(each.name for each in fields(Vitals))
 
 
-def least_salience(memory: Memory, floor: float) -> float:
-    """Return the salience below which time alone brings no memory: the floor, if it endures."""
-    return floor if importance_of(memory) >= ENDURING else 0.0
+def least_salience(memory: Memory) -> float:
+    """Return the salience below which time alone brings no memory: 0.2, if it endures."""
+    return _FLOOR if importance_of(memory) >= ENDURING else 0.0
 
 
 def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:

@@ -18,7 +18,6 @@ the provider and whose value is a `MemoryProvider`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Final, NoReturn
@@ -36,7 +35,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.memory.base import BaseMemoryManager
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import RecallOptions
+from locus_memory.memory.options import read_options
 from locus_memory.memory.providers.base import is_provider
 from locus_memory.memory.providers.descriptor import MemoryProvider, checked_name
 from locus_memory.memory.providers.manager import ProviderManager
@@ -65,9 +64,7 @@ def _local(where: str | None = None, **options: Any) -> LLMMemoryManager:
 
 def _trusting(where: str | None = None, **options: Any) -> LLMMemoryManager:
     """Return the manager that ranks by trust as well."""
-    if any(each.name == "blend" for each in fields(RecallOptions)):
-        options.setdefault("blend", "trust")
-    return _local(where, **options)
+    return _local(where, **{"blend": "trust", **options})
 
 
 _APIS: Final[Mapping[str, str | Callable[..., Any]]] = {
@@ -229,7 +226,7 @@ def _refuse(where: str) -> NoReturn:
 
 def _over_store(where: str, options: Mapping[str, Any]) -> LLMMemoryManager:
     address, _ = resolve_address(where)
-    accepted = _accepted(_local)
+    options, accepted = read_options(options), _accepted(_local)
     for option in options:
         if option not in accepted:
             raise unknown_option(address.provider, option, accepted)

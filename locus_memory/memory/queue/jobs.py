@@ -60,7 +60,6 @@ class Job:
         lease: The lease of the process that works on it, or `None`.
         queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
         agent: The agent, if it is known.
-        read: Whether the facts of the messages were extracted already.
         context: A `document` of the assistant's message that the first of the user answers, if it
             is in no message of the job: shown once more, and never new.
         asked: Whether that message, known or not, asked for a secret.
@@ -76,7 +75,6 @@ class Job:
     lease: Mapping[str, Any] | None = None
     queued_at: str | None = None
     agent: str | None = None
-    read: bool = False
     context: dict[str, Any] | None = None
     asked: bool = False
 
@@ -124,7 +122,6 @@ class Job:
         """Return the job as plain JSON."""
         rare = {
             "agent": self.agent,
-            "read": self.read or None,
             "context": self.context,
             "asked": self.asked or None,
         }
@@ -155,7 +152,6 @@ class Job:
                 value["lease"],
                 value.get("queued_at"),
                 value.get("agent"),
-                value.get("read") is not None,
                 value.get("context"),
                 value.get("asked", False),
             )

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from locus_memory.memory.moments import read_moment
+from locus_memory.memory.options import ExtractMode, MemoryOptions
 
-__all__ = ["EAGER", "Pace", "rest_of"]
+__all__ = ["LEAST", "Pace", "rest_of"]
+
+LEAST: Final = 80
+"""The characters below which a session waits for the next one."""
+
+_BY_SESSION: Final = ("session_end", "manual")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,23 +21,58 @@ class Pace:
     """When a worker handles the jobs of a thread.
 
     Attributes:
-        by_session: A thread is handled once it was quiet for `batch_quiet`, or once another thread
-            of the same scope has a job, whichever process queued these jobs; and no job is ever
-            dropped.
-        is_manual: Nothing is handled until `drain` insists on it.
-        least: With `by_session`: the characters of a session below which it waits, once it is
-            over, and travels with other sessions of its scope.
+        mode: When a thread is handled, see `MemoryOptions.extract_mode`.
+        quiet: The seconds without a new job after which a session is over, and after which a
+            failed one is tried again.
+        timeout: The seconds that the work on jobs may take.
+        least: By session: the characters of a session below which it waits, once it is over, and
+            travels with other sessions of its scope.
         longest: The seconds that such a session waits at most.
     """
 
-    by_session: bool = False
-    is_manual: bool = False
+    mode: ExtractMode
+    quiet: float
+    timeout: float
     least: int = 0
     longest: float = 0.0
 
+    @classmethod
+    def of(cls, options: MemoryOptions, *, by_model: bool, distils: bool) -> Self:
+        """Return the pace of a manager.
 
-EAGER: Final = Pace()
-"""A thread is handled at once, or as soon as enough of its messages wait."""
+        Args:
+            options: The options of the manager.
+            by_model: Whether more than phrases are read, for which nothing is worth waiting.
+            distils: Whether a model reads a whole session, and says of which one a fact is.
+        """
+        waits = by_model or options.extract_mode == "manual"
+        mode = options.extract_mode if waits else "inline"
+        return cls(
+            mode=mode,
+            quiet=options.session_idle,
+            timeout=options.extract_timeout,
+            least=LEAST if distils and mode in _BY_SESSION else 0,
+            longest=options.pending_max_age,
+        )
+
+    @property
+    def by_session(self) -> bool:
+        """Whether a thread is handled once it is over, and no job is ever dropped.
+
+        It is over once it was quiet, or once another thread of its scope has a job, whichever
+        process queued these jobs.
+        """
+        return self.mode in _BY_SESSION
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether nothing is handled until `drain` insists on it."""
+        return self.mode == "manual"
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether a run waits for the work on its job."""
+        return self.mode == "inline"
 
 
 def rest_of(since: str | None, seconds: float, now: float) -> float:

@@ -263,10 +263,6 @@ class ExtractionQueue:
                 break
         return [job for session in sessions for job in found.get(session[0].lane, ())]
 
-    async def mark_read(self, job: Job) -> None:
-        """Record that a job's facts were extracted, unless another writer changed it meanwhile."""
-        await self._replace(replace(job, read=True))
-
     async def give_back(self, jobs: Sequence[Job]) -> None:
         """Release claimed jobs whose attempt was interrupted."""
         for head, *_ in sessions_of(jobs):

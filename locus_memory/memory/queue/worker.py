@@ -13,12 +13,11 @@ from locus_memory._internal.cancellation import is_being_cancelled
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
-from locus_memory.memory.options import ExtractionOptions
 from locus_memory.memory.queue.company import company_of
 from locus_memory.memory.queue.jobs import Job, Outcome, Waiting
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.queue.lounge import Lounge, scope_of
-from locus_memory.memory.queue.pace import EAGER, Pace, rest_of
+from locus_memory.memory.queue.pace import Pace, rest_of
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.store.item import Namespace
 
@@ -29,6 +28,9 @@ _SLACK: Final = 10.0
 
 _AT_ONCE: Final = 4
 """How many threads are extracted from at the same time in the background."""
+
+_MOST_ATTEMPTS: Final = 5
+"""How often an extraction that fails is tried."""
 
 _BACKOFF: Final = 4
 
@@ -46,25 +48,20 @@ class Worker:
     Args:
         queue: The jobs.
         handle: Does the work of jobs, those of a thread together, and raises its errors. Its
-            outcome is written together with the deletion of the jobs; `None`: everything is
-            written already, unless the queue does not hold the jobs any more.
-        options: When a thread is extracted from, and how long that may take.
+            outcome is written together with the deletion of the jobs.
+        pace: When a thread is handled, and how long that may take.
         clock: Returns seconds since the epoch.
-        pace: When a thread is handled.
     """
 
     def __init__(
         self,
         queue: ExtractionQueue,
-        handle: Callable[[Sequence[Job]], Awaitable[Outcome | None]],
-        options: ExtractionOptions,
-        *,
+        handle: Callable[[Sequence[Job]], Awaitable[Outcome]],
+        pace: Pace,
         clock: Callable[[], float],
-        pace: Pace = EAGER,
     ) -> None:
         self._queue = queue
         self._handle = handle
-        self._options = options
         self._clock = clock
         self._pace = pace
         # The thread of each scope that got the last job.
@@ -101,7 +98,7 @@ class Worker:
         """Take up the jobs that other processes left; only once per event loop.
 
         With `by_session`, the newest thread of a scope may go on: it is handled once it was quiet
-        for as long as `batch_quiet`, counted from its last job. The other threads are over.
+        for as long as `Pace.quiet`, counted from its last job. The other threads are over.
         """
         self._bind()
         if self._started:
@@ -227,8 +224,7 @@ class Worker:
         self._loop = loop
         self._tasks, self._again, self._forced, self._timers = {}, set(), set(), {}
         self._started = False
-        inline = self._options.extract_mode == "inline"
-        self._slots = nullcontext() if inline else asyncio.Semaphore(_AT_ONCE)
+        self._slots = nullcontext() if self._pace.is_inline else asyncio.Semaphore(_AT_ONCE)
         self._forming = asyncio.Lock() if self._pace.least else nullcontext()
 
     async def _find(self) -> Mapping[str, Waiting] | None:
@@ -244,7 +240,7 @@ class Worker:
 
     def _take_up(self, found: Mapping[str, Waiting]) -> None:
         """Wake the threads found in the store, but those that may go on later."""
-        quiet, now = self._options.batch_quiet, self._clock()
+        quiet, now = self._pace.quiet, self._clock()
         pauses = {lane: rest_of(each.queued_at, quiet, now) for lane, each in found.items()}
         going_on = (lane for lane in found if pauses[lane] > 0 and self._pace.by_session)
         for lane in sorted(going_on, key=lambda lane: found[lane].queued_at or ""):
@@ -307,7 +303,7 @@ class Worker:
         if not (self._closed or self._pace.is_manual):
             # Another process may have queued a job of the session meanwhile.
             wake = partial(self._wake, lane, forced=not self._pace.by_session)
-            pause = self._pauses.pop(lane, self._options.batch_quiet)
+            pause = self._pauses.pop(lane, self._pace.quiet)
             self._timers[lane] = asyncio.get_running_loop().call_later(pause, wake)
 
     def _stop_timer(self, lane: str) -> None:
@@ -340,7 +336,7 @@ class Worker:
     async def _step(self, lane: str) -> bool:
         """Handle the waiting jobs of a thread; returns whether there may be more."""
         now = self._clock()
-        with Lease(now + self._options.extract_timeout + _SLACK) as lease:
+        with Lease(now + self._pace.timeout + _SLACK) as lease:
             async with self._forming:
                 sessions = await self._formed(lane, now)
                 jobs = await self._queue.claim(sessions, lane, lease, now)
@@ -398,9 +394,8 @@ class Worker:
     def _is_over(self, lane: str, jobs: Sequence[Job]) -> bool:
         """Return whether the jobs of a thread are to be handled, though nothing demands it."""
         if not self._pace.by_session:
-            waiting = sum(len(job.messages) for job in jobs)
-            return waiting >= self._options.batch_messages
-        rest = rest_of(jobs[-1].queued_at, self._options.batch_quiet, self._clock())
+            return True
+        rest = rest_of(jobs[-1].queued_at, self._pace.quiet, self._clock())
         self._pauses[lane] = rest
         return rest == 0
 
@@ -416,7 +411,7 @@ class Worker:
 
     def _is_parked(self, lane: str, job: Job) -> bool:
         """Return whether a job waits until somebody insists: each attempt ended its process."""
-        spent = job.attempts >= self._options.max_attempts and job.lease is not None
+        spent = job.attempts >= _MOST_ATTEMPTS and job.lease is not None
         if not (self._pace.by_session and spent) or lane in self._insisted:
             return False
         if lane not in self._parked:
@@ -427,7 +422,7 @@ class Worker:
 
     async def _attempt(self, lane: str, jobs: Sequence[Job]) -> bool:
         head = jobs[0]
-        if head.attempts > self._options.max_attempts and not self._pace.by_session:
+        if head.attempts > _MOST_ATTEMPTS and not self._pace.by_session:
             # Each attempt ended its process, and another one would too.
             await self._queue.finish([head])
             self._drop([head], LocusMemoryError("the process ended during each attempt"))
@@ -443,7 +438,7 @@ class Worker:
                 raise
             await self._fail(lane, jobs, error)
             return False
-        done = await self._finished(jobs) if outcome is None else await self._complete(outcome)
+        done = await self._complete(outcome)
         if not done:
             # Others have the jobs or erased some of them: see what is left.
             return True
@@ -459,13 +454,6 @@ class Worker:
             if self._pace.by_session and not known:
                 self._leave(job.lane)
 
-    async def _finished(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Delete jobs whose results are written; returns them, or none if others have them now."""
-        if not await self._queue.holds(jobs):
-            return ()
-        await self._queue.finish(jobs)
-        return jobs
-
     async def _complete(self, outcome: Outcome) -> Sequence[Job]:
         """Write an outcome; returns its jobs, or none if another process has them now."""
         if not await self._queue.complete(outcome):
@@ -477,10 +465,9 @@ class Worker:
         head = next(job for job in jobs if job.lane == lane)
         emit("memory.extract_failed", error=error, thread=head.thread, attempts=head.attempts)
         self._failed.update(job.lane for job in jobs)
-        most = self._options.max_attempts
-        steps = min(head.attempts, most) if self._pace.by_session else head.attempts
-        self._pauses[lane] = self._options.batch_quiet * _BACKOFF ** (steps - 1)
-        spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else most)
+        steps = min(head.attempts, _MOST_ATTEMPTS)
+        self._pauses[lane] = self._pace.quiet * _BACKOFF ** (steps - 1)
+        spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else _MOST_ATTEMPTS)
         self._drop(spent, error)
 
     async def _give_back(self, jobs: Sequence[Job]) -> None:

@@ -17,7 +17,7 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import text_of
 from locus_memory.memory.layers.log import LogEntry
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.query import both_ends
 from locus_memory.store.text import STOP_WORDS, query_words, stem
@@ -63,13 +63,13 @@ def _weight(words: frozenset[str]) -> float:
     return sum(1.0 if len(word) > 1 or word.isascii() else 0.5 for word in words)
 
 
-def gate_model(options: TendingOptions, extractor: object) -> ChatModel | None:
+def gate_model(options: MemoryOptions, extractor: object) -> ChatModel | None:
     """Return the model of the gate, which is that of the extractor; `None`: no model decides.
 
     Raises:
         ConfigurationError: The gate asks a model, and the extractor has none.
     """
-    if not options.enabled or options.gate_mode != "llm":
+    if options.gate != "model":
         return None
     model: ChatModel | None = getattr(extractor, "model", None)
     if model is None:

@@ -13,7 +13,7 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped
 from locus_memory.memory.reading.stable import Stable, StableBook, Unread
@@ -99,32 +99,30 @@ class Reader:
     Args:
         store: The store, which this never closes.
         recall: The search for memories.
-        options: The gate, and how long a stable part is kept.
+        options: The budget, the gate, and how long a stable part is kept.
         afterwards: Does what comes after a plan is returned.
         unread: Returns what no extraction has read.
-        budget: The most tokens of all that a run is shown.
         embedder: Finds sessions and turns by meaning as well.
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
-        model: Decides in the mode `"llm"` whether a message needs memories.
+        model: Decides in the mode `"model"` whether a message needs memories.
     """
 
     def __init__(
         self,
         store: BaseStore,
         recall: Recall,
-        options: TendingOptions,
+        options: MemoryOptions,
         afterwards: Afterwards,
         *,
         unread: Unread,
-        budget: int,
         embedder: Embedder | None = None,
         count: TokenCounter,
         now: Callable[[], str],
         model: ChatModel | None = None,
     ) -> None:
-        self._budget = budget
-        self._mode = options.gate_mode
+        self._budget = options.memory_budget_tokens
+        self._mode = options.gate
         self._tail = Tail.of(store, recall, embedder, count)
         self._stables = StableBook(
             store,
@@ -133,7 +131,7 @@ class Reader:
             budget=self._budget,
             count=count,
             now=now,
-            idle=options.cache_idle_seconds,
+            idle=options.cache_idle,
         )
         self._afterwards = afterwards
         self._count = count
@@ -228,7 +226,7 @@ class Reader:
             return True
         if not is_everyday(request.query, [line.text for line in found]):
             return True
-        if self._mode == "llm" and self._model is not None:
+        if self._mode == "model" and self._model is not None:
             log = partial(self._afterwards.log, request.scope)
             return await needs_memory(
                 self._model, request.query, count=self._count, now=self._now, log=log

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import EpisodeDraft
@@ -31,10 +31,7 @@ from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = ["LEAST", "Distillation", "Ended"]
-
-LEAST: Final = 80
-"""The characters below which a session waits for the next one."""
+__all__ = ["Distillation", "Ended"]
 
 _UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
 
@@ -121,8 +118,14 @@ class Ended:
         )
         self.counts.update(counts)
         messages = sum(len(job.messages) for job in self.jobs)
-        attributes: dict[str, Any] = {**counts, "messages": messages}
-        emit("memory.distilled", **attributes)
+        emit(
+            "memory.extracted",
+            messages=messages,
+            changes=counts["changes"],
+            memories=counts["facts"],
+            episodes=counts["episodes"],
+            identity=counts["identity"],
+        )
 
 
 class Distillation:
@@ -202,7 +205,8 @@ class Distillation:
             return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
 
         try:
-            distilled = await self._distilled(scope, jobs)
+            source = self._extraction.source_of(jobs)
+            distilled = await self._extraction.distilled(scope, source)
         except Exception as error:
             await self._log(scope, entry(error))
             raise
@@ -211,23 +215,15 @@ class Distillation:
             return None
         known = await self._ledger.duplicates(scope, distilled.edits)
         written = await self._ledger.apply(scope, distilled.edits)
-        read = await self._extraction.stated(self._extraction.read_before(jobs))
         sessions = sessions_of(jobs)
         return _Findings(
             key=_key_of(sessions[-1]),
             episode=_episode_of(sessions, distilled.episode),
             distilled=distilled,
-            mentioned=_mentions([*read, *distilled.edits], known),
+            mentioned=_mentions(distilled.edits, known),
             facts=len(written),
             log=log,
         )
-
-    async def _distilled(self, scope: Scope, jobs: Sequence[Job]) -> Distilled:
-        read = self._extraction.read_before(jobs)
-        unread = [job for job in jobs if job not in read]
-        fresh = self._extraction.source_of(unread) if unread else None
-        source = fresh if fresh and len(unread) == len(jobs) else self._extraction.source_of(jobs)
-        return await self._extraction.distilled(scope, source, fresh)
 
     async def _log(self, scope: Scope, entry: LogEntry) -> None:
         try:

@@ -32,17 +32,17 @@ class _Said(NamedTuple):
 class Transcriber:
     """A function from a job to the puts of its turns in the transcript.
 
-    An ingested message is recorded unless it was before; any other one if the memory is passive,
-    that is if it records what runs say. A message that looks like it holds a secret, or answers a
+    An ingested message is recorded unless it was before; any other one if the memory records what
+    runs say. A message that looks like it holds a secret, or answers a
     request for one, never is, with an event.
 
     Args:
-        is_passive: Whether the turns of runs are recorded.
+        is_on: Whether the turns of runs are recorded.
         allow_secrets: Whether messages that look like they hold a secret are recorded.
     """
 
-    def __init__(self, *, is_passive: bool, allow_secrets: bool) -> None:
-        self._is_passive = is_passive
+    def __init__(self, *, is_on: bool, allow_secrets: bool) -> None:
+        self._is_on = is_on
         self._allow_secrets = allow_secrets
 
     async def __call__(self, job: Job) -> Sequence[Put]:
@@ -61,7 +61,7 @@ class Transcriber:
         return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
 
     def _is_recorded(self, recorded: bool | None) -> bool:  # noqa: FBT001 - a value, not a flag
-        return self._is_passive if recorded is None else not recorded
+        return self._is_on if recorded is None else not recorded
 
 
 async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:

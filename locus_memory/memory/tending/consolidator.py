@@ -12,7 +12,7 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.passes import PassBook, PassRecord
@@ -34,7 +34,7 @@ class Consolidator:
     Args:
         store: The store, which this never closes.
         ledger: The ledger of the memories.
-        options: The salience floor, the retention and the interval.
+        options: The retention.
         clock: Returns seconds since the epoch.
         model: Writes narratives and proposes changes of facts; `None`: neither is done.
     """
@@ -43,7 +43,7 @@ class Consolidator:
         self,
         store: BaseStore,
         ledger: Ledger,
-        options: TendingOptions,
+        options: MemoryOptions,
         *,
         clock: Callable[[], float],
         model: ChatModel | None = None,
@@ -86,7 +86,7 @@ class Consolidator:
             record = await self._passes.read(scope)
             if record.ran_at is None:
                 await self._passes.note(scope, now)
-            elif record.is_due(now, self._options.consolidation_interval_hours):
+            elif record.is_due(now):
                 due.append(scope)
         return await self.run(due, now) if due else ConsolidationReport()
 

@@ -8,15 +8,14 @@ from locus_memory.memory.models import Memory
 __all__ = ["tended"]
 
 
-def tended(memory: Memory, vitals: Vitals, now: str, floor: float) -> Vitals:
+def tended(memory: Memory, vitals: Vitals, now: str) -> Vitals:
     """Return the vital signs of a fact after a pass; a second pass at one moment changes nothing.
 
     Args:
         memory: The fact.
         vitals: Its vital signs.
         now: The moment of the pass.
-        floor: The salience below which an important fact never falls.
     """
     if vitals.retired_at is not None:
         vitals = vitals.revived(memory, now)
-    return vitals.decayed(now, least_salience(memory, floor))
+    return vitals.decayed(now, least_salience(memory))

@@ -36,9 +36,9 @@ class PassRecord:
     lease: Mapping[str, Any] | None = None
     version: int = 0
 
-    def is_due(self, now: str, hours: float) -> bool:
-        """Return whether a scope that was looked at before is to be consolidated again."""
-        return self.ran_at is not None and days_between(self.ran_at, now) * 24 >= hours
+    def is_due(self, now: str) -> bool:
+        """Return whether a scope that was looked at a day before is to be consolidated again."""
+        return self.ran_at is not None and days_between(self.ran_at, now) >= 1.0
 
     def asks_model(self, now: str) -> bool:
         """Return whether a model may be asked about the facts: at most once a day."""

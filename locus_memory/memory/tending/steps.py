@@ -28,7 +28,7 @@ from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.moments import read_moment
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.tending.facts import tended
 from locus_memory.memory.tending.narrative import is_stale, write_narrative
@@ -49,7 +49,7 @@ class Steps:
         store: The store.
         ledger: The ledger of the memories.
         scope: The scope.
-        options: The salience floor and the retention.
+        options: The retention.
         now: The moment of the pass, in the format of `Ledger.now`.
         model: Writes the narrative; `None`: it stays.
         dry_run: Only count; nothing is written.
@@ -60,7 +60,7 @@ class Steps:
         store: BaseStore,
         ledger: Ledger,
         scope: Scope,
-        options: TendingOptions,
+        options: MemoryOptions,
         *,
         now: str,
         model: ChatModel | None = None,
@@ -69,8 +69,7 @@ class Steps:
         self._store = store
         self._ledger = ledger
         self._scope = scope
-        self._floor = options.salience_floor
-        self._days = options.episode_retention_days
+        self._days = options.retention
         self._now = now
         self._model = model
         self._dry_run = dry_run
@@ -141,7 +140,7 @@ class Steps:
         fading: dict[str, bool] = {}
 
         def change(memory: Memory, old: Vitals, *, key: str) -> Vitals:
-            new = tended(memory, old, self._now, self._floor)
+            new = tended(memory, old, self._now)
             fading[key] = new.salience < old.salience
             return new
 

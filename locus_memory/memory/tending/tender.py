@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from locus_memory._internal.quoting import quote
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.moments import as_moment
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.consolidator import Consolidator
 from locus_memory.memory.tending.report import ConsolidationReport
@@ -36,13 +36,17 @@ def model_of(extractor: object) -> ChatModel | None:
     return cast("ChatModel", model)
 
 
+_HOURS: Final = 24.0
+"""The hours between two consolidations of a scope."""
+
+
 class Tender:
     """The consolidation of the scopes below a prefix.
 
     Args:
         store: The store, which this never closes.
         ledger: The ledger of the memories.
-        options: The interval, the salience floor and the retention.
+        options: The retention, and whether nothing is done unasked.
         prefix: The prefix of the scopes.
         resolved: Whether a `namespace_resolver` decides where the scopes are.
         clock: Returns seconds since the epoch.
@@ -53,7 +57,7 @@ class Tender:
         self,
         store: BaseStore,
         ledger: Ledger,
-        options: TendingOptions,
+        options: MemoryOptions,
         *,
         prefix: Namespace,
         resolved: bool,
@@ -65,8 +69,8 @@ class Tender:
         self._prefix = prefix
         self._resolved = resolved
         self._consolidator = Consolidator(store, ledger, options, clock=clock, model=model)
-        self._enabled = options.enabled
-        self._schedule = Schedule(self._run_due, clock, options.consolidation_interval_hours)
+        self._is_manual = options.extract_mode == "manual"
+        self._schedule = Schedule(self._run_due, clock, _HOURS)
 
     async def consolidate(
         self, scope: Scope | None, now: Moment | None, *, dry_run: bool
@@ -88,7 +92,7 @@ class Tender:
 
     def touch(self) -> None:
         """Consolidate in the background if it is time and the options say so."""
-        if self._enabled:
+        if not self._is_manual:
             self._schedule.touch()
 
     async def wait(self) -> None:

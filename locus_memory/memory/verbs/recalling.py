@@ -55,7 +55,7 @@ class RecallVerbs:
         search, the newest come first. A search that fails is reported as an event, and the others
         or the newest must do.
 
-        With `min_score`, or with a `blend` of `RecallOptions`, only what the search finds is
+        With `min_score`, or with a `blend`, only what the search finds is
         returned: nothing fills the rest. With the blend `"trust"`, what a query finds is counted
         afterwards, in the background; see `Vitals`.
 

@@ -23,7 +23,6 @@ class SessionVerbs:
 
     _scope: Scope
     _bound: bool
-    _inline: bool
     _queue: ExtractionQueue
     _worker: Worker
     _sessions: Sessions
@@ -31,10 +30,6 @@ class SessionVerbs:
     @abstractmethod
     def for_user(self, user_id: str) -> Self:
         """Return this manager bound to a user's memories."""
-
-    @abstractmethod
-    async def _note(self, job: Job | None) -> None:
-        """Extract from a turn at once where rules do it."""
 
     async def add(
         self, messages: Any, *, user_id: str | None = None, thread_id: str | None = None
@@ -59,7 +54,6 @@ class SessionVerbs:
         await view._worker.start()  # noqa: SLF001 - it is one of us
         job = await view._queue.add(view._scope, thread, said)  # noqa: SLF001 - it is one of us
         await self._take_up(job)
-        await self._note(job)
         return 0 if job is None else len(job.messages)
 
     async def ingest(
@@ -89,7 +83,6 @@ class SessionVerbs:
             conversation that still wait: because the extractor failed, or in manual mode.
 
         Raises:
-            ConfigurationError: The memory does not tend itself: it has no `tending`.
             InvalidArgumentError: A name, a turn or the date is invalid; nothing is ingested.
             BackendError: The store failed; call it again.
         """
@@ -116,7 +109,8 @@ class SessionVerbs:
         )
 
     async def _take_up(self, job: Job | None) -> None:
-        task = None if job is None else self._worker.add(job, is_awaited=self._inline)
-        if self._inline and task is not None:
+        is_inline = self._sessions.pace.is_inline
+        task = None if job is None else self._worker.add(job, is_awaited=is_inline)
+        if is_inline and task is not None:
             # Not awaited as such: a run that is cancelled does not cancel the extraction.
             await asyncio.wait([task])

@@ -20,7 +20,6 @@ from locus_memory.memory.models import (
     is_expired,
 )
 from locus_memory.memory.moments import as_moment
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key, check_version
 
@@ -33,7 +32,6 @@ class SingleMemories:
     _ledger: Ledger
     _scope: Scope
     _vitals: VitalsBook
-    _tending: TendingOptions
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -174,9 +172,8 @@ class SingleMemories:
         """
         now = self._ledger.now()
         found = await self._vitals.of(self._scope, memories)
-        floor = self._tending.salience_floor
         return [
-            found[current_key(each.type, each.key)].decayed(now, least_salience(each, floor))
+            found[current_key(each.type, each.key)].decayed(now, least_salience(each))
             for each in memories
         ]
 
@@ -190,7 +187,7 @@ class SingleMemories:
         """Record whether a memory was helpful: its trust rises by 0.1, or falls by 0.2.
 
         It stays from 0 to 1. Only the vital signs change, so there is no new version. The trust
-        counts in the ranking with `RecallOptions(blend="trust")`.
+        counts in the ranking with `blend="trust"`.
 
         Args:
             key: The memory's key.

@@ -11,7 +11,6 @@ from locus_memory.cli.options.memories import open_manager
 from locus_memory.cli.options.names import format_namespace
 from locus_memory.documents.index import DocumentIndex
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
@@ -64,12 +63,12 @@ class Data:
     @cached_property
     def manager(self) -> LLMMemoryManager:
         """The manager of the memories; it reads, edits and undoes, and works on no queue."""
-        return open_manager(self.store, self.prefix)
+        return open_manager(self.store, self.prefix, extract_mode="manual")
 
     @cached_property
     def ingesting(self) -> LLMMemoryManager:
         """The manager that ingests conversations; only a write may ask for it."""
-        return open_manager(self.store, self.prefix, None, TendingOptions())
+        return open_manager(self.store, self.prefix)
 
     @cached_property
     def documents(self) -> DocumentIndex:

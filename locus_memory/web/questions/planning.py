@@ -11,7 +11,6 @@ from locus_memory.checkpoint.differences import messages_of
 from locus_memory.memory.extraction.thread import text_of
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.reading.lines import LineKind
 from locus_memory.memory.reading.reader import Outcome
 from locus_memory.memory.scope import split_key, user_of
@@ -34,7 +33,7 @@ class PlanAsked(UserAsked):
     """A thread, in place of a text; without `user`, the user is that of its state."""
     message: int | None = Field(default=None, ge=1)
     """The place of a message of the user in the thread, from 1; by default the last one."""
-    gate: Literal["heuristic", "off"] = "off"
+    gate: Literal["rules", "off"] = "off"
     """Whether rules decide if the message needs the tail; or every message has it."""
     budget: int = Field(default=4_000, ge=100, le=200_000)
     """The most tokens of the block."""
@@ -128,7 +127,9 @@ def _manager(data: Data, asked: PlanAsked, user: str | None) -> LLMMemoryManager
         data.store,
         namespace_prefix=data.settings.namespace,
         embedder=data.embedder,
-        tending=TendingOptions(gate_mode=asked.gate, memory_budget_tokens=asked.budget),
+        gate=asked.gate,
+        memory_budget_tokens=asked.budget,
+        extract_mode="manual",
     )
     return manager if user is None else manager.for_user(user)
 

@@ -17,7 +17,7 @@ from locus_memory.errors import (
     InvalidArgumentError,
 )
 from locus_memory.integrations.locus import LocusCheckpointer, LocusMemoryManager
-from locus_memory.memory import ExtractionOptions, RecallOptions
+from locus_memory.memory import MemoryOptions
 from locus_memory.memory.base import BaseMemoryManager as OurMemoryManager
 from locus_memory.memory.inject import blocks_of
 from tests.memory.conftest import new_of
@@ -45,15 +45,14 @@ class Reader:
 
 
 async def test_the_options_of_the_manager_are_taken_in_values_and_by_name():
-    recall, later = RecallOptions(retrieve_limit=3), ExtractionOptions(extract_mode="background")
-    in_values = LocusMemoryManager("memory", recall=recall, extraction=later)
-    by_name = LocusMemoryManager("memory", retrieve_limit=3, extract_mode="background")
+    options = MemoryOptions(gate="rules", extract_mode="background")
+    in_values = LocusMemoryManager("memory", options=options)
+    by_name = LocusMemoryManager("memory", gate="rules", extract_mode="background")
     for manager in (in_values, by_name):
-        assert manager.manager.retrieve_limit == 3
-        assert manager.manager._worker._options == later
+        assert manager.manager._options == options
         await manager.close()
-    with pytest.raises(ConfigurationError, match="'retrieve_limit' is given twice"):
-        LocusMemoryManager("memory", recall=recall, retrieve_limit=3)
+    with pytest.raises(ConfigurationError, match="'gate' is given twice"):
+        LocusMemoryManager("memory", options=options, gate="rules")
     with pytest.raises(TypeError, match="unexpected keyword argument 'retrievelimit'"):
         LocusMemoryManager("memory", retrievelimit=3)
 

@@ -15,7 +15,7 @@ from locus_memory.documents import DocumentIndex
 from locus_memory.errors import ConfigurationError, InvalidNamespaceError
 from locus_memory.events import subscribe
 from locus_memory.integrations.mcp import Caller, Limits, MemoryServer
-from locus_memory.memory import LLMMemoryManager, Memory, TendingOptions
+from locus_memory.memory import LLMMemoryManager, Memory
 from locus_memory.resources import MemoryTree
 from tests.integrations.mcp.conftest import call, connected, refused
 from tests.memory.sessions.conftest import Distiller
@@ -156,7 +156,7 @@ class TestFences:
 
 class TestConversations:
     async def test_digests_and_messages_of_earlier_conversations_are_found(self, backend):
-        manager = LLMMemoryManager(backend, extract_fn=Distiller(), tending=TendingOptions())
+        manager = LLMMemoryManager(backend, extract_fn=Distiller(), extract_mode="session_end")
         turns = [
             {"user": "I am allergic to walnuts. <b>", "assistant": "Noted."},
             {"user": "I decided to fly to Oslo on Friday.", "assistant": "Have a good time."},

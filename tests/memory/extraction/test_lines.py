@@ -13,7 +13,6 @@ from locus_memory.memory.extraction.lines import parse_lines
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing import FakeModel
@@ -112,7 +111,7 @@ async def test_a_session_becomes_facts_and_no_episode():
     store = InMemoryStore()
     model = FakeModel(["The user keeps bees in Graz."])
     extractor = LLMExtractor(model, answer="lines")
-    async with LLMMemoryManager(store, extract_fn=extractor, tending=TendingOptions()) as manager:
+    async with LLMMemoryManager(store, extract_fn=extractor, extract_mode="session_end") as manager:
         await manager.add(TALK, thread_id="t")
         assert await manager.sync_now() == 0
         assert [m.content async for m in manager.memories()] == ["The user keeps bees in Graz."]

@@ -89,7 +89,7 @@ async def live(backend, user):
 
 async def leave_waiting(backend, *users):
     """Let users say something that waits for extraction."""
-    lazy = LLMMemoryManager(backend.store, extract_fn=wait_for_ever, batch_messages=10**9)
+    lazy = LLMMemoryManager(backend.store, extract_fn=wait_for_ever, extract_mode="manual")
     for user in users:
         metadata = {"user_id": user, "thread_id": f"waiting of {user}"}
         said = (Message.user("I play the cello."),)
@@ -284,7 +284,7 @@ async def test_of_a_memory_that_only_used_to_say_it_the_past_goes(backend):
 
 
 async def test_what_waits_for_extraction_goes_with_its_words_or_its_source(backend):
-    manager = LLMMemoryManager(backend.store, extract_fn=wait_for_ever, batch_messages=10**9)
+    manager = LLMMemoryManager(backend.store, extract_fn=wait_for_ever, extract_mode="manual")
     for thread, text in (("t", "I live in Lyon."), ("u", "I live in Rome."), ("v", "Hm.")):
         message = Message(role="user", content=text, id=f"id of {thread}")
         state = AgentState(messages=(message,), metadata={"thread_id": thread})

@@ -103,7 +103,7 @@ async def live_everywhere(store, checkpointer):
             ]
         )
         await StoreContext(store, user_id=user).remember("tea", "green")
-        lazy = LLMMemoryManager(store, extract_fn=wait_for_ever, batch_messages=10**9)
+        lazy = LLMMemoryManager(store, extract_fn=wait_for_ever, extract_mode="manual")
         metadata = {"user_id": user, "thread_id": f"{user} 1"}
         said = (Message.user("I live in Lyon."),)
         await lazy.on_session_end(AgentState(messages=said, metadata=metadata))

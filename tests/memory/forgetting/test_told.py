@@ -22,7 +22,6 @@ from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_pu
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -69,8 +68,8 @@ class Telling:
 async def live(store: BaseStore, plan: dict[str, Any]) -> None:
     """Let a user talk in several sessions, some of which tell the fact."""
     clock, said = FakeClock(), dict[str, list[Message]]()
-    tending = TendingOptions(passive=plan["passive"], extraction_mode="manual")
-    manager = LLMMemoryManager(store, extract_fn=Telling(), tending=tending, clock=clock)
+    options = {"transcript": plan["passive"], "extract_mode": "manual"}
+    manager = LLMMemoryManager(store, extract_fn=Telling(), clock=clock, **options)
     for thread, turns in [*plan["sessions"], ("last", plan["waiting"])]:
         for what in turns:
             clock.advance(7)
@@ -161,7 +160,7 @@ async def test_an_episode_that_took_over_what_told_it_goes_too() -> None:
     clock = FakeClock()
     async with InMemoryStore() as store:
         manager = LLMMemoryManager(
-            store, extract_fn=Merging(), tending=TendingOptions(), clock=clock
+            store, extract_fn=Merging(), extract_mode="session_end", clock=clock
         )
         for thread, text in (("a", LONG), ("b", TELLS)):
             clock.advance(100)
@@ -181,7 +180,7 @@ async def test_an_episode_that_took_over_what_told_it_goes_too() -> None:
 async def test_rules_that_hear_a_fact_twice_know_both_messages() -> None:
     """The second time changes nothing of the memory."""
     async with InMemoryStore() as store:
-        manager = LLMMemoryManager(store, tending=TendingOptions(), clock=FakeClock())
+        manager = LLMMemoryManager(store, extract_mode="session_end", clock=FakeClock())
         for thread in "abc":
             cat = [f"My cat is called {MARK.title()}."] if thread != "b" else []
             metadata = {"thread_id": thread, "user_id": "ada"}

@@ -23,7 +23,6 @@ from locus_memory import (
     register_memory_provider,
 )
 from locus_memory.errors import ConfigurationError, UnknownOptionError, UnknownProviderError
-from locus_memory.memory.options import RecallOptions
 
 PLUGINS = """
 from locus_memory import BaseMemoryProvider, MemoryProvider
@@ -119,7 +118,7 @@ async def test_the_strings_of_a_store(tmp_path, where, file):
     assert {each.name for each in tmp_path.iterdir()} == ({file} if file else set())
 
 
-def test_the_trust_of_facts_is_on_where_recall_has_it(monkeypatch):
+def test_the_trust_of_facts_is_on(monkeypatch):
     options = {}
     made = LLMMemoryManager("memory")
 
@@ -129,8 +128,7 @@ def test_the_trust_of_facts_is_on_where_recall_has_it(monkeypatch):
 
     monkeypatch.setattr("locus_memory.memory.providers.registry._over_store", manager)
     assert get_memory_manager("holographic:memory") is made
-    has_blend = "blend" in RecallOptions.__dataclass_fields__
-    assert options == ({"blend": "trust"} if has_blend else {})
+    assert options == {"blend": "trust"}
 
 
 def test_an_unknown_provider():

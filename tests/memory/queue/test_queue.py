@@ -192,8 +192,11 @@ async def test_what_fails_is_tried_again_once_another_thread_works(make):
     assert sorted(read) == ["one", "three"]
 
 
-async def test_what_fails_for_ever_is_dropped_with_an_event(make, store, scripted, events):
-    manager = make(extract_fn=scripted(*[RuntimeError("never")] * 9), max_attempts=3)
+async def test_what_fails_for_ever_is_dropped_with_an_event(
+    make, store, scripted, events, monkeypatch
+):
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 3)
+    manager = make(extract_fn=scripted(*[RuntimeError("never")] * 9))
     await manager.on_session_end(run_of(conversation("one", "two")))
     assert await manager.drain() == 1
     assert await manager.drain() == 0
@@ -208,9 +211,12 @@ async def test_what_fails_for_ever_is_dropped_with_an_event(make, store, scripte
     assert await waiting(store) == 0
 
 
-async def test_a_later_message_outlives_an_earlier_one_that_is_dropped(make, scripted, events):
+async def test_a_later_message_outlives_an_earlier_one_that_is_dropped(
+    make, scripted, events, monkeypatch
+):
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 3)
     extractor = scripted(*[RuntimeError("never")] * 3)
-    manager = make(extract_fn=extractor, max_attempts=3)
+    manager = make(extract_fn=extractor)
     for count in (2, 4, 6, 8):
         texts = [f"text {n}" for n in range(count)]
         await manager.on_session_end(run_of(conversation(*texts)))
@@ -219,11 +225,12 @@ async def test_a_later_message_outlives_an_earlier_one_that_is_dropped(make, scr
 
 
 async def test_an_answer_that_nobody_can_read_stays_queued_until_it_is_given_up(
-    make, store, events
+    make, store, events, monkeypatch
 ):
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 2)
     good = '{"changes": [{"op": "add", "type": "user", "key": "pet", "content": "A cat."}]}'
     asked = FakeModel(["No.", "No.", "Sorry.", "No.", good])
-    manager = make(extract_fn=LLMExtractor(asked), max_attempts=2)
+    manager = make(extract_fn=LLMExtractor(asked))
     await manager.on_session_end(run_of(conversation("My cat.", "Nice.")))
     assert (manager.pending, await waiting(store)) == (1, 1)
     await manager.drain()
@@ -258,27 +265,9 @@ async def test_an_extractor_that_never_returns_is_given_up(make, events):
     assert await manager.drain() == 0
 
 
-async def test_few_messages_wait_for_more(make, store, scripted):
-    extractor = scripted()
-    manager = make(extract_fn=extractor, batch_messages=5, extract_mode="background")
-    texts = [f"text {n}" for n in range(6)]
-    for count in (2, 4):
-        await manager.on_session_end(run_of(conversation(*texts[:count])))
-    for _ in range(50):
-        await asyncio.sleep(0)
-    assert extractor.calls == []
-    await manager.on_session_end(run_of(conversation(*texts)))
-    await asyncio.wait(manager._worker._running())
-    assert extractor.texts == [texts]
-    await manager.on_session_end(run_of(conversation(*texts, "more", "yes")))
-    assert await manager.drain() == 0
-    assert extractor.texts[1] == ["more", "yes"]
-    assert await waiting(store) == 0
-
-
 async def test_closing_does_what_waits(make, store, scripted):
     extractor = scripted()
-    manager = make(extract_fn=extractor, batch_messages=50)
+    manager = make(extract_fn=extractor, extract_mode="session_end")
     await manager.on_session_end(run_of(conversation("one", "two")))
     await manager.close()
     assert len(extractor.calls) == 1
@@ -368,8 +357,11 @@ def test_a_lease_of_a_process_that_is_gone_is_over_at_once():
     assert not Lease.holds(None, 0.0)
 
 
-async def test_a_job_that_takes_its_process_down_is_dropped(make, store, scripted, events):
-    manager = make(extract_fn=scripted(RuntimeError("no model")), max_attempts=2)
+async def test_a_job_that_takes_its_process_down_is_dropped(
+    make, store, scripted, events, monkeypatch
+):
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 2)
+    manager = make(extract_fn=scripted(RuntimeError("no model")))
     await manager.on_session_end(run_of(conversation("one", "two")))
     (item,) = await store.scan(QUEUE)
     await store.put(QUEUE, item.key, item.value | {"attempts": 2})

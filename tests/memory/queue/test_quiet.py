@@ -34,10 +34,9 @@ class Heard:
         return []
 
 
-@pytest.mark.parametrize("mode", ["inline", "background"])
-async def test_a_quiet_thread_does_not_wait_for_more(make, mode):
+async def test_a_quiet_thread_does_not_wait_for_more(make):
     heard = Heard()
-    manager = make(extract_fn=heard, extract_mode=mode, batch_messages=50, batch_quiet=0)
+    manager = make(extract_fn=heard, extract_mode="session_end", session_idle=0)
     await manager.on_session_end(run_of("one"))
     async with asyncio.timeout(10):
         await heard.worked.wait()
@@ -46,7 +45,7 @@ async def test_a_quiet_thread_does_not_wait_for_more(make, mode):
 
 async def test_a_thread_that_is_not_quiet_waits(make):
     heard = Heard()
-    manager = make(extract_fn=heard, batch_messages=50)
+    manager = make(extract_fn=heard, extract_mode="session_end")
     for count in range(1, 4):
         await manager.on_session_end(run_of(*(f"text {n}" for n in range(count))))
         assert len(manager._worker._timers) == 1
@@ -59,7 +58,7 @@ async def test_a_thread_that_is_not_quiet_waits(make):
 
 async def test_what_failed_is_tried_again_by_itself(make, events):
     heard = Heard(failures=3)
-    manager = make(extract_fn=heard, batch_quiet=0)
+    manager = make(extract_fn=heard, session_idle=0)
     await manager.on_session_end(run_of("one"))
     async with asyncio.timeout(10):
         await heard.worked.wait()
@@ -69,7 +68,7 @@ async def test_what_failed_is_tried_again_by_itself(make, events):
 
 async def test_the_pause_after_a_failure_grows(make):
     heard = Heard(failures=3)
-    manager = make(extract_fn=heard, batch_quiet=10)
+    manager = make(extract_fn=heard, session_idle=10)
     loop = asyncio.get_running_loop()
     pauses = []
     for count in range(1, 4):
@@ -85,14 +84,17 @@ class Odd(BaseException):
 
 
 @pytest.mark.parametrize("error", [asyncio.CancelledError, Odd, SystemExit])
-async def test_whatever_an_extractor_raises_is_a_failed_attempt(make, store, events, error):
+async def test_whatever_an_extractor_raises_is_a_failed_attempt(
+    make, store, events, error, monkeypatch
+):
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 2)
     calls = []
 
     async def extract(messages):
         calls.append(messages)
         raise error
 
-    manager = make(extract_fn=extract, max_attempts=2)
+    manager = make(extract_fn=extract)
     await manager.on_session_end(run_of("one"))
     assert await manager.drain() == 0
     assert len(calls) == 2

@@ -8,7 +8,6 @@ from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -72,10 +71,10 @@ async def make_world(clock):
     made = []
 
     def make(store=None, **options):
-        tending = {name: options.pop(name) for name in list(options) if name in NAMES}
         store = store or InMemoryStore(clock=clock)
-        options = {"extract_fn": Told(), "max_memories": 5000, "clock": clock, **options}
-        manager = LLMMemoryManager(store, tending=TendingOptions(**tending), **options)
+        told = {"extract_fn": Told(), "max_memories": 5000, "extract_mode": "session_end"}
+        options = {**told, "clock": clock, **options}
+        manager = LLMMemoryManager(store, **options)
         made.append(World(store, clock, manager))
         return made[-1]
 
@@ -83,12 +82,6 @@ async def make_world(clock):
     for world in made:
         await world.manager.close()
         await world.store.close()
-
-
-NAMES = (
-    *("passive", "extraction_mode", "gate_mode", "memory_budget_tokens", "cache_idle_seconds"),
-    "enabled",
-)
 
 
 @pytest.fixture

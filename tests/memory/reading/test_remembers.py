@@ -12,7 +12,6 @@ from locus_memory.chat.scripted import ScriptedModel
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
-from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 
 FACTS = [
@@ -103,10 +102,10 @@ async def test_everything_known_is_shown_for_every_question(tmp_path):
 async def test_what_was_said_is_known_in_a_new_thread(tmp_path, language, has_model):
     """Without a model that extracts, and with one that has not read it yet."""
     extract_fn = LLMExtractor(Seen()) if has_model else None
-    tending = TendingOptions(extraction_mode="manual" if has_model else "session_end")
+    mode = "manual" if has_model else "session_end"
     where = f"sqlite:{tmp_path / 'agent.db'}"
     model = Seen()
-    memory = LLMMemoryManager(where, extract_fn=extract_fn, tending=tending)
+    memory = LLMMemoryManager(where, extract_fn=extract_fn, extract_mode=mode)
     async with Agent(model, memory_manager=memory) as agent:
         for text in SAID[language]:
             await agent.run(text, "told")

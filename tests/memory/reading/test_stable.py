@@ -50,7 +50,7 @@ async def test_its_own_turns_are_visible_in_the_thread_itself(make_world):
 
 
 async def test_with_a_model_only_turns_that_wait_for_it_are_quoted(make_world):
-    world = make_world(extraction_mode="manual")
+    world = make_world(extract_mode="manual")
     await world.said("one", "It read this.", "Good.")
     await world.manager.add(
         [{"role": "user", "content": "It has yet to read this."}], thread_id="w"

@@ -6,7 +6,7 @@ import pytest
 
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.memory.inject import strip
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from tests.memory.conftest import FailingStore, PlainStore
 
@@ -75,9 +75,9 @@ async def test_both_parts_stay_within_the_budget(make_world):
     assert 800 < expected_tokens(stable) + expected_tokens(tail) <= 1_000
 
 
-@pytest.mark.parametrize("mode", ["off", "heuristic"])
+@pytest.mark.parametrize("mode", ["off", "rules"])
 async def test_the_gate_keeps_the_tail_back(make_world, mode):
-    world = make_world(gate_mode=mode)
+    world = make_world(gate=mode)
     await world.knows("Ada lives in Graz.")
     await world.said("one", "I moved to Lisbon with two cats.")
     stable, tail = await world.shown("How big is Lisbon?")
@@ -97,7 +97,7 @@ async def test_a_model_decides_where_the_rules_keep_it_back(make_world, answer, 
         async def model(self, messages):
             return Message.assistant(answer)
 
-    world = make_world(gate_mode="llm", extract_fn=Told())
+    world = make_world(gate="model", extract_fn=Told())
     await world.said("one", "I moved to Lisbon with two cats.")
     assert ("Lisbon" in (await world.shown("How big is Lisbon?"))[1]) is opens
 
@@ -112,7 +112,7 @@ async def test_a_model_that_fails_keeps_it_back(make_world, events):
         async def model(self, messages):
             raise RuntimeError("out of order")
 
-    world = make_world(gate_mode="llm", extract_fn=Told())
+    world = make_world(gate="model", extract_fn=Told())
     await world.said("one", "I moved to Lisbon with two cats.")
     assert (await world.shown("How big is Lisbon?"))[1] == ""
     assert "memory.gate_failed" in events.names
@@ -135,8 +135,8 @@ async def test_a_store_without_search_shows_what_fits(make_world, clock):
     assert "- Ada lives in Graz." in (await plain.shown("Where do I live?"))[0]
 
 
-async def test_a_memory_that_is_not_passive_shows_nothing(make_world):
-    world = make_world(passive=False)
+async def test_without_a_budget_nothing_is_shown(make_world):
+    world = make_world(transcript=False, memory_budget_tokens=0)
     await world.knows("Ada lives in Graz.")
     assert await world.shown("Where do I live?") == ("", "")
 
@@ -171,5 +171,5 @@ async def test_a_plan_tells_the_place_of_each_line(make_world):
 
 
 def test_the_gate_is_off_and_the_budget_is_large_by_default():
-    options = TendingOptions()
-    assert (options.gate_mode, options.memory_budget_tokens) == ("off", 4_000)
+    options = MemoryOptions()
+    assert (options.gate, options.memory_budget_tokens) == ("off", 4_000)

@@ -5,7 +5,6 @@ import pytest
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -75,8 +74,8 @@ async def tend(either, clock):
     made = []
 
     def manager(*, store=None, **options):
-        tending = TendingOptions(**options.pop("tending", {}))
-        options = {"extract_fn": Distiller(), "clock": clock, "tending": tending, **options}
+        told = {"extract_fn": Distiller(), "clock": clock, "extract_mode": "session_end"}
+        options = {**told, **options}
         made.append(LLMMemoryManager(either if store is None else store, **options))
         return made[-1]
 

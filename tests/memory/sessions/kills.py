@@ -12,7 +12,6 @@ import pytest
 
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from tests.memory.sessions.conftest import SCOPE, Distiller, episodes_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -26,7 +25,6 @@ from locus_memory.events import subscribe
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 
@@ -49,8 +47,8 @@ class Slow:
 
 async def main(path, name):
     store = SQLiteStore(path)
-    subscribe(lambda event: event.name == "memory.distilled" and say("distilled"))
-    manager = LLMMemoryManager(store, extract_fn=Slow(), tending=TendingOptions())
+    subscribe(lambda event: event.name == "memory.extracted" and say("distilled"))
+    manager = LLMMemoryManager(store, extract_fn=Slow(), extract_mode="session_end")
     for number in range(1000):
         thread, messages = f"{name}.{number}", ()
         for turn in range(3):
@@ -115,7 +113,7 @@ async def storms(folder, kills, seed=1):
     assert len(buffered) >= kills
     async with SQLiteStore(path) as store:
         async with LLMMemoryManager(
-            store, extract_fn=Distiller(), tending=TendingOptions()
+            store, extract_fn=Distiller(), extract_mode="session_end"
         ) as manager:
             assert await manager.sync_now() == 0
         await check(store, buffered)

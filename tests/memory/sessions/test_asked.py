@@ -11,7 +11,6 @@ from locus_memory.memory.extraction.thread import CONTEXT
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in
 from locus_memory.memory.secrets.detection import asks_for_secret
 from locus_memory.messages import Message
@@ -210,7 +209,7 @@ async def test_the_turn_before_is_shown_and_is_no_source(tend, either, events):
     assert events.of("memory.change_refused")[-1].attributes["reason"] == (
         "a change comes from a new message"
     )
-    assert events.of("memory.distilled")[-1].attributes["messages"] == 2
+    assert events.of("memory.extracted")[-1].attributes["messages"] == 2
 
 
 async def test_a_turn_in_the_same_call_is_not_shown_twice(tend):
@@ -223,7 +222,7 @@ async def test_a_turn_in_the_same_call_is_not_shown_twice(tend):
 
 async def test_rules_see_the_question_of_the_run_before(either, clock):
     """The rules read each run at its end."""
-    async with LLMMemoryManager(either, tending=TendingOptions(), clock=clock) as manager:
+    async with LLMMemoryManager(either, extract_mode="session_end", clock=clock) as manager:
         await by_runs(manager, None)
         contents = [each.content async for each in manager.memories()]
     assert contents == ["The user lives in Lyon."]

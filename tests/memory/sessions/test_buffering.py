@@ -111,7 +111,7 @@ async def test_the_transcript_is_in_the_same_write(tend, either):
 
 
 async def test_passive_memory_off_records_nothing_but_distils(tend, either):
-    manager = tend(tending={"passive": False})
+    manager = tend(transcript=False, memory_budget_tokens=0)
     await manager.on_session_end(run_of(turns_of(LONG)))
     await manager.sync_now()
     assert await either.list_keys(SCOPE.transcript("t")) == []

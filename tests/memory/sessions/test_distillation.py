@@ -49,7 +49,7 @@ async def test_a_session_becomes_one_episode_with_one_call(tend, either, clock, 
     assert episode.started_at < episode.ended_at
     (entry,) = [each async for each in read_log(either, SCOPE)]
     assert (entry.kind, entry.ok, entry.error) == ("distill", True, None)
-    (event,) = events.of("memory.distilled")
+    (event,) = events.of("memory.extracted")
     assert event.attributes["episodes"] == 1
     assert await either.list_keys(SCOPE.queue) == []
 
@@ -197,11 +197,12 @@ async def test_secrets_stay_out_of_all_layers(tend, either):
     assert "hunter2secret" not in "".join(held)
 
 
-async def test_a_failing_model_leaves_the_turns_and_a_log_entry(tend, either, events):
+async def test_a_failing_model_leaves_the_turns_and_a_log_entry(tend, either, events, monkeypatch):
     """Turns are never dropped, however often the model fails."""
+    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 2)
     failures = [ConnectionError("secret text") for _ in range(7)]
     model = Distiller(*failures)
-    manager = tend(extract_fn=model, max_attempts=2)
+    manager = tend(extract_fn=model)
     await manager.on_session_end(run_of(turns_of(LONG)))
     for _ in failures:
         assert await manager.sync_now() == 1

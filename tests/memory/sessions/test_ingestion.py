@@ -11,7 +11,6 @@ from locus_memory.errors import InvalidArgumentError, InvalidKeyError
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of
 
@@ -145,7 +144,7 @@ calls = st.lists(
 async def test_any_order_of_calls_ingests_each_turn_once(calls):
     """Each dated turn is in at most one episode, and recorded exactly once."""
     async with InMemoryStore() as store:
-        manager = LLMMemoryManager(store, extract_fn=Distiller(), tending=TendingOptions())
+        manager = LLMMemoryManager(store, extract_fn=Distiller(), extract_mode="session_end")
         for count, date, skips in calls:
             await manager.ingest(
                 "helper", "c", TURNS[:count], session_date=date, skip_extraction=skips

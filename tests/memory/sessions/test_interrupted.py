@@ -15,7 +15,6 @@ from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock
 from tests.memory.conftest import PlainStore
@@ -86,9 +85,7 @@ def managers(inner, is_plain, deaths):
         whole = PlainStore(inner) if is_plain else inner
         store = whole if death is None else DyingStore(whole, death[0], after=death[1])
         yield (
-            LLMMemoryManager(
-                store, extract_fn=Keen(), tending=TendingOptions(), clock=clock, max_attempts=3
-            ),
+            LLMMemoryManager(store, extract_fn=Keen(), extract_mode="session_end", clock=clock),
             store,
             clock,
         )

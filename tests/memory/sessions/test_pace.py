@@ -6,8 +6,6 @@ import asyncio
 
 import pytest
 
-from locus_memory.errors import ConfigurationError
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from tests.memory.sessions.conftest import (
@@ -28,7 +26,7 @@ async def idle(manager):
 
 async def test_a_turn_arms_the_debounce_and_each_further_one_delays_it(tend, clock):
     model = Distiller()
-    manager = tend(extract_fn=model, tending={"summary_debounce_seconds": 10})
+    manager = tend(extract_fn=model, session_idle=10)
     loop = asyncio.get_running_loop()
     for count in (1, 2):
         before = loop.time()
@@ -84,14 +82,14 @@ async def test_closing_the_manager_ends_all_sessions(tend, either):
 async def test_in_manual_mode_only_sync_now_distils(tend, either):
     """Neither another session, draining, closing nor the next process does."""
     model = Distiller()
-    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    manager = tend(extract_fn=model, extract_mode="manual")
     await manager.on_session_end(run_of(turns_of(LONG), "a"))
     await manager.on_session_end(run_of(turns_of(LONG), "b"))
     assert manager._worker._timers == {}
     assert await manager.drain() == 2
     assert (await manager.ingest("agent", "c", [{"user": LONG}]))["pending"] == 1
     await manager.close()
-    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    manager = tend(extract_fn=model, extract_mode="manual")
     await manager.open()
     await idle(manager)
     assert model.sessions == []
@@ -118,7 +116,7 @@ async def test_sync_now_of_one_scope_leaves_the_others(tend, either):
 
 async def test_orphans_are_distilled_at_the_first_use(tend, either, clock):
     """What an earlier process left is distilled without a further turn."""
-    first = tend(tending={"extraction_mode": "manual"})
+    first = tend(extract_mode="manual")
     await first.on_session_end(run_of(turns_of(LONG)))
     clock.advance(60)
     second = tend()
@@ -130,7 +128,7 @@ async def test_orphans_are_distilled_at_the_first_use(tend, either, clock):
 
 async def test_turns_that_end_each_process_wait_until_somebody_insists(tend, either, events):
     """They are not tried at every start for ever, and they are not lost."""
-    writer = tend(tending={"extraction_mode": "manual"})
+    writer = tend(extract_mode="manual")
     await writer.on_session_end(run_of(turns_of(LONG)))
     (item,) = await either.scan(SCOPE.queue)
     dead = {**Lease(0).to_value(), "pid": 2**22 + 1}
@@ -169,15 +167,13 @@ async def test_a_session_that_goes_on_while_it_is_distilled_waits_for_its_next_p
     assert [each.turns for each in await episodes_of(either)] == [(1, 2), (3, 4)]
 
 
-async def test_without_tending_nothing_of_it_happens(make, store, scripted):
-    """The facts are extracted after each turn, and there are no layers but the transcript."""
-    extractor = scripted()
-    manager = make(extract_fn=extractor, tending=TendingOptions(enabled=False))
-    await manager.on_session_end(run_of(turns_of(LONG)))
-    assert len(extractor.calls) == 1
-    for namespace in (SCOPE.episodes, SCOPE.log, SCOPE.vitals):
-        assert await store.list_keys(namespace) == []
-    assert len(await store.list_keys(SCOPE.transcript("t"))) == 2
-    assert await manager.sync_now() == 0
-    with pytest.raises(ConfigurationError, match="tending"):
-        await manager.ingest("agent", "c", [{"user": LONG}])
+@pytest.mark.parametrize("mode", ["inline", "background"])
+async def test_by_turn_each_turn_is_a_call_with_facts_and_an_episode(make, store, mode):
+    model = Distiller()
+    manager = make(extract_fn=model, extract_mode=mode)
+    for count in (1, 2):
+        await manager.on_session_end(run_of(turns_of(*[LONG] * count)))
+        await manager.drain()
+    assert len(model.sessions) == 2
+    assert len(await store.list_keys(SCOPE.episodes)) == 2
+    assert len(await store.list_keys(SCOPE.transcript("t"))) == 4

@@ -10,7 +10,6 @@ import pytest
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.options import TendingOptions
 from locus_memory.testing import FakeClock
 from tests.memory.conftest import PlainStore
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
@@ -37,7 +36,7 @@ async def test_turns_of_one_session_in_several_processes(is_plain, seed):
     async with InMemoryStore() as inner:
         store = PlainStore(inner) if is_plain else inner
         managers = [
-            LLMMemoryManager(store, extract_fn=Late(chance), tending=TendingOptions())
+            LLMMemoryManager(store, extract_fn=Late(chance), extract_mode="session_end")
             for _ in range(3)
         ]
 
@@ -80,7 +79,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(is_plain, events):
     async with InMemoryStore(clock=clock) as inner:
         store = PlainStore(inner) if is_plain else inner
         slow, quick = (
-            LLMMemoryManager(store, extract_fn=each, tending=TendingOptions(), clock=clock)
+            LLMMemoryManager(store, extract_fn=each, extract_mode="session_end", clock=clock)
             for each in (Stuck(), Distiller())
         )
         await slow.on_session_end(run_of(turns_of(LONG)))
@@ -94,7 +93,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(is_plain, events):
         (episode,) = await episodes_of(inner)
         assert episode.turns == (1, 4)
         assert episode.summary != "the slow one"
-        assert len(events.of("memory.distilled")) == 1
+        assert len(events.of("memory.extracted")) == 1
         assert await inner.list_keys(SCOPE.queue) == []
         for manager in (slow, quick):
             await manager.close()

@@ -14,7 +14,6 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.extraction.distillate import Distillate
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
@@ -32,7 +31,7 @@ from tests.memory.sessions.test_pace import idle
 async def one_turn(store, count, model, clock, thread="t", **metadata):
     """A process that has one turn, the `count`th of its thread."""
     async with LLMMemoryManager(
-        store, extract_fn=model, tending=TendingOptions(), clock=clock
+        store, extract_fn=model, extract_mode="session_end", clock=clock
     ) as manager:
         said = turns_of(*(f"{n}" for n in range(count)))
         await manager.on_session_start(run_of(said[:-1], thread, **metadata))
@@ -152,7 +151,7 @@ async def test_closing_leaves_sessions_of_other_processes_alone(tend, either):
 async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, either, clock):
     """Not after the debounce, nor for another session, a run, an ingestion or a close."""
     model = Distiller()
-    options = {"extract_fn": model, "tending": {"extraction_mode": "manual"}}
+    options = {"extract_fn": model, "extract_mode": "manual"}
     for thread in ("a", "b", "a"):
         manager = tend(**options)
         await manager.open()
@@ -179,7 +178,7 @@ async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, 
 
 async def test_ingesting_takes_up_what_another_process_left(tend, either, clock):
     """It is a use of the store like any other."""
-    await tend(tending={"extraction_mode": "manual"}).on_session_end(run_of(turns_of(LONG)))
+    await tend(extract_mode="manual").on_session_end(run_of(turns_of(LONG)))
     clock.advance(100)
     manager = tend()
     await manager.ingest("agent", "past", [{"user": LONG}])
@@ -189,7 +188,7 @@ async def test_ingesting_takes_up_what_another_process_left(tend, either, clock)
 
 async def test_rules_read_added_messages_at_once(either, clock):
     """As at the end of a run."""
-    async with LLMMemoryManager(either, tending=TendingOptions(), clock=clock) as manager:
+    async with LLMMemoryManager(either, extract_mode="session_end", clock=clock) as manager:
         await manager.add("I live in Graz.", user_id="ada")
         assert [each.key for each in await manager.for_user("ada").retrieve()] == ["home"]
 
@@ -207,7 +206,7 @@ async def test_a_moment_in_the_future_holds_no_session_back(tend, either, clock)
 
 async def test_rules_read_a_turn_once_in_whatever_process_it_ends(either, clock):
     """What was undone or erased in one process does not come back in another."""
-    options = {"tending": TendingOptions(), "clock": clock}
+    options = {"extract_mode": "session_end", "clock": clock}
     async with LLMMemoryManager(either, **options) as manager:
         await manager.on_session_end(run_of(turns_of("I live in Graz.")))
         assert [each.key async for each in manager.memories()] == ["home"]
@@ -221,7 +220,7 @@ async def test_rules_read_a_turn_once_in_whatever_process_it_ends(either, clock)
 
 async def test_the_facts_of_a_short_session_are_there_in_the_next_process(either, clock):
     """The model read them before the first one ended."""
-    model, options = Read(), {"tending": TendingOptions(), "clock": clock}
+    model, options = Read(), {"extract_mode": "session_end", "clock": clock}
     async with LLMMemoryManager(either, extract_fn=model, **options) as manager:
         await manager.on_session_end(run_of(turns_of("My cat is called Mo.")))
     async with LLMMemoryManager(either, extract_fn=model, **options) as manager:
@@ -265,7 +264,7 @@ class Read(Distiller):
 async def talk(store, model, steps):
     """Return the cats of a conversation in many processes."""
     clock, said, told = FakeClock(), {"a": [], "b": []}, []
-    options = {"extract_fn": model, "tending": TendingOptions(), "clock": clock}
+    options = {"extract_fn": model, "extract_mode": "session_end", "clock": clock}
     for number, (thread, is_long, then) in enumerate(steps):
         told.append(f"Z{chr(97 + number)}ro")
         fact = f"My cat is called {told[-1]}."
@@ -314,9 +313,9 @@ async def test_a_function_reads_a_short_session_before_the_process_ends(either):
     async def of_cats(messages, memories):
         return [MemoryChange(op="add", type=MemoryType.USER, key="cat", content="She has a cat.")]
 
-    async with LLMMemoryManager(either, extract_fn=of_cats, tending=TendingOptions()) as manager:
+    async with LLMMemoryManager(either, extract_fn=of_cats, extract_mode="session_end") as manager:
         await manager.on_session_end(run_of(turns_of("A cat.")))
-    async with LLMMemoryManager(either, extract_fn=of_cats, tending=TendingOptions()) as manager:
+    async with LLMMemoryManager(either, extract_fn=of_cats, extract_mode="session_end") as manager:
         assert [each.key async for each in manager.memories()] == ["cat"]
 
 
@@ -337,7 +336,7 @@ class Interrupted(HeuristicExtractor):
 async def test_a_run_that_is_cancelled_while_rules_read_it_is_read_by_close(either, clock):
     rules = Interrupted()
     async with LLMMemoryManager(
-        either, extract_fn=rules, tending=TendingOptions(), clock=clock
+        either, extract_fn=rules, extract_mode="session_end", clock=clock
     ) as manager:
         run = asyncio.create_task(manager.on_session_end(run_of(turns_of("I live in Lyon."))))
         await rules.began.wait()
@@ -345,6 +344,8 @@ async def test_a_run_that_is_cancelled_while_rules_read_it_is_read_by_close(eith
         with pytest.raises(asyncio.CancelledError):
             await run
         assert [memory async for memory in manager.memories()] == []
+        await manager._worker.close(0)
     async with LLMMemoryManager(either, clock=clock) as manager:
+        await manager.drain()
         contents = [memory.content async for memory in manager.memories()]
     assert contents == ["The user lives in Lyon."]

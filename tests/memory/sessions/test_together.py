@@ -20,7 +20,7 @@ from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import TendingOptions
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from locus_memory.testing.model import FakeModel
@@ -63,8 +63,9 @@ class Listener:
         return Counter(text for call in self.calls for text in call)
 
 
-def open_manager(store, model, clock, **tending):
-    return LLMMemoryManager(store, extract_fn=model, tending=TendingOptions(**tending), clock=clock)
+def open_manager(store, model, clock, **options):
+    options = {"extract_mode": "session_end", **options}
+    return LLMMemoryManager(store, extract_fn=model, clock=clock, **options)
 
 
 def said_by(*texts):
@@ -161,7 +162,7 @@ async def test_the_wait_ends_on_demand(tend, either, ends):
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_the_wait_ends_with_its_time(tend, clock, restarts):
     """It counts from the first turn, in whatever process."""
-    model, options = Listener(), {"tending": {"pending_max_age": 3_600}}
+    model, options = Listener(), {"pending_max_age": 3_600}
     manager = tend(extract_fn=model, **options)
     await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
     await manager.on_session_end(run_of(said_by("Hm."), "b"))
@@ -210,13 +211,13 @@ async def test_a_session_that_goes_on_is_read_as_a_whole(tend):
 
 async def test_in_manual_mode_short_sessions_wait_for_sync_now(tend, clock):
     model = Listener()
-    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    manager = tend(extract_fn=model, extract_mode="manual")
     for number in range(9):
         await manager.on_session_end(run_of(said_by(f"No {number}, thanks."), f"t{number}"))
         clock.advance(86_400)
     assert await manager.drain() == 9
     await manager.close()
-    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    manager = tend(extract_fn=model, extract_mode="manual")
     await manager.open()
     await idle(manager)
     assert model.calls == []
@@ -373,7 +374,7 @@ async def test_a_session_that_fails_does_not_hold_the_others_back(tend, clock):
 async def test_a_great_deal_of_short_sessions_fits_its_calls(tend):
     """A call has no more of them than a model can read well."""
     model = Listener()
-    manager = tend(extract_fn=model, tending={"extraction_mode": "manual"})
+    manager = tend(extract_fn=model, extract_mode="manual")
     told = [f"{number:03} {'word ' * 13}" for number in range(150)]
     for number, text in enumerate(told):
         await manager.on_session_end(run_of(said_by(text.strip()), f"t{number}"))
@@ -386,7 +387,7 @@ async def test_a_great_deal_of_short_sessions_fits_its_calls(tend):
 @pytest.mark.parametrize("age", [59, 2_592_001, -1, "a day"])
 def test_an_age_out_of_its_range_is_refused(age):
     with pytest.raises(ConfigurationError, match="pending_max_age"):
-        TendingOptions(pending_max_age=age)
+        MemoryOptions(pending_max_age=age)
 
 
 async def test_rules_write_nothing_where_there_is_a_model(tend):
@@ -398,17 +399,6 @@ async def test_rules_write_nothing_where_there_is_a_model(tend):
     await manager.close()
     manager = tend(extract_fn=Listener())
     assert [each.key async for each in manager.memories()] == []
-
-
-async def test_a_model_reads_what_rules_read_before(tend, clock):
-    """A manager gets a model: it sees the turns that still wait, and the rules are not asked."""
-    ruled = LLMMemoryManager(tend()._store, tending=TendingOptions(), clock=clock)
-    await ruled.on_session_end(run_of(said_by("I live in Graz."), "a"))
-    ruled._worker._closed = True
-    model = Listener()
-    manager = tend(extract_fn=model)
-    assert await manager.drain() == 0
-    assert model.calls == [["I live in Graz."]]
 
 
 STEPS = st.lists(

@@ -13,7 +13,6 @@ from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.log import read_log
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.scopes import scopes_below
@@ -33,8 +32,8 @@ async def passes(store: BaseStore) -> int:
 
 
 def managed(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryManager:
-    """Return a manager of a memory that tends itself."""
-    return LLMMemoryManager(store, tending=TendingOptions(**options), clock=clock)
+    """Return a manager of a memory."""
+    return LLMMemoryManager(store, clock=clock, **options)
 
 
 async def touch(manager: LLMMemoryManager) -> None:
@@ -46,7 +45,7 @@ async def touch(manager: LLMMemoryManager) -> None:
 async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock) -> None:
     """The first look begins the interval; a run that comes later than it starts the pass."""
     async with InMemoryStore(clock=clock) as store:
-        manager = managed(store, clock, consolidation_interval_hours=24)
+        manager = managed(store, clock)
         await manager.for_user("ada").save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
         made = []
         for hours in (0, 0.5, 1, 22, 3, 1, 23, 1):
@@ -57,10 +56,10 @@ async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock) -> Non
         await manager.close()
 
 
-async def test_without_tending_nothing_runs_in_the_background(clock: FakeClock) -> None:
-    """A manager as before never starts a pass, and writes no record of one."""
+async def test_in_manual_mode_nothing_runs_in_the_background(clock: FakeClock) -> None:
+    """Such a manager never starts a pass, and writes no record of one."""
     async with InMemoryStore(clock=clock) as store:
-        manager = LLMMemoryManager(store, clock=clock)
+        manager = managed(store, clock, extract_mode="manual")
         await manager.for_user("ada").save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
         for _ in range(4):
             clock.advance(48 * HOUR)

@@ -12,7 +12,6 @@ from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import TendingOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
@@ -43,9 +42,8 @@ def episode(clock: FakeClock, number: int) -> Episode:
 async def test_a_simulated_year(retention: float, days: int) -> None:
     """All facts stay, only the important one does not fade, and episodes are bounded."""
     clock = FakeClock()
-    tending = TendingOptions(episode_retention_days=retention)
     async with InMemoryStore(clock=clock) as store:
-        manager = LLMMemoryManager(store, tending=tending, clock=clock)
+        manager = LLMMemoryManager(store, retention=retention, clock=clock)
         ada = manager.for_user("ada")
         facts = [
             Memory(MemoryType.USER, "allergy", "Ada is allergic to walnuts.", {"importance": 0.95}),
@@ -88,8 +86,7 @@ async def test_the_block_has_its_bound_all_year() -> None:
     """A fact is learnt and an episode is written each day; what a run is shown has its bound."""
     clock = FakeClock()
     async with InMemoryStore(clock=clock) as store:
-        options = TendingOptions(memory_budget_tokens=800)
-        manager = LLMMemoryManager(store, tending=options, clock=clock)
+        manager = LLMMemoryManager(store, memory_budget_tokens=800, clock=clock)
         ada = manager.for_user("ada")
         await ada.identity.add("Always reply in English.")
         rule = {"importance": 0.9}  # a plan counts no use, so another rule would fade

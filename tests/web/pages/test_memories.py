@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory import Agent, LLMMemoryManager, ScriptedModel
-from locus_memory.memory import Memory, MemoryChange, TendingOptions
+from locus_memory.memory import Memory, MemoryChange
 from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
 from locus_memory.web import Settings
 from locus_memory.web.pages.memories.wording import compare_words
@@ -172,7 +172,7 @@ async def test_the_layers_of_a_memory_that_tends_itself(browser, backend):
     )
     episode = EpisodeDraft(summary="Ada told of her allergy.")
     model = Distiller(Distillate(changes=[fact], episode=episode))
-    memory = LLMMemoryManager(backend.store, extract_fn=model, tending=TendingOptions())
+    memory = LLMMemoryManager(backend.store, extract_fn=model, extract_mode="session_end")
     async with Agent(
         ScriptedModel(), checkpointer=backend.checkpointer, memory_manager=memory
     ) as agent:

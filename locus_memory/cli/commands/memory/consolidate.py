@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["consolidate"]
 
 _DAYS = 365.0
-_FLOOR = 0.2
+_MOST_DAYS = 3_650
 _LINE = 160
 _TITLES = {
     "decayed": "faded",
@@ -53,9 +53,6 @@ def consolidate(
         float,
         typer.Option(metavar="N", help="Keep episodes and transcripts for N days; 0: for ever."),
     ] = _DAYS,
-    floor: Annotated[
-        float, typer.Option(metavar="N", help="Salience below which no important fact falls.")
-    ] = _FLOOR,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
@@ -69,13 +66,12 @@ def consolidate(
     the same, and writes who each user is.
     """
     session = Session.of(context, url, as_json=as_json)
-    _check(retention_days, floor)
+    _check(retention_days)
     work = partial(
         _consolidate,
         user=user,
         dry_run=dry_run,
         days=retention_days,
-        floor=floor,
         extractor=_extractor(model, base_url),
         prefix=prefix,
     )
@@ -83,15 +79,14 @@ def consolidate(
     session.answer(document, partial(_render, document=document))
 
 
-def _check(days: float, floor: float) -> None:
-    """Check the numbers before the database is opened.
+def _check(days: float) -> None:
+    """Check the days before the database is opened.
 
     Raises:
-        UsageError: One is out of its range.
+        UsageError: They are out of their range.
     """
-    for name, value, most in (("--retention-days", days, 3_650), ("--floor", floor, 1)):
-        if math.isnan(value) or not 0 <= value <= most:
-            raise UsageError(f"{name} is a number from 0 to {most:,}, not {value:g}")
+    if math.isnan(days) or not 0 <= days <= _MOST_DAYS:
+        raise UsageError(f"--retention-days is a number from 0 to {_MOST_DAYS:,}, not {days:g}")
 
 
 def _extractor(model: str | None, base_url: str | None) -> Extractor | None:
@@ -110,15 +105,11 @@ async def _consolidate(
     user: str | None,
     dry_run: bool,
     days: float,
-    floor: float,
     extractor: Extractor | None,
     prefix: str,
 ) -> dict[str, Any]:
-    from locus_memory.memory.options import TendingOptions  # noqa: PLC0415 - help must be quick
-
     # Nothing runs in the background of a command.
-    tending = TendingOptions(enabled=False, episode_retention_days=days, salience_floor=floor)
-    manager = open_manager(backend.store, prefix, extractor, tending)
+    manager = open_manager(backend.store, prefix, extractor, extract_mode="manual", retention=days)
     if user is not None:
         manager = await _of_user(backend, manager, user)
     report = await manager.consolidate(dry_run=dry_run)

@@ -138,7 +138,6 @@ async def _ingest(
     prefix: str,
     skip_extraction: bool,
 ) -> dict[str, Any]:
-    from locus_memory.memory.options import TendingOptions  # noqa: PLC0415 - help must be quick
     from locus_memory.memory.sessions.ingestion import marked_turns, moment_of  # noqa: PLC0415
     from locus_memory.store.item import check_key  # noqa: PLC0415
 
@@ -147,7 +146,7 @@ async def _ingest(
         check_key(part["agent_id"])
         check_key(part["conversation_id"])
         marked_turns(part["turns"], moment_of(part["session_date"], ""))
-    manager = open_manager(backend.store, prefix, extractor, TendingOptions())
+    manager = open_manager(backend.store, prefix, extractor, extract_mode="session_end")
     scoped = manager if user is None else manager.for_user(user)
     rows: list[dict[str, Any]] = []
     for part in parts:
