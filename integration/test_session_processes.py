@@ -20,7 +20,7 @@ from locus_memory import Agent, LLMExtractor, LLMMemoryManager, Message, get_sto
 async def model(messages):
     with Path(sys.argv[2]).open("a") as calls:
         calls.write(json.dumps([message.content for message in messages]) + "\\n")
-    return Message.assistant(json.dumps({"changes": [], "episode": {"summary": "They packed."}}))
+    return Message.assistant(json.dumps({"changes": [], "notes": ["They packed."]}))
 
 async def answer(messages):
     return Message.assistant("Ok.")

@@ -16,14 +16,14 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
-    from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
+    from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
     from locus_memory.memory.extraction.extractors import (
         FunctionExtractor,
         LLMExtractor,
         as_extractor,
     )
     from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
-    from locus_memory.memory.layers.episodes import Episode
+    from locus_memory.memory.layers.episodes import Episode, Note
     from locus_memory.memory.layers.identity import Identity, IdentityFact, Override
     from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
@@ -54,7 +54,6 @@ else:
             "ConsolidationReport": "tending.report",
             "Distillate": "extraction.distillate",
             "Episode": "layers.episodes",
-            "EpisodeDraft": "extraction.distillate",
             "ExtractionOptions": "options",
             "Extractor": "models",
             "FactsChange": "tending.rewriting.report",
@@ -76,6 +75,8 @@ else:
             "NoopMemoryManager": "base",
             "Override": "layers.identity",
             "MemoryOptions": "options",
+            "Note": "layers.episodes",
+            "NoteDraft": "extraction.distillate",
             "RecallOptions": "options",
             "TendingOptions": "options",
             "Vitals": "layers.vitals",
@@ -91,7 +92,6 @@ __all__ = [
     "ConsolidationReport",
     "Distillate",
     "Episode",
-    "EpisodeDraft",
     "ExtractionOptions",
     "Extractor",
     "FactsChange",
@@ -112,6 +112,8 @@ __all__ = [
     "MemorySettings",
     "MemoryType",
     "NoopMemoryManager",
+    "Note",
+    "NoteDraft",
     "Override",
     "RecallOptions",
     "TendingOptions",

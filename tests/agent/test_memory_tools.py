@@ -15,7 +15,7 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import ConfigurationError, InvalidNamespaceError
 from locus_memory.events import collect
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
@@ -266,7 +266,10 @@ async def test_the_layers_are_searched_one_by_one() -> None:
     scope = Scope(ada.namespace)
     await ada.save(NUTS)
     episode = Episode(
-        session_id="cake", started_at=DAY, ended_at=DAY, summary="Ada baked a cake with almonds."
+        session_id="cake",
+        started_at=DAY,
+        ended_at=DAY,
+        notes=(Note("Ada baked a cake with almonds."),),
     )
     turns = [Message.user("Almonds are fine in a cake.")]
     await store.put_batch(
@@ -277,7 +280,7 @@ async def test_the_layers_are_searched_one_by_one() -> None:
     assert (fact["text"], fact["salience"]) == (NUTS.content, 0.5)
     (digest,) = await answer(tool, scope="episodes", query="almonds cake")
     assert (digest["text"], digest["date"], digest["thread_id"]) == (
-        episode.summary, "2026-03-01", "cake",
+        episode.text, "2026-03-01", "cake",
     )  # fmt: skip
     (turn,) = await answer(tool, scope="transcript", query="almonds")
     assert turn["text"] == "user: Almonds are fine in a cake."

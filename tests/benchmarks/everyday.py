@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope
@@ -48,8 +48,7 @@ async def fill(store: BaseStore, manager: LLMMemoryManager) -> None:
             session_id=f"session-{number}",
             started_at=moment,
             ended_at=moment,
-            summary=summary,
-            entities=entities,
+            notes=(Note(f"{summary} {', '.join(entities)}."),),
         )
         await store.put_batch([episode_put(scope, episode)])
 

@@ -14,7 +14,7 @@ from rows import Row
 from locus_memory.agent import Agent
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.chat import ScriptedModel
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
@@ -48,7 +48,7 @@ class Distiller(NothingToSay):
 
     async def distill(self, messages, memories):
         self.calls += 1
-        return Distillate(episode=EpisodeDraft(summary=f"{len(messages)} messages"))
+        return Distillate(notes=(NoteDraft(f"{len(messages)} messages"),))
 
 
 async def turns(folder: Path) -> list[Row]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.manager import LLMMemoryManager
@@ -100,8 +100,8 @@ class Teller:
 
 class Distiller(Teller):
     async def distill(self, messages, memories):
-        draft = EpisodeDraft(summary="They talked in the garden.")
-        return Distillate(changes=tuple(await self.extract(messages, memories)), episode=draft)
+        notes = (NoteDraft("They talked in the garden."),)
+        return Distillate(changes=tuple(await self.extract(messages, memories)), notes=notes)
 
 
 def said(text, thread="t"):

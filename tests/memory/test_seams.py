@@ -29,7 +29,7 @@ ILL = "I have diabetes since I was a child, and I take insulin every day, as my 
 ANSWER = {
     "changes": [{"op": "add", "type": "user", "key": "illness", "content": "Ada has diabetes."}],
     "identity": [{"text": "Ada has diabetes.", "messages": [1]}],
-    "episode": {"summary": "Ada told that she has diabetes."},
+    "notes": ["Ada told that she has diabetes."],
 }
 
 
@@ -106,7 +106,7 @@ async def test_a_turn_that_is_erased_during_the_call_tells_nothing(
         distilling = asyncio.create_task(manager.sync_now())
         await model.began.wait()
         await forget(store, key="ill")
-        model.answer = json.dumps({"changes": [], "episode": {"summary": "It rained in Graz."}})
+        model.answer = json.dumps({"changes": [], "notes": ["It rained in Graz."]})
         asked = model.asked[0]
         model.asked.clear()
         model.answers.append(json.dumps(ANSWER))
@@ -116,7 +116,7 @@ async def test_a_turn_that_is_erased_during_the_call_tells_nothing(
         assert ["diabetes" in each for each in model.asked] == [False]
         assert await contents(manager) == []
         episodes = await manager.episodes()
-        assert [each.summary for each in episodes] == ["It rained in Graz."]
+        assert [each.text for each in episodes] == ["It rained in Graz."]
         assert (await manager.identity.read()).facts == ()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from locus_memory import LLMMemoryManager
 from locus_memory.memory import Memory
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.scope import Scope
 
 DIET = {"user": "ada", "type": "user", "key": "diet"}
@@ -219,7 +219,9 @@ async def test_a_conversation_of_the_past_is_ingested_once(client, backend):
     more = {**body, "turns": [*TURNS, {"user": "My sister is called Eva."}]}
     assert (await client.post("/memory/ingest", json=more)).json()["turns"] == 1
     moment = "2026-03-01T09:00:00+00:00"
-    episode = Episode(session_id="spring", started_at=moment, ended_at=moment, summary="Spring.")
+    episode = Episode(
+        session_id="spring", started_at=moment, ended_at=moment, notes=(Note("Spring."),)
+    )
     scope = Scope(("locus_memory", "users", "ada"))
     await backend.store.put_batch([episode_put(scope, episode)])
     episodes = (await client.get("/memory/episodes", params={"user": "ada"})).json()["episodes"]

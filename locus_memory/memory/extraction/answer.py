@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.extraction.answer_json import Reading, read_documents
+from locus_memory.memory.extraction.answer_json import Reading
 from locus_memory.memory.models import MemoryType
 
 __all__ = [
     "CHANGE_SCHEMA",
-    "SCHEMA",
     "Answer",
     "AnsweredChange",
-    "parse_answer",
     "read_changes",
     "read_importance",
     "read_numbers",
@@ -29,7 +26,6 @@ Op = Literal["add", "update", "delete"]
 
 _OPS: Final = ("add", "update", "delete")
 _LONGEST_KEY, _LONGEST_CONTENT = 120, 1000
-_LONGEST_ERROR = 600
 _GRADES: Final = {"critical": 1.0, "high": 0.8, "medium": 0.5, "normal": 0.5, "low": 0.2}
 # The number of a message as the prompt writes it; `m1` is the number of a memory.
 _NUMBER: Final = re.compile(r"(?:message |#)?(\d{1,6})\.?", re.IGNORECASE)
@@ -83,40 +79,8 @@ def _change_schema() -> dict[str, Any]:
     return {"type": "object", "required": ["op", "type", "key"], "properties": properties}
 
 
-def _schema() -> str:
-    changes = {"changes": {"type": "array", "items": CHANGE_SCHEMA}}
-    schema = {"type": "object", "required": ["changes"], "properties": changes}
-    return json.dumps(schema, separators=(",", ":"))
-
-
 CHANGE_SCHEMA: Final = _change_schema()
 """The JSON Schema of one change."""
-
-SCHEMA: Final = _schema()
-"""The JSON Schema of an answer."""
-
-
-def parse_answer(text: str, prompt: str = "") -> Answer:
-    """Return the changes that an answer requests.
-
-    The answer is a JSON object with `changes`, or that list alone; thinking, a code fence or
-    prose around it is ignored. A document that is in the prompt word for word is a quotation, not
-    an answer. Each change is parsed alone: a value that can be converted to a valid one is
-    converted, and the other changes are refused.
-
-    Args:
-        text: The model's text.
-        prompt: The prompt of the model.
-
-    Raises:
-        InvalidArgumentError: There is no answer, two answers differ, one has no end, or none of
-            its changes is valid. The message tells how to repair it, and quotes nothing.
-    """
-    answer = the_answer(read_documents(text), prompt, ("changes",))
-    read = read_changes(answer if isinstance(answer, list) else answer["changes"])
-    if read.refused and not read.changes:
-        raise InvalidArgumentError("; ".join(read.refused)[:_LONGEST_ERROR])
-    return read
 
 
 def read_changes(changes: Any) -> Answer:

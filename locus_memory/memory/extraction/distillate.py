@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
@@ -12,6 +11,7 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.answer import (
     CHANGE_SCHEMA,
+    Answer,
     AnsweredChange,
     read_changes,
     read_importance,
@@ -20,53 +20,44 @@ from locus_memory.memory.extraction.answer import (
     the_answer,
 )
 from locus_memory.memory.extraction.answer_json import read_documents
+from locus_memory.memory.layers.episodes import MOST_NOTES, NOTE_KINDS, NoteKind
 from locus_memory.memory.models import Memory, MemoryChange
 
 __all__ = [
     "DISTILLATE_SCHEMA",
-    "DRAFT_LISTS",
     "Distillate",
     "DistilledAnswer",
-    "EpisodeDraft",
     "IdentityClaim",
+    "NoteDraft",
     "parse_distillate",
 ]
 
 _Value = TypeVar("_Value")
 
-_PARTS: Final = ("changes", "episode", "identity")
-_LONGEST_SUMMARY, _LONGEST_ENTRY, _LONGEST_CLAIM = 600, 300, 300
+_PARTS: Final = ("changes", "notes", "identity")
+_LONGEST_CLAIM: Final = 300
 _MOST_CLAIMS: Final = 20
 _LONGEST_READ: Final = 20_000
 _LONGEST_ERROR: Final = 600
 
-DRAFT_LISTS: Final = {"topics": 8, "entities": 12, "decisions": 10, "action_items": 10}
-"""The lists of an episode, and the most entries of each."""
 
-# A list that a model wrote as one text, and the bullet before an entry of it.
-_SEPARATOR: Final = re.compile(r";|\n")
-_BULLET: Final = re.compile(r"\s*(?:[-*\u2022]|\d+[.)])\s+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeDraft:
-    """An episode without its place and its moments.
+@dataclass(frozen=True, slots=True)
+class NoteDraft:
+    """A note without its moment.
 
     Attributes:
-        summary: 1 to 3 sentences.
-        topics: The subjects.
-        entities: The names.
-        decisions: The decisions.
-        action_items: The open tasks.
-        salience: From 0 to 1.
+        text: One line.
+        kind: What it tells.
+        about: The date or the span that it is about; empty: none.
+        importance: From 0 to 1; `None`: the extractor does not say.
+        sources: As those of an `IdentityClaim`.
     """
 
-    summary: str
-    topics: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
-    action_items: tuple[str, ...] = ()
-    salience: float = 0.5
+    text: str
+    kind: NoteKind = "event"
+    about: str = ""
+    importance: float | None = None
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +80,12 @@ class Distillate:
 
     Attributes:
         changes: The changes of the memories.
-        episode: The episode; `None` if nothing is worth it.
+        notes: The notes.
         identity: The identity facts.
     """
 
     changes: Sequence[MemoryChange | Memory] = ()
-    episode: EpisodeDraft | None = None
+    notes: tuple[NoteDraft, ...] = ()
     identity: tuple[IdentityClaim, ...] = ()
 
 
@@ -104,30 +95,28 @@ class DistilledAnswer:
 
     Attributes:
         changes: The changes that are valid.
-        episode: The episode; `None` if the answer has none, or an invalid one.
-        identity: The identity facts that are valid; their sources are numbers from 1.
+        notes: The notes that are valid; their sources are numbers from 1.
+        identity: The identity facts that are valid, likewise.
         refused: For each invalid part the reason; nothing of the answer is quoted.
     """
 
     changes: tuple[AnsweredChange, ...] = ()
-    episode: EpisodeDraft | None = None
+    notes: tuple[NoteDraft, ...] = ()
     identity: tuple[IdentityClaim, ...] = ()
     refused: tuple[str, ...] = ()
 
 
 def _schema() -> str:
-    def texts(most: int) -> dict[str, Any]:
-        entry = {"type": "string", "maxLength": _LONGEST_ENTRY}
-        return {"type": "array", "maxItems": most, "items": entry}
-
     numbers = {"type": "array", "items": {"type": "integer", "minimum": 1}}
-    episode = {
-        "type": ["object", "null"],
-        "required": ["summary"],
+    note = {
+        "type": "object",
+        "required": ["text", "kind"],
         "properties": {
-            "summary": {"type": "string", "maxLength": _LONGEST_SUMMARY},
-            **{name: texts(most) for name, most in DRAFT_LISTS.items()},
-            "salience": {"type": "number", "minimum": 0, "maximum": 1},
+            "text": {"type": "string", "maxLength": _LONGEST_CLAIM},
+            "kind": {"enum": list(NOTE_KINDS)},
+            "about": {"type": ["string", "null"]},
+            "importance": {"type": "number", "minimum": 0, "maximum": 1},
+            "messages": numbers,
         },
     }
     claim = {
@@ -139,8 +128,8 @@ def _schema() -> str:
         },
     }
     properties = {
-        "episode": episode,
         "changes": {"type": "array", "items": CHANGE_SCHEMA},
+        "notes": {"type": "array", "items": note},
         "identity": {"type": "array", "items": claim},
     }
     schema = {"type": "object", "required": list(properties), "properties": properties}
@@ -154,8 +143,10 @@ DISTILLATE_SCHEMA: Final = _schema()
 def parse_distillate(text: str, prompt: str = "") -> DistilledAnswer:
     """Return the parts of an answer to a distillation.
 
-    It is read like the answer to an extraction, see `parse_answer`. The episode, each change and
-    each identity fact are parsed alone: an invalid one is refused, and the others are kept.
+    The answer is a JSON object with `changes`, `notes` or `identity`, or the list of changes alone;
+    thinking, a code fence or prose around it is ignored. A document that is in the prompt word for
+    word is a quotation, not an answer. Each change, note and identity fact is parsed alone: a value
+    that can be converted to a valid one is converted, and the others are refused.
 
     Args:
         text: The model's text.
@@ -168,85 +159,66 @@ def parse_distillate(text: str, prompt: str = "") -> DistilledAnswer:
     answer = the_answer(read_documents(text), prompt, _PARTS)
     fields: Mapping[str, Any] = answer if isinstance(answer, dict) else {"changes": answer}
     refused: list[str] = []
-    read = _part(refused, read_changes, fields.get("changes"))
-    refused += () if read is None else read.refused
-    episode = _part(refused, _draft, fields.get("episode"))
-    identity = _claims(fields.get("identity"), refused)
-    changes = () if read is None else read.changes
-    if refused and not (changes or episode or identity):
+    try:
+        read = read_changes(fields.get("changes"))
+    except InvalidArgumentError as error:
+        read = Answer(refused=(str(error),))
+    refused += read.refused
+    notes = _listed("notes", fields.get("notes"), MOST_NOTES, _note, refused)
+    identity = _listed("identity", fields.get("identity"), _MOST_CLAIMS, _claim, refused)
+    if refused and not (read.changes or notes or identity):
         raise InvalidArgumentError("; ".join(refused)[:_LONGEST_ERROR])
     return DistilledAnswer(
-        changes=changes,
-        episode=episode,
-        identity=identity,
-        refused=tuple(refused),
+        changes=read.changes, notes=notes, identity=identity, refused=tuple(refused)
     )
 
 
-def _part(refused: list[str], read: Callable[[Any], _Value], value: Any) -> _Value | None:
-    try:
-        return read(value)
-    except InvalidArgumentError as error:
-        refused.append(str(error))
-        return None
-
-
-def _draft(value: Any) -> EpisodeDraft | None:
-    """Return the episode; a text alone is its summary.
-
-    Raises:
-        InvalidArgumentError: It is not an episode.
-    """
-    if value is None:
-        return None
-    fields = {"summary": value} if isinstance(value, str) else value
-    if not isinstance(fields, Mapping):
-        raise InvalidArgumentError("episode: an object or null is expected")
-    named = cast("Mapping[str, Any]", fields)
-    try:
-        summary = neutralise(read_text(named, "summary", _LONGEST_READ))
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"episode{error}") from None
-    if not summary:
-        raise InvalidArgumentError("episode.summary: a text that is not empty is expected")
-    salience = read_importance(named.get("salience"))
-    lists = {name: _entries(named.get(name)) for name in DRAFT_LISTS}
-    return EpisodeDraft(summary=summary, salience=0.5 if salience is None else salience, **lists)
-
-
-def _entries(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [_BULLET.sub("", entry, count=1) for entry in _SEPARATOR.split(value)]
-    if not isinstance(value, list):
-        return ()
-    listed: list[Any] = value
-    return tuple(each.strip() for each in listed if isinstance(each, str) and each.strip())
-
-
-def _claims(value: Any, refused: list[str]) -> tuple[IdentityClaim, ...]:
+def _listed(
+    name: str,
+    value: Any,
+    most: int,
+    read: Callable[[Mapping[str, Any]], _Value],
+    refused: list[str],
+) -> tuple[_Value, ...]:
+    """Return what can be read of a list of objects with a text, or of one; or of texts alone."""
     if value is None:
         return ()
     listed: list[Any] = value if isinstance(value, list) else [value]
-    found: list[IdentityClaim] = []
-    for number, each in enumerate(listed[:_MOST_CLAIMS]):
+    found: list[_Value] = []
+    for number, each in enumerate(listed[:most]):
+        fields = {"text": each} if isinstance(each, str) else each
+        if not isinstance(fields, Mapping):
+            refused.append(f"{name}.{number}: an object is expected")
+            continue
         try:
-            found.append(_claim(each))
+            found.append(read(cast("Mapping[str, Any]", fields)))
         except InvalidArgumentError as error:
-            refused.append(f"identity.{number}{error}")
+            refused.append(f"{name}.{number}{error}")
     return tuple(found)
 
 
-def _claim(value: Any) -> IdentityClaim:
-    """Return an identity fact, also from a text alone.
+def _note(fields: Mapping[str, Any]) -> NoteDraft:
+    kind, about = fields.get("kind"), fields.get("about")
+    return NoteDraft(
+        text=_line(fields, _LONGEST_READ),
+        kind=cast("NoteKind", kind.strip().lower() if isinstance(kind, str) else "event"),
+        about=about.strip() if isinstance(about, str) else "",
+        importance=read_importance(fields.get("importance")),
+        sources=read_numbers(fields.get("messages")),
+    )
+
+
+def _claim(fields: Mapping[str, Any]) -> IdentityClaim:
+    return IdentityClaim(_line(fields, _LONGEST_CLAIM), read_numbers(fields.get("messages")))
+
+
+def _line(fields: Mapping[str, Any], longest: int) -> str:
+    """Return the text of an object on one line.
 
     Raises:
-        InvalidArgumentError: It is not one; the message begins with the field.
+        InvalidArgumentError: There is none; the message begins with the field.
     """
-    fields = {"text": value} if isinstance(value, str) else value
-    if not isinstance(fields, Mapping):
-        raise InvalidArgumentError(": an object is expected")
-    named = cast("Mapping[str, Any]", fields)
-    text = neutralise(read_text(named, "text", _LONGEST_CLAIM))
+    text = neutralise(read_text(fields, "text", longest))
     if not text:
         raise InvalidArgumentError(".text: a text that is not empty is expected")
-    return IdentityClaim(text, read_numbers(named.get("messages")))
+    return text

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
+from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.source import Source, messages_of, source_of
 from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.layers.episodes import Note
 from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
@@ -51,7 +52,7 @@ _LONGEST: Final = 2_000
 
 _KNOWN: Final = "a change comes from a new message"
 
-_LEFT_OUT: Final = "The summary of this session is left out: it looks like it holds a secret."
+_SALIENCE: Final = 0.5
 
 _Answer = TypeVar("_Answer")
 
@@ -62,12 +63,14 @@ class Distilled:
 
     Attributes:
         edits: The memories to write and to retire.
-        episode: The episode, or `None`.
+        notes: The notes.
+        salience: The salience of the notes, from 0 to 1.
         identity: The identity facts.
     """
 
     edits: list[Statement | Retirement]
-    episode: EpisodeDraft | None
+    notes: list[Note]
+    salience: float
     identity: list[IdentityFact]
 
 
@@ -91,7 +94,8 @@ class Extraction:
 
     def source_of(self, jobs: Sequence[Job]) -> Source:
         """Return the messages of jobs; answers to requests for a secret are left out."""
-        return source_of(jobs, withholds=not self._options.allow_secrets)
+        zone = self._options.zone()
+        return source_of(jobs, withholds=not self._options.allow_secrets, zone=zone)
 
     def messages_of(self, said: Sequence[Any]) -> Source:
         """Return the messages of a conversation, as `source_of`."""
@@ -126,16 +130,16 @@ class Extraction:
         else:
             made = Distillate()
             edits = await self.edits(scope, origin)
-        if made.identity:
+        if made.identity or made.notes:
             await speakers.read()
+        notes = (self._note(draft, origin, speakers) for draft in made.notes)
+        facts = (self._fact(claim, origin, speakers) for claim in made.identity)
+        graded = [each.importance for each in made.notes if each.importance is not None]
         return Distilled(
             edits=edits,
-            episode=None if made.episode is None else self._without_secrets(made.episode),
-            identity=[
-                fact
-                for claim in made.identity
-                if (fact := self._fact(claim, origin, speakers)) is not None
-            ],
+            notes=[note for note in notes if note is not None],
+            salience=max(graded, default=_SALIENCE),
+            identity=[fact for fact in facts if fact is not None],
         )
 
     @property
@@ -187,19 +191,21 @@ class Extraction:
             message_ids=tuple(origin.ids(claim.sources)),
         )
 
-    def _without_secrets(self, draft: EpisodeDraft) -> EpisodeDraft:
-        """Return an episode without the texts that look like secrets; its summary never ends."""
-
-        def kept(texts: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(text for text in texts if self._may_hold(text, "episode"))
-
-        return replace(
-            draft,
-            summary=draft.summary if self._may_hold(draft.summary, "episode") else _LEFT_OUT,
-            topics=kept(draft.topics),
-            entities=kept(draft.entities),
-            decisions=kept(draft.decisions),
-            action_items=kept(draft.action_items),
+    def _note(self, draft: NoteDraft, origin: Source, speakers: Speakers) -> Note | None:
+        """Return a note with its moment and its source; `None`: it may not be kept."""
+        if origin.is_context(draft.sources):
+            self._refuse(_KNOWN)
+            return None
+        if not self._may_hold(draft.text, "note"):
+            return None
+        return Note(
+            text=draft.text,
+            kind=draft.kind,
+            about=draft.about,
+            at=origin.said_at(draft.sources) or "",
+            thread=origin.thread_of(draft.sources) or "",
+            message_ids=tuple(origin.ids(draft.sources)),
+            origin=TOOL if speakers.is_of_tool(draft.sources, draft.text) else "",
         )
 
     def _refuse(self, reason: str) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, cast
 
 from locus_memory._internal.offload import call, in_thread
 from locus_memory._internal.quoting import quote
@@ -17,7 +17,7 @@ from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, count_tokens
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.answer import Answer, AnsweredChange, parse_answer
+from locus_memory.memory.extraction.answer import AnsweredChange
 from locus_memory.memory.extraction.distillate import (
     Distillate,
     DistilledAnswer,
@@ -29,7 +29,6 @@ from locus_memory.memory.extraction.prompt import (
     Line,
     Prompt,
     build_prompt,
-    distilling_text,
     lines_of,
     lines_text,
     system_text,
@@ -47,11 +46,9 @@ _LONGEST_REPAIR = 4000
 _LARGE = 50_000
 _NUMBERED: Final = re.compile(r"m(\d{1,6})")
 
-_Read = TypeVar("_Read", Answer, DistilledAnswer)
-
 
 class LLMExtractor:
-    """An extractor that calls a model once per extraction, to add, update and retire memories.
+    """An extractor that calls a model once per extraction: for facts and notes.
 
     The model sees the new messages and the present memories as data, and answers with JSON. Of
     an answer with several changes, each valid one is accepted, and the event
@@ -71,7 +68,7 @@ class LLMExtractor:
         instructions: More instructions on what to keep or leave out, added to the task.
         answer: `"json"`; or `"lines"`, for small models that write no valid JSON: a short prompt,
             of whose answer each line is a fact about the user, and `NONE` none. It only adds
-            memories, at most ten, and rules make the episode of a session.
+            memories, at most ten, and makes no notes.
 
     Attributes:
         name: The model's `name`, if it has one, else `"llm"`.
@@ -103,7 +100,6 @@ class LLMExtractor:
         self._count: TokenCounter = as_token_counter(token_counter)
         self._in_lines = answer == "lines"
         self._system = (lines_text if self._in_lines else system_text)(instructions)
-        self._distilling = distilling_text(instructions)
         if max_changes < 1:
             raise InvalidArgumentError(f"max_changes is 1 or more, not {max_changes}")
         needed = count_tokens([Message.system(self._system)], self._count) + _MIN_SPACE
@@ -120,34 +116,26 @@ class LLMExtractor:
         Raises:
             ModelAnswerError: Neither the answer nor the repaired one is readable.
         """
-        lines, prompt = await self._prepared(self._system, self._budget, messages, memories)
-        if prompt is None:
-            return ()
-        if self._in_lines:
-            return self._bounded(await self._told(prompt, lines, memories))
-        answered = await self._ask(prompt, parse_answer)
-        return self._bounded(_mapped(answered.changes, lines, memories))
+        made = await self.distill(messages, memories)
+        return cast("tuple[MemoryChange, ...]", made.changes)
 
     async def distill(self, messages: Sequence[Any], memories: Sequence[Memory]) -> Distillate:
-        """Return the changes, the episode and the identity facts of a session, with one call.
-
-        The task is longer than that of an extraction: if `max_prompt_tokens` has no room beside
-        it, the prompt has as many more tokens.
+        """Return the changes, the notes and the identity facts of sessions, with one call.
 
         Raises:
             ModelAnswerError: Neither the answer nor the repaired one is readable.
         """
-        if self._in_lines:
-            return Distillate(changes=await self.extract(messages, memories))
-        task = count_tokens([Message.system(self._distilling)], self._count)
-        budget = max(self._budget, task + _MIN_SPACE)
-        lines, prompt = await self._prepared(self._distilling, budget, messages, memories)
+        lines, prompt = await self._prepared(messages, memories)
         if prompt is None:
             return Distillate()
-        answered = await self._ask(prompt, parse_distillate)
+        if self._in_lines:
+            return Distillate(changes=self._bounded(await self._told(prompt, lines, memories)))
+        answered = await self._ask(prompt)
         return Distillate(
             changes=self._bounded(_mapped(answered.changes, lines, memories)),
-            episode=answered.episode,
+            notes=tuple(
+                replace(each, sources=_places(each.sources, lines)) for each in answered.notes
+            ),
             identity=tuple(
                 IdentityClaim(each.text, _places(each.sources, lines)) for each in answered.identity
             ),
@@ -173,29 +161,29 @@ class LLMExtractor:
         return tuple(changes[: self._max_changes])
 
     async def _prepared(
-        self, system: str, budget: int, messages: Sequence[Any], memories: Sequence[Memory]
+        self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[list[Line], Prompt | None]:
         size = sum(len(each.content) for each in messages if isinstance(each.content, str))
-        build = partial(self._build, system, budget, tuple(messages), tuple(memories))
+        build = partial(self._build, tuple(messages), tuple(memories))
         lines, prompt = build() if size < _LARGE else await in_thread(build)
         if prompt is not None:
             _report_clipping(prompt)
         return lines, prompt
 
     def _build(
-        self, system: str, budget: int, messages: Sequence[Any], memories: Sequence[Memory]
+        self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[list[Line], Prompt | None]:
-        lines = lines_of(messages, budget)
+        lines = lines_of(messages, self._budget)
         if not lines:
             return lines, None
-        return lines, build_prompt(system, lines, memories, budget, self._count)
+        return lines, build_prompt(self._system, lines, memories, self._budget, self._count)
 
-    async def _ask(self, shown: Prompt, parse: Callable[[str, str], _Read]) -> _Read:
+    async def _ask(self, shown: Prompt) -> DistilledAnswer:
         prompt: tuple[Message, Message] = shown.messages
         data = prompt[1].content or ""
         answer = await self._answer(prompt)
         try:
-            return self._read(parse(answer, data))
+            return self._read(parse_distillate(answer, data))
         except InvalidArgumentError as error:
             repair = [
                 *prompt,
@@ -203,13 +191,13 @@ class LLMExtractor:
                 Message.user(f"That is not valid: {error}. Answer again, with the JSON only."),
             ]
         try:
-            return self._read(parse(await self._answer(repair), data))
+            return self._read(parse_distillate(await self._answer(repair), data))
         except InvalidArgumentError as error:
             invalid = ModelAnswerError(f"the model's answer is not readable, twice: {error}")
             emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=str(error))
             raise invalid from None
 
-    def _read(self, read: _Read) -> _Read:
+    def _read(self, read: DistilledAnswer) -> DistilledAnswer:
         for reason in read.refused:
             error = InvalidArgumentError(reason)
             emit("memory.change_refused", error=error, extractor=self.name, reason=reason)

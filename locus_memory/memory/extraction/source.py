@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta, timezone, tzinfo
 from itertools import chain
 from typing import Any, Final
 
 from locus_memory.conversation.roles import role_of
 from locus_memory.memory.extraction.thread import (
     CONTEXT,
+    DAY,
     SESSION,
     read_document,
     roles_and_texts,
     text_of,
 )
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in
 from locus_memory.messages import Message
@@ -22,6 +25,7 @@ from locus_memory.messages import Message
 __all__ = ["Source", "messages_of", "source_of"]
 
 _MOST_IDS: Final = 50
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +113,38 @@ def messages_of(said: Sequence[Any], *, withholds: bool) -> Source:
     return Source([Told(each, number) for number, each in enumerate(shown, 1)])
 
 
-def source_of(jobs: Sequence[Job], *, withholds: bool) -> Source:
+def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = None) -> Source:
     """Return the messages of jobs; those of a thread stand together.
 
     What a session answers stands before it, with `CONTEXT` in its metadata. Where there are
-    several sessions, the metadata of their messages name the threads, under `SESSION`.
+    several sessions, the metadata of their messages name the threads, under `SESSION`. The day on
+    which a message was said, where it was said, is under `DAY`.
 
     Args:
         jobs: The jobs.
         withholds: Whether answers to requests for a secret are left out.
+        zone: The time zone of messages without an offset; `None`: that of the machine.
     """
     sessions = sessions_of(jobs)
-    told = (_of_session(each, withholds=withholds, is_one=len(sessions) == 1) for each in sessions)
+    named = len(sessions) > 1
+    told = (_of_session(each, withholds, named, zone) for each in sessions)
     return Source(list(chain.from_iterable(told)))
 
 
-def _of_session(session: Sequence[Job], *, withholds: bool, is_one: bool) -> Iterator[Told]:
+def _of_session(
+    session: Sequence[Job],
+    withholds: bool,  # noqa: FBT001 - as `source_of`
+    named: bool,  # noqa: FBT001 - whether the messages name their thread
+    zone: tzinfo | None,
+) -> Iterator[Told]:
     found = list(_documents(session))
     texts = roles_and_texts([document for document, _, _ in found])
     hidden = answers_in(texts, asked=session[0].asked)
     for (document, job, is_new), is_hidden in zip(found, hidden, strict=True):
         shown = {**document, "content": WITHHELD} if is_hidden and withholds else document
-        metadata: dict[str, Any] = {} if is_one else {SESSION: job.thread}
+        metadata: dict[str, Any] = {SESSION: job.thread} if named else {}
         metadata |= {} if is_new else {CONTEXT: True}
+        metadata |= _day_of(job.queued_at, document.get("offset"), zone)
         message = read_document(shown, metadata)
         yield Told(message, document["number"], job.thread, job.queued_at, is_new)
 
@@ -145,3 +158,12 @@ def _documents(session: Sequence[Job]) -> Iterator[tuple[Mapping[str, Any], Job,
         for document in job.messages:
             last = max(last, document["number"])
             yield document, job, True
+
+
+def _day_of(moment: str | None, offset: Any, zone: tzinfo | None) -> dict[str, str]:
+    """Return the day of a moment where it was said, such as `Friday 2026-05-15`, as metadata."""
+    read = read_moment(moment)
+    if read is None:
+        return {}
+    local = read.astimezone(timezone(timedelta(minutes=offset)) if offset is not None else zone)
+    return {DAY: f"{_DAYS[local.weekday()]} {local.date().isoformat()}"}

@@ -14,6 +14,7 @@ from locus_memory.store.json_values import encode_json
 
 __all__ = [
     "CONTEXT",
+    "DAY",
     "SESSION",
     "Cursor",
     "Fork",
@@ -39,6 +40,9 @@ _LONGEST_RESULT: Final = 4000
 
 CONTEXT: Final = "locus_memory.context"
 """In the metadata of a message that an extractor is shown once more, for what follows it."""
+
+DAY: Final = "locus_memory.day"
+"""The name in the metadata of a message of the day on which it was said, where it was said."""
 
 SESSION: Final = "locus_memory.session"
 """In the metadata of a message: its thread, where an extractor gets several."""

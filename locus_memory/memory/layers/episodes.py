@@ -1,11 +1,12 @@
-"""The episode layer: one digest a session."""
+"""The notes of sessions: what happened or was said, a sentence each, one record a session."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
@@ -16,46 +17,101 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put, StoreItem, check_limit
 
-__all__ = ["Episode", "EpisodeBook", "episode_key", "episode_put", "read_episode"]
+__all__ = [
+    "MOST_NOTES",
+    "NOTE_KINDS",
+    "Episode",
+    "EpisodeBook",
+    "Note",
+    "NoteKind",
+    "episode_key",
+    "episode_put",
+    "read_episode",
+]
 
-_LONGEST_SUMMARY: Final = 600
-_LONGEST_ENTRY: Final = 300
-_MOST: Final = {"topics": 8, "entities": 12, "decisions": 10, "action_items": 10}
+NoteKind = Literal["event", "state", "plan", "preference", "decision", "task", "done"]
+"""What a note tells: a `task` is still to be done, and `done` is one that was."""
+
+NOTE_KINDS: Final[tuple[NoteKind, ...]] = get_args(NoteKind)
+
+MOST_NOTES: Final = 40
+"""The most notes of a session."""
+
+_LONGEST: Final = 600
+_MOST_IDS: Final = 50
 _PAGE: Final = 100
+_DAY: Final = r"\d{4}-\d{2}(?:-\d{2})?"
+_ABOUT: Final = re.compile(rf"{_DAY}(?:/{_DAY})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence about what happened or was said, which stands by itself.
+
+    Attributes:
+        text: One line, at most 600 characters.
+        kind: What it tells.
+        about: The date or the span that it is about, `2026-05-12` or `2026-05-12/2026-05-14`;
+            empty: none.
+        at: The moment at which it was said, ISO 8601 in UTC; empty: the end of its session.
+        thread: The thread in which it was said; empty: that of its session.
+        message_ids: The ids of the messages that say it.
+        origin: Who said it, see `Memory`; empty: the user.
+
+    Raises:
+        InvalidArgumentError: There is no text.
+    """
+
+    text: str
+    kind: NoteKind = "event"
+    about: str = ""
+    at: str = ""
+    thread: str = ""
+    message_ids: tuple[str, ...] = ()
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "text", neutralise(self.text)[:_LONGEST].rstrip())
+        if not self.text:
+            raise InvalidArgumentError("a note has a text")
+        set_(self, "kind", self.kind if self.kind in NOTE_KINDS else "event")
+        set_(self, "about", self.about if _ABOUT.fullmatch(self.about) else "")
+        set_(self, "message_ids", tuple(self.message_ids)[:_MOST_IDS])
+
+    def to_value(self) -> dict[str, Any]:
+        """Return the note as plain JSON, without what is empty."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """What happened in a session, or in the part of it that was distilled at once.
+    """The notes of a session, or of the part of it that was distilled at once.
 
-    Texts are one line each. Moments are ISO 8601 in UTC.
+    Moments are ISO 8601 in UTC.
 
     Attributes:
         session_id: The thread.
         agent_id: The agent, if it is known.
         started_at: The moment of the first turn.
         ended_at: The moment of the last turn.
-        summary: 1 to 3 sentences, at most 600 characters.
-        topics: At most 8.
-        entities: The names, at most 12.
-        decisions: At most 10.
-        action_items: At most 10.
+        notes: The notes, at most 40, as they were said.
         salience: From 0 to 1, given by the model, and then decayed.
         decayed_at: The moment up to which the fall is in `salience`.
         turns: The numbers of the first and the last message in the thread, from 1.
         joined_turns: The sessions that were read together with this one, or that an earlier version
             merged into it, each with its `turns`.
+
+    Raises:
+        InvalidArgumentError: There is no note.
     """
 
     session_id: str
     agent_id: str | None = None
     started_at: str
     ended_at: str
-    summary: str
-    topics: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
-    action_items: tuple[str, ...] = ()
+    notes: tuple[Note, ...]
     salience: float = 0.5
     decayed_at: str = ""
     turns: tuple[int, int] = (1, 1)
@@ -63,11 +119,9 @@ class Episode:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        set_(self, "summary", neutralise(self.summary)[:_LONGEST_SUMMARY].rstrip())
-        if not self.summary:
-            raise InvalidArgumentError("an episode has a summary")
-        for name, most in _MOST.items():
-            set_(self, name, _entries(getattr(self, name), most))
+        set_(self, "notes", tuple(dict.fromkeys(self.notes))[:MOST_NOTES])
+        if not self.notes:
+            raise InvalidArgumentError("an episode has a note")
         set_(self, "joined_turns", tuple(dict.fromkeys(self.joined_turns)))
         set_(self, "salience", min(1.0, max(0.0, float(self.salience))))
         set_(self, "decayed_at", self.decayed_at or self.ended_at)
@@ -89,8 +143,7 @@ class Episode:
     @property
     def text(self) -> str:
         """The text for search."""
-        parts = (self.topics, self.entities, self.decisions, self.action_items)
-        return "\n".join((self.summary, *(entry for part in parts for entry in part)))
+        return "\n".join(note.text for note in self.notes)
 
     def decayed(self, now: str) -> Self:
         """Return the episode at a later moment, with `salience * exp(-days / 30)`."""
@@ -102,13 +155,14 @@ class Episode:
     def to_value(self) -> dict[str, Any]:
         """Return the episode as plain JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["notes"] = [note.to_value() for note in self.notes]
         joined = [list(each) for each in values.pop("joined_turns")]
         listed = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
         return {**listed, "joined_turns": joined} if joined else listed
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the episode of a value that `to_value` returned.
+        """Return the episode of a value that `to_value` returned, also in an earlier version.
 
         Raises:
             InvalidArgumentError: The value is not an episode.
@@ -116,11 +170,31 @@ class Episode:
         try:
             first, last = value["turns"]
             joined = ((str(s), int(a), int(b)) for s, a, b in value.get("joined_turns", ()))
-            named: dict[str, Any] = {**value, "turns": (int(first), int(last))}
-            named["joined_turns"] = tuple(joined)
+            named = {name: each for name, each in value.items() if name not in _DIGEST}
+            named |= {"turns": (int(first), int(last)), "joined_turns": tuple(joined)}
+            named["notes"] = tuple(_notes_of(value))
             return cls(**named)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not an episode") from error
+
+
+_DIGEST: Final = ("summary", "decisions", "action_items", "topics", "entities")
+
+
+def _notes_of(value: Mapping[str, Any]) -> Iterator[Note]:
+    """Yield the notes of a stored value; those of a digest, which earlier versions wrote."""
+    if "notes" in value:
+        for each in value["notes"]:
+            yield Note(**each)
+        return
+    yield Note(value["summary"])
+    for text in value.get("decisions", ()):
+        yield Note(text, "decision")
+    for text in value.get("action_items", ()):
+        yield Note(text, "task")
+    words = [*value.get("topics", ()), *value.get("entities", ())]
+    if words:
+        yield Note(f"It was about {', '.join(words)}.")
 
 
 def episode_key(session_id: str, started_at: str, first: int) -> str:
@@ -193,8 +267,3 @@ def episode_put(scope: Scope, episode: Episode, version: int | None = None) -> P
         if_version=version,
         text=episode.text,
     )
-
-
-def _entries(entries: Iterable[str], most: int) -> tuple[str, ...]:
-    lines = (neutralise(str(entry))[:_LONGEST_ENTRY].rstrip() for entry in entries)
-    return tuple(dict.fromkeys(filter(None, lines)))[:most]

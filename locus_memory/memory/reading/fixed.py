@@ -63,8 +63,8 @@ class FixedBook:
         """
         identity, rules = await asyncio.gather(self._identities.read(scope), self._rules(scope))
         overrides = [always_line(each.text) for each in identity.overrides]
-        fixed, _ = fitting(overrides, FIXED_TOKENS, self._count)
-        ruled, _ = fitting(map(rule_line, rules), FIXED_TOKENS, self._count)
+        fixed, _ = fitting(overrides, FIXED_TOKENS, self._count, None)
+        ruled, _ = fitting(map(rule_line, rules), FIXED_TOKENS, self._count, None)
         left_out = tuple(each for each in overrides if each not in fixed)
         return Fixed(lines=(*fixed, *ruled), left_out=left_out, about=_about(identity))
 

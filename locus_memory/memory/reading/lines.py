@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Final, Literal
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode
-from locus_memory.memory.models import Memory, MemoryType, is_of_tool
+from locus_memory.memory.models import TOOL, Memory, MemoryType, is_of_tool
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import current_key
 from locus_memory.store.item import StoreItem
@@ -27,10 +28,10 @@ __all__ = [
     "LineKind",
     "about_line",
     "always_line",
-    "episode_line",
     "fact_line",
     "fitting",
     "grouped",
+    "note_lines",
     "passage_of",
     "quote_line",
     "rule_line",
@@ -45,6 +46,8 @@ NOTE: Final = (
 QUOTE_TOKENS: Final = 80
 """The most tokens of a quote; of a longer message, a passage is quoted."""
 
+_MARKS: Final = {"decision": "(decided) ", "task": "(to do) ", "done": "(done) "}
+_TOLD: Final = "(told by a tool) "
 _CUT: Final = "..."
 _CHARACTERS_A_TOKEN: Final = 8
 """No token of any language has more characters: a longer text is cut before it is counted."""
@@ -86,13 +89,16 @@ class Line:
     salience: float = 0.5
     relevance: float = 0.0
 
-    @property
-    def heading(self) -> str:
-        """The line above it, which it shares with others; empty: none."""
+    def heading(self, zone: tzinfo | None) -> str:
+        """Return the line above it, which it shares with others; empty: none.
+
+        Args:
+            zone: The time zone of the user; `None`: that of the machine.
+        """
         if self.kind not in ("fact", "note", "quote"):
             return ""
         read = read_moment(self.moment)
-        day = "unknown day" if read is None else read.date().isoformat()
+        day = "unknown day" if read is None else read.astimezone(zone).date().isoformat()
         return f"{day}, {self.speaker}:" if self.speaker else f"{day}:"
 
 
@@ -113,7 +119,7 @@ def rule_line(rule: Memory) -> Line:
 
 def fact_line(memory: Memory, *, salience: float = 0.5, relevance: float = 0.0) -> Line:
     """Return the line of a memory; that of one from a tool's output says so."""
-    start = "- (told by a tool) " if is_of_tool(memory) else "- "
+    start = f"- {_TOLD}" if is_of_tool(memory) else "- "
     if memory.type is MemoryType.FEEDBACK:
         start += "feedback: "
     return _memory_line(memory, "fact", start, salience=salience, relevance=relevance)
@@ -135,23 +141,26 @@ def _memory_line(
     )
 
 
-def episode_line(episode: Episode, *, relevance: float = 0.0) -> Line:
-    """Return the line of an episode: its summary, decisions and action items."""
-    parts = [f"- session: {neutralise(episode.summary)}"]
-    parts += _listed("Decided", episode.decisions) + _listed("To do", episode.action_items)
-    return Line(
-        kind="note",
-        text=" ".join(parts),
-        name=episode.key,
-        moment=episode.ended_at,
-        salience=episode.salience,
-        relevance=relevance,
-    )
+def note_lines(episode: Episode, *, relevance: float = 0.0, of_tools: bool = False) -> list[Line]:
+    """Return the lines of the notes of a session.
 
-
-def _listed(title: str, entries: Sequence[str]) -> list[str]:
-    shown = "; ".join(neutralise(entry).rstrip(".") for entry in entries)
-    return [f"{title}: {shown}."] if shown else []
+    Args:
+        episode: The notes of the session.
+        relevance: Their relevance to the message.
+        of_tools: Whether those that a tool told are among them, and say so.
+    """
+    return [
+        Line(
+            kind="note",
+            text=f"- {_TOLD * (note.origin == TOOL)}{_MARKS.get(note.kind, '')}{note.text}",
+            name=f"{episode.key}#{number}",
+            moment=note.at or episode.ended_at,
+            salience=episode.salience,
+            relevance=relevance,
+        )
+        for number, note in enumerate(episode.notes, 1)
+        if of_tools or note.origin != TOOL
+    ]
 
 
 def quote_line(
@@ -240,23 +249,27 @@ def _cut(text: str, start: int, count: TokenCounter) -> str:
     return f"{before}{rest[:low].rstrip()}{_CUT if is_cut else ''}"
 
 
-def grouped(lines: Iterable[Line]) -> Iterator[str]:
+def grouped(lines: Iterable[Line], zone: tzinfo | None) -> Iterator[str]:
     """Yield the lines with their headings; neighbours with the same heading share it."""
     last = ""
     for line in lines:
-        if line.heading and line.heading != last:
-            yield line.heading
-        last = line.heading
+        heading = line.heading(zone)
+        if heading and heading != last:
+            yield heading
+        last = heading
         yield line.text
 
 
-def fitting(lines: Iterable[Line], budget: int, count: TokenCounter) -> tuple[list[Line], int]:
+def fitting(
+    lines: Iterable[Line], budget: int, count: TokenCounter, zone: tzinfo | None
+) -> tuple[list[Line], int]:
     """Return the lines that fit, in order, and their tokens; each heading is counted once.
 
     Args:
         lines: The best first.
         budget: The most tokens.
         count: Counts tokens.
+        zone: As for `grouped`.
     """
     chosen: list[Line] = []
     headings: set[str] = set()
@@ -266,11 +279,11 @@ def fitting(lines: Iterable[Line], budget: int, count: TokenCounter) -> tuple[li
             break
         if len(line.text) > left * _CHARACTERS_A_TOKEN:
             continue
-        cost = count(f"{line.text}\n")
-        if line.heading and line.heading not in headings:
-            cost += count(f"{line.heading}\n")
+        cost, heading = count(f"{line.text}\n"), line.heading(zone)
+        if heading and heading not in headings:
+            cost += count(f"{heading}\n")
         if cost <= left:
             chosen.append(line)
-            headings.add(line.heading)
+            headings.add(heading)
             left -= cost
     return chosen, budget - left

@@ -123,6 +123,7 @@ class Reader:
     ) -> None:
         self._budget = options.memory_budget_tokens
         self._mode = options.gate
+        self._zone = options.zone()
         self._tail = Tail.of(store, recall, embedder, count)
         self._stables = StableBook(
             store,
@@ -132,6 +133,7 @@ class Reader:
             count=count,
             now=now,
             idle=options.cache_idle,
+            zone=options.zone(),
         )
         self._afterwards = afterwards
         self._count = count
@@ -203,8 +205,10 @@ class Reader:
         room = self._budget - _message_tokens(stable.text, stable.tokens, self._count)
         is_open = await self._opens(request, found)
         fence = message_tokens(Message.user(_fenced("")), self._count)
-        chosen, spent = fitting(found, room - fence, self._count) if is_open else ([], 0)
-        tail = "".join(f"{text}\n" for text in grouped(sorted(chosen, key=_moment)))
+        chosen, spent = (
+            fitting(found, room - fence, self._count, self._zone) if is_open else ([], 0)
+        )
+        tail = "".join(f"{text}\n" for text in grouped(sorted(chosen, key=_moment), self._zone))
         parts = [(stable.text, stable.tokens), (tail, spent)]
         return Plan(
             stable=_fenced(stable.text) if stable.text else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Final, Self
 
 from locus_memory.conversation.tokens import TokenCounter
@@ -18,10 +19,10 @@ from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.reading.lines import (
     NOTE,
     Line,
-    episode_line,
     fact_line,
     fitting,
     grouped,
+    note_lines,
     quote_line,
 )
 from locus_memory.memory.recall.recall import Recall
@@ -60,7 +61,9 @@ class Known:
     facts: Sequence[Line]
     quotes: Sequence[Line]
 
-    def chosen(self, budget: int, count: TokenCounter) -> tuple[list[Line], bool]:
+    def chosen(
+        self, budget: int, count: TokenCounter, zone: tzinfo | None
+    ) -> tuple[list[Line], bool]:
         """Return what is shown, and whether all facts and notes are.
 
         Everything, if it fits into three quarters of the budget. If not, facts and notes have half
@@ -69,14 +72,15 @@ class Known:
         Args:
             budget: The tokens of the stable part and the tail together.
             count: Counts tokens.
+            zone: The time zone of the user; `None`: that of the machine.
         """
         everything = [*self.fixed, *self.facts, *self.quotes]
-        fits, _ = fitting(everything, budget * 3 // 4, count)
+        fits, _ = fitting(everything, budget * 3 // 4, count, zone)
         if len(fits) == len(everything):
             return fits, True
         best = sorted(self.facts, key=lambda line: line.moment, reverse=True)
         best.sort(key=lambda line: (line.kind != "identity", -line.salience))
-        chosen, _ = fitting(best, budget // 2, count)
+        chosen, _ = fitting(best, budget // 2, count, zone)
         names = set(map(id, chosen))
         facts = [line for line in self.facts if id(line) in names]
         return [*self.fixed, *facts], len(facts) == len(self.facts)
@@ -148,6 +152,7 @@ class StableBook:
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
         idle: The seconds without a run after which the part of a thread is built again.
+        zone: The time zone of the user; `None`: that of the machine.
     """
 
     def __init__(
@@ -160,6 +165,7 @@ class StableBook:
         count: TokenCounter,
         now: Callable[[], str],
         idle: float,
+        zone: tzinfo | None,
     ) -> None:
         self._store = store
         self._recall = recall
@@ -168,6 +174,7 @@ class StableBook:
         self._count = count
         self._now = now
         self._idle = idle
+        self._zone = zone
         self._fixed = FixedBook(store, now, count)
         self._vitals = VitalsBook(store)
         self._episodes = EpisodeBook(store)
@@ -241,8 +248,8 @@ class StableBook:
         """
         newest = await self._store.search(scope.current, None, 1)
         known = await self.known(scope, thread)
-        lines, whole = known.chosen(self._budget, self._count)
-        texts = list(grouped(lines))
+        lines, whole = known.chosen(self._budget, self._count, self._zone)
+        texts = list(grouped(lines, self._zone))
         if any(line.kind in ("override", "rule") for line in lines):
             texts = [NOTE, *texts]
         return Stable(
@@ -273,7 +280,8 @@ class StableBook:
         )
         names = {line.name for line in fixed.lines}
         told = [line for line in facts if line.text and line.name not in names]
-        told += [episode_line(each) for each in notes if each.session_id != thread]
+        others = (each for each in notes if each.session_id != thread)
+        told += [line for each in others for line in note_lines(each)]
         told.sort(key=lambda line: line.moment)
         return Known(
             fixed=fixed.lines,

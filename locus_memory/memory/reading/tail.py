@@ -13,7 +13,7 @@ from locus_memory.memory.layers.episodes import read_episode
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import is_expired
 from locus_memory.memory.moments import read_moment
-from locus_memory.memory.reading.lines import Line, episode_line, fact_line, quote_line
+from locus_memory.memory.reading.lines import Line, fact_line, note_lines, quote_line
 from locus_memory.memory.reading.stable import Stable
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope
@@ -133,9 +133,10 @@ class Tail:
         hits = await self.recall.hits(self.episodes, scope.episodes, _NOTES, query)
         read = [(read_episode(hit.item), hit.relevance) for hit in hits]
         return [
-            episode_line(episode, relevance=relevance)
+            line
             for episode, relevance in read
             if episode is not None and episode.session_id != thread
+            for line in note_lines(episode, relevance=relevance, of_tools=True)
         ]
 
     async def _quotes(self, scope: Scope, query: str, thread: str) -> list[Line]:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Final
 
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import EpisodeDraft
 from locus_memory.memory.extraction.extraction import Distilled, Extraction
 from locus_memory.memory.layers.episodes import (
     Episode,
@@ -218,7 +217,7 @@ class Distillation:
         sessions = sessions_of(jobs)
         return _Findings(
             key=_key_of(sessions[-1]),
-            episode=_episode_of(sessions, distilled.episode),
+            episode=_episode_of(sessions, distilled),
             distilled=distilled,
             mentioned=_mentions(distilled.edits, known),
             facts=len(written),
@@ -241,9 +240,9 @@ def _began(jobs: Sequence[Job]) -> str:
     return next((job.queued_at for job in jobs if job.queued_at is not None), _UNKNOWN)
 
 
-def _episode_of(sessions: Sequence[Sequence[Job]], draft: EpisodeDraft | None) -> Episode | None:
-    """Return the episode of sessions that were distilled together: the last one's."""
-    if draft is None:
+def _episode_of(sessions: Sequence[Sequence[Job]], distilled: Distilled) -> Episode | None:
+    """Return the notes of sessions that were distilled together, as the last one's."""
+    if not distilled.notes:
         return None
     *others, jobs = sessions
     return Episode(
@@ -251,12 +250,8 @@ def _episode_of(sessions: Sequence[Sequence[Job]], draft: EpisodeDraft | None) -
         agent_id=next((job.agent for job in reversed(jobs) if job.agent is not None), None),
         started_at=_began(jobs),
         ended_at=jobs[-1].queued_at or _began(jobs),
-        summary=draft.summary,
-        topics=draft.topics,
-        entities=draft.entities,
-        decisions=draft.decisions,
-        action_items=draft.action_items,
-        salience=draft.salience,
+        notes=tuple(distilled.notes),
+        salience=distilled.salience,
         turns=_turns_of(jobs),
         joined_turns=tuple((other[0].thread, *_turns_of(other)) for other in others),
     )

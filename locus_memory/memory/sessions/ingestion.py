@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
 from typing import Any, Final, TypedDict, cast
 from uuid import uuid4
@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import MarkedTurn, conversation, document
-from locus_memory.memory.moments import as_moment
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.scope import Scope
@@ -105,7 +104,9 @@ class Ingestion:
         }
 
 
-def marked_turns(turns: Iterable[Any], session_date: str | None) -> list[MarkedTurn]:
+def marked_turns(
+    turns: Iterable[Any], session_date: str | None, offset: int | None = None
+) -> list[MarkedTurn]:
     """Return the turns of a conversation with their marks.
 
     A mark depends on the date, the place of the turn among the turns, and its texts: repeating an
@@ -114,6 +115,7 @@ def marked_turns(turns: Iterable[Any], session_date: str | None) -> list[MarkedT
     Args:
         turns: Mappings with `user`, `assistant` or both, each a text.
         session_date: The moment of all of them, if one was given.
+        offset: The minutes by which the clock of the conversation was ahead of UTC, if it is known.
 
     Raises:
         InvalidArgumentError: One is not a turn; the message names its place and quotes nothing.
@@ -121,10 +123,10 @@ def marked_turns(turns: Iterable[Any], session_date: str | None) -> list[MarkedT
     given: object = turns
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidArgumentError("turns are a list of {user, assistant}")
-    return [_marked(turn, place, session_date) for place, turn in enumerate(turns)]
+    return [_marked(turn, place, session_date, offset) for place, turn in enumerate(turns)]
 
 
-def _marked(turn: Any, place: int, session_date: str | None) -> MarkedTurn:
+def _marked(turn: Any, place: int, session_date: str | None, offset: int | None) -> MarkedTurn:
     if not isinstance(turn, Mapping):
         raise InvalidArgumentError(f"turns[{place}] is an object with user and assistant")
     fields = cast("Mapping[str, Any]", turn)
@@ -143,24 +145,38 @@ def _marked(turn: Any, place: int, session_date: str | None) -> MarkedTurn:
     key = encode_json([session_date, place, *said])
     mark = blake2b(key, digest_size=12).hexdigest()
     messages = [make(text) for make, text in zip(_MAKERS, said, strict=True) if text.strip()]
-    return MarkedTurn(mark, tuple({**document(each), "turn": mark} for each in messages))
+    known: dict[str, Any] = {"turn": mark} | ({} if offset is None else {"offset": offset})
+    return MarkedTurn(mark, tuple({**document(each), **known} for each in messages))
 
 
 _MAKERS: Final = (Message.user, Message.assistant)
 
 
-def moment_of(session_date: str | datetime | None, now: str) -> str:
-    """Return the moment of a session, ISO 8601 in UTC with microseconds.
+def moment_of(
+    session_date: str | datetime | None, now: str, zone: tzinfo | None = None
+) -> tuple[str, int | None]:
+    """Return the moment of a session, ISO 8601 in UTC with microseconds, and its offset, if any.
+
+    Args:
+        session_date: The moment, ISO 8601.
+        now: The present moment, which it is if there is no `session_date`.
+        zone: The time zone of a moment without an offset; `None`: that of the machine.
 
     Raises:
         InvalidArgumentError: It is not a date.
     """
     if session_date is None:
-        return now
-    moment = as_moment(session_date)
-    if moment is None:
-        raise InvalidArgumentError(f"session_date is ISO 8601, not {quote(session_date)}")
-    return moment.isoformat(timespec="microseconds")
+        return now, None
+    try:
+        read = datetime.fromisoformat(str(session_date))
+        offset = read.utcoffset()
+        told = read if offset is not None or zone is None else read.replace(tzinfo=zone)
+        moment = told.astimezone(UTC).isoformat(timespec="microseconds")
+    except (ValueError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"session_date is ISO 8601, not {quote(session_date)}"
+        ) from error
+    return moment, None if offset is None else int(offset.total_seconds() // 60)
 
 
 def said_messages(messages: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Self
 
 from locus_memory.memory.extraction.extraction import Extraction
@@ -32,6 +33,7 @@ class Sessions:
         now: Returns the present moment, ISO 8601 in UTC.
         pace: When the worker does.
         ingestion: Ingests conversations.
+        zone: The time zone of moments without an offset; `None`: that of the machine.
     """
 
     queue: ExtractionQueue
@@ -39,6 +41,7 @@ class Sessions:
     now: Callable[[], str]
     pace: Pace
     ingestion: Ingestion
+    zone: tzinfo | None
 
     @classmethod
     def of(
@@ -57,7 +60,8 @@ class Sessions:
         distillation = Distillation(store, extraction, ledger, queue.holds)
         pace = Pace.of(options, by_model=extraction.is_by_model, distils=extraction.distils)
         worker = Worker(queue, distillation.run, pace, clock)
-        return cls(queue, worker, ledger.now, pace, Ingestion(queue, worker, distillation))
+        ingestion = Ingestion(queue, worker, distillation)
+        return cls(queue, worker, ledger.now, pace, ingestion, options.zone())
 
     async def ingest(
         self,
@@ -73,8 +77,8 @@ class Sessions:
         check_key(agent_id)
         check_key(conversation_id)
         await self.worker.start()
-        at = moment_of(session_date, self.now())
-        marked = marked_turns(turns, None if session_date is None else at)
+        at, offset = moment_of(session_date, self.now(), self.zone)
+        marked = marked_turns(turns, None if session_date is None else at, offset)
         return await self.ingestion.run(
             scope, agent_id, conversation_id, marked, at, skips_extraction=skip_extraction
         )

@@ -335,7 +335,7 @@ def test_what_is_known_of_a_user_reaches_the_model_and_nobody_elses(ok, endpoint
 def test_a_chat_is_one_session_which_costs_one_call_and_is_one_episode(ok, endpoint):
     home = {"type": "user", "key": "home", "content": "The user lives in Lyon.", "messages": [1]}
     told = {"changes": [home | {"op": "add"}], "identity": []}
-    told["episode"] = {"summary": "The user lives in Lyon, and sails."}
+    told["notes"] = ["The user lives in Lyon, and sails."]
     endpoint.answers += ["Noted.", "Noted, too.", json.dumps(told)]
     model = ("--model", "tiny", "--base-url", endpoint.url)
     result = ok("chat", "t", "--user", "ada", *model, stdin=f"{LONG}\nI sail.\n".encode())
@@ -343,7 +343,10 @@ def test_a_chat_is_one_session_which_costs_one_call_and_is_one_episode(ok, endpo
     (memory,) = ok("memories", "--user", "ada", "--json").json["memories"]
     assert memory["content"] == "The user lives in Lyon."
     (episode,) = ok("episodes", "--user", "ada", "--json").json["episodes"]
-    assert (episode["summary"], episode["turns"]) == ("The user lives in Lyon, and sails.", [1, 4])
+    assert (episode["notes"][0]["text"], episode["turns"]) == (
+        "The user lives in Lyon, and sails.",
+        [1, 4],
+    )
 
 
 def test_memory_that_fails_is_a_line_and_the_answer_stands(run, endpoint):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
@@ -37,7 +37,7 @@ def told():
                 )
                 scope = Scope(("locus_memory", "users", user))
                 when = {"started_at": OLD, "ended_at": OLD}
-                old = Episode(session_id="t", summary="An old session.", **when)
+                old = Episode(session_id="t", notes=(Note("An old session."),), **when)
                 turns = transcript_puts(scope, "t", [Message.user("Ahoy.")], 1, OLD)
                 await backend.store.put_batch([episode_put(scope, old), *turns])
 

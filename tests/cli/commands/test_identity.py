@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
 from locus_memory.registry import open_backend
@@ -80,8 +80,7 @@ def test_episodes_come_newest_first(ok, empty_directory):
             session_id="trip",
             started_at=moment,
             ended_at=moment,
-            summary=summary,
-            decisions=("The boat leaves in May.",),
+            notes=(Note(summary), Note("The boat leaves in May.", "decision")),
         )
 
     async def save() -> None:
@@ -91,10 +90,10 @@ def test_episodes_come_newest_first(ok, empty_directory):
 
     asyncio.run(save())
     lines = ok("episodes", "--user", "ada").out.splitlines()
-    assert lines[0].split() == ["day", "thread", "summary", "salience"]
-    assert "Ada bought a map. decided: The boat leaves in May." in " ".join(lines[1].split())
+    assert lines[0].split() == ["day", "thread", "notes", "salience"]
+    assert "Ada bought a map. The boat leaves in May." in " ".join(lines[1].split())
     found = ok("episodes", "--user", "ada", "--limit", "1", "--json").json["episodes"]
-    assert [each["summary"] for each in found] == ["Ada bought a map."]
+    assert [each["notes"][0]["text"] for each in found] == ["Ada bought a map."]
     assert "no episodes" in ok("episodes").out
 
 

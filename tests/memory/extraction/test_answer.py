@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
-from locus_memory.memory.extraction.answer import Answer, AnsweredChange, parse_answer
+from locus_memory.memory.extraction.answer import AnsweredChange
+from locus_memory.memory.extraction.distillate import DistilledAnswer, parse_distillate
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
@@ -56,21 +57,21 @@ THOUGHTS = [
 @pytest.mark.parametrize("thought", THOUGHTS)
 def test_what_is_thought_is_no_answer(thought):
     drafted = thought.format(PAGE)
-    assert parse_answer(f"{drafted}\n{OTHER}") == parse_answer(OTHER)
-    assert parse_answer(f"{drafted}\n```json\n{NOTHING}\n```") == Answer()
+    assert parse_distillate(f"{drafted}\n{OTHER}") == parse_distillate(OTHER)
+    assert parse_distillate(f"{drafted}\n```json\n{NOTHING}\n```") == DistilledAnswer()
     with pytest.raises(InvalidArgumentError):
-        parse_answer(drafted)
+        parse_distillate(drafted)
 
 
 @pytest.mark.parametrize("after", ["<think>{}", "<think>is {} right?</think>", "```think\n{}\n"])
 def test_what_is_thought_after_the_answer_is_none_either(after):
-    assert parse_answer(f"{OTHER}\n{after.format(PAGE)}") == parse_answer(OTHER)
+    assert parse_distillate(f"{OTHER}\n{after.format(PAGE)}") == parse_distillate(OTHER)
 
 
 def test_a_tag_within_a_string_is_no_tag():
     said = json.loads(OTHER)
     said["changes"][0]["content"] = "The user writes <think> and </think> in texts."
-    [change] = parse_answer(json.dumps(said)).changes
+    [change] = parse_distillate(json.dumps(said)).changes
     assert change.content == "The user writes <think> and </think> in texts."
 
 
@@ -88,23 +89,23 @@ def test_a_tag_within_a_string_is_no_tag():
 )
 def test_two_answers_that_differ_are_none(text):
     with pytest.raises(InvalidArgumentError, match=r"differ|cannot be read to its end"):
-        parse_answer(text)
+        parse_distillate(text)
 
 
 def test_the_same_answer_twice_is_one():
     spaced = json.dumps(json.loads(OTHER), indent=4)
-    assert keys(parse_answer(f"{OTHER}\nAgain:\n{spaced}")) == ["home"]
+    assert keys(parse_distillate(f"{OTHER}\nAgain:\n{spaced}")) == ["home"]
 
 
 @pytest.mark.parametrize("quoting", ["{}", "```json\n{}\n```", "> {}", '"{}"', "the page: {} "])
 def test_a_document_of_the_prompt_is_a_quotation(quoting):
     prompt = f"<messages>\n1. tool fetch: See {PAGE} there\n</messages>"
     quoted = quoting.format(json.dumps(json.loads(PAGE), indent=1))
-    assert parse_answer(f"{quoted}\n{OTHER}", prompt) == parse_answer(OTHER)
-    assert parse_answer(f"{OTHER}\n{quoted}", prompt) == parse_answer(OTHER)
-    assert parse_answer(f"{quoted}\n{NOTHING}", prompt) == Answer()
+    assert parse_distillate(f"{quoted}\n{OTHER}", prompt) == parse_distillate(OTHER)
+    assert parse_distillate(f"{OTHER}\n{quoted}", prompt) == parse_distillate(OTHER)
+    assert parse_distillate(f"{quoted}\n{NOTHING}", prompt) == DistilledAnswer()
     with pytest.raises(InvalidArgumentError):
-        parse_answer(f"{quoted}\nI do not store that.", prompt)
+        parse_distillate(f"{quoted}\nI do not store that.", prompt)
 
 
 async def test_a_page_that_the_model_quotes_is_not_believed():
@@ -144,11 +145,11 @@ def test_whatever_is_quoted_never_wins(around, quoted, meant, wraps, is_last):
     first, last = (answer, quotation) if is_last else (quotation, answer)
     text = f"{around[0]} {first} {around[1]} {last} {around[2]}"
     with contextlib.suppress(InvalidArgumentError):
-        found = parse_answer(text, prompt=json.dumps(quoted) if quoted["changes"] else "")
-        assert found == parse_answer(json.dumps(meant))
+        found = parse_distillate(text, prompt=json.dumps(quoted) if quoted["changes"] else "")
+        assert found == parse_distillate(json.dumps(meant))
     if quoted != meant and quoted["changes"] and meant["changes"]:
         with pytest.raises(InvalidArgumentError):
-            parse_answer(text)
+            parse_distillate(text)
 
 
 @pytest.mark.slow
@@ -157,16 +158,16 @@ def test_whatever_is_quoted_never_wins(around, quoted, meant, wraps, is_last):
 def test_a_draft_never_wins(text, drafted, meant, thought, wrap):
     thinking = thought.replace("{}", f"{text} {json.dumps(drafted)} ")
     with contextlib.suppress(InvalidArgumentError):
-        found = parse_answer(f"{thinking}\n{wrapped(wrap, meant, None)}")
-        assert found == parse_answer(json.dumps(meant))
+        found = parse_distillate(f"{thinking}\n{wrapped(wrap, meant, None)}")
+        assert found == parse_distillate(json.dumps(meant))
 
 
 @pytest.mark.slow
 @given(DOCUMENTS, st.text("abc .,:!?\n-'", max_size=200), st.text("abc .,:!?\n-'", max_size=200))
 @settings(deadline=None, max_examples=100)
 def test_prose_around_an_answer_does_no_harm(meant, before, after):
-    found = parse_answer(f"{before}{json.dumps(meant)}{after}")
-    assert found == parse_answer(json.dumps(meant))
+    found = parse_distillate(f"{before}{json.dumps(meant)}{after}")
+    assert found == parse_distillate(json.dumps(meant))
 
 
 @pytest.mark.slow
@@ -174,7 +175,7 @@ def test_prose_around_an_answer_does_no_harm(meant, before, after):
 @settings(deadline=None, max_examples=300)
 def test_any_answer_is_read_or_refused(text):
     with contextlib.suppress(InvalidArgumentError):
-        assert all(each.key for each in parse_answer(text).changes)
+        assert all(each.key for each in parse_distillate(text).changes)
 
 
 @pytest.mark.slow
@@ -184,7 +185,7 @@ def test_any_answer_is_read_or_refused(text):
 def test_an_endless_answer_is_refused_at_once(text):
     started = time.process_time()
     with pytest.raises(InvalidArgumentError):
-        parse_answer(text)
+        parse_distillate(text)
     assert time.process_time() - started < 5
 
 
@@ -203,12 +204,12 @@ def test_an_endless_answer_is_refused_at_once(text):
     ],
 )
 def test_what_is_nearly_right_is_read(text):
-    assert parse_answer(text).changes == (AnsweredChange("delete", MemoryType.USER, "home"),)
+    assert parse_distillate(text).changes == (AnsweredChange("delete", MemoryType.USER, "home"),)
 
 
 def test_commas_and_words_within_strings_are_left_alone():
     said = '{"changes": [{"op": "add", "type": "user", "key": "k", "content": "a,] True // x",}]}'
-    assert parse_answer(said).changes[0].content == "a,] True // x"
+    assert parse_distillate(said).changes[0].content == "a,] True // x"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_commas_and_words_within_strings_are_left_alone():
 )
 def test_importance_is_folded(said, read):
     change = json.loads(OTHER)["changes"][0] | {"importance": said}
-    assert parse_answer(json.dumps([change])).changes[0].importance == read
+    assert parse_distillate(json.dumps([change])).changes[0].importance == read
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_importance_is_folded(said, read):
 )
 def test_numbers_of_messages_are_folded(said, read):
     change = json.loads(OTHER)["changes"][0] | {"messages": said}
-    assert parse_answer(json.dumps([change])).changes[0].messages == read
+    assert parse_distillate(json.dumps([change])).changes[0].messages == read
 
 
 BAD_CHANGES = [
@@ -293,7 +294,7 @@ ANYTHING = st.recursive(
 def test_whatever_one_field_holds_the_other_changes_are_taken(field, value):
     good = json.loads(OTHER)["changes"][0]
     bad = good | {"key": "bad", field: value}
-    answered = parse_answer(json.dumps({"changes": [good, bad]}))
+    answered = parse_distillate(json.dumps({"changes": [good, bad]}))
     assert answered.changes[0].key == "home"
     assert len(answered.changes) + len(answered.refused) == 2
     assert all(0 <= (each.importance or 0) <= 1 for each in answered.changes)

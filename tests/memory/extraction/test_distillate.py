@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
-from locus_memory.memory.extraction.distillate import EpisodeDraft, IdentityClaim, parse_distillate
+from locus_memory.memory.extraction.distillate import IdentityClaim, NoteDraft, parse_distillate
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.messages import Message
 from locus_memory.testing.model import FakeModel
 
 CHANGE = {"op": "add", "type": "user", "key": "home", "content": "Ada lives in Graz."}
-EPISODE = {"summary": "Ada moved.", "topics": ["move"], "salience": 0.7}
-NOTHING = {"episode": None, "changes": [], "identity": []}
-WHOLE = {"episode": EPISODE, "changes": [CHANGE], "identity": [{"text": "Ada.", "messages": [1]}]}
+NOTE = {"text": "Ada moved.", "kind": "event", "importance": 0.7, "messages": [1, "2"]}
+NOTHING = {"changes": [], "notes": [], "identity": []}
+WHOLE = {"notes": [NOTE], "changes": [CHANGE], "identity": [{"text": "Ada.", "messages": [1]}]}
 
 
 def answer_of(**parts):
@@ -26,7 +26,7 @@ def answer_of(**parts):
 
 def test_all_parts_are_read():
     read = parse_distillate(json.dumps(WHOLE))
-    assert read.episode == EpisodeDraft(summary="Ada moved.", topics=("move",), salience=0.7)
+    assert read.notes == (NoteDraft("Ada moved.", importance=0.7, sources=(1, 2)),)
     assert [each.key for each in read.changes] == ["home"]
     assert read.identity == (IdentityClaim("Ada.", (1,)),)
     assert read.refused == ()
@@ -34,32 +34,30 @@ def test_all_parts_are_read():
 
 def test_nothing_is_an_answer():
     read = parse_distillate(json.dumps(NOTHING))
-    assert (read.episode, read.changes, read.identity) == (None, (), ())
+    assert (read.notes, read.changes, read.identity) == ((), (), ())
 
 
 @pytest.mark.parametrize("text", ['{"changes":[]}', "[]", json.dumps([CHANGE])])
-def test_an_answer_may_have_no_episode_at_all(text):
+def test_an_answer_may_have_no_notes_at_all(text):
     read = parse_distillate(text)
-    assert read.episode is None
+    assert read.notes == ()
     assert read.refused == ()
 
 
-@pytest.mark.parametrize(
-    "episode", [{}, {"summary": ""}, {"summary": 3}, 7, [], {"summary": "\u200b"}]
-)
-def test_an_invalid_episode_leaves_the_other_parts(episode):
-    read = parse_distillate(answer_of(episode=episode, changes=[CHANGE]))
-    assert read.episode is None
+@pytest.mark.parametrize("note", [{}, {"text": ""}, {"text": 3}, 7, [], {"text": "\u200b"}])
+def test_an_invalid_note_leaves_the_other_parts(note):
+    read = parse_distillate(answer_of(notes=[note, NOTE], changes=[CHANGE]))
+    assert [each.text for each in read.notes] == ["Ada moved."]
     assert len(read.changes) == 1
-    assert len(read.refused) == 1
-    assert read.refused[0].startswith("episode")
+    (reason,) = read.refused
+    assert reason.startswith("notes.0")
 
 
 def test_each_part_is_validated_alone():
-    """One bad change or identity fact drops neither the others nor the episode."""
+    """One bad change or identity fact drops neither the others nor the notes."""
     changes = [CHANGE, {**CHANGE, "content": None}, {**CHANGE, "importance": 8, "type": "USER"}]
     identity = ["Ada's name is Ada.", 5, {"text": "x" * 301}, {"text": "Ada speaks Czech."}]
-    read = parse_distillate(answer_of(episode=EPISODE, changes=changes, identity=identity))
+    read = parse_distillate(answer_of(notes=NOTE, changes=changes, identity=identity))
     assert [each.importance for each in read.changes] == [None, 1.0]
     assert [each.text for each in read.identity] == ["Ada's name is Ada.", "Ada speaks Czech."]
     assert [reason.split(":")[0].split(".")[:2] for reason in read.refused] == [
@@ -69,14 +67,12 @@ def test_each_part_is_validated_alone():
     ]
 
 
-def test_joined_lists_and_a_bare_summary_are_accepted():
-    episode = {"summary": "Ada\nmoved.", "topics": "move; Graz", "decisions": "- one\n- two"}
-    read = parse_distillate(answer_of(episode=episode)).episode
-    assert read is not None
-    assert (read.summary, read.topics) == ("Ada moved.", ("move", "Graz"))
-    assert read.decisions == ("one", "two")
-    bare = parse_distillate(answer_of(episode="Ada moved.")).episode
-    assert bare == EpisodeDraft(summary="Ada moved.")
+def test_texts_alone_are_notes():
+    found = parse_distillate(
+        answer_of(notes=["Ada\nmoved.", {"text": "Bo.", "kind": "Task"}])
+    ).notes
+    assert found == (NoteDraft("Ada moved."), NoteDraft("Bo.", "task"))
+    assert parse_distillate(answer_of(notes="Ada moved.")).notes == (NoteDraft("Ada moved."),)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +80,9 @@ def test_joined_lists_and_a_bare_summary_are_accepted():
     [
         "",
         "I have nothing to say.",
-        '{"episode": {"summary": "Ada',
+        '{"notes": [{"text": "Ada',
         json.dumps(WHOLE) + json.dumps(NOTHING),
-        answer_of(episode={}),
+        answer_of(notes={}),
         answer_of(changes="none"),
     ],
 )
@@ -98,7 +94,7 @@ def test_an_answer_that_cannot_be_read_is_repaired(text):
 
 def test_what_the_prompt_says_is_not_the_answer():
     """A web page in the conversation can quote an answer."""
-    quoted = json.dumps({"changes": [CHANGE], "episode": EPISODE})
+    quoted = json.dumps({"changes": [CHANGE], "notes": [NOTE]})
     text = f"The page says {quoted}, but I say {json.dumps(NOTHING)}"
     assert parse_distillate(text, f"1. tool: {quoted}").changes == ()
     with pytest.raises(InvalidArgumentError, match="differ"):
@@ -118,7 +114,7 @@ near = st.fixed_dictionaries(
     {},
     optional={
         "changes": json_values | st.lists(st.just(CHANGE) | json_values, max_size=3),
-        "episode": json_values | st.fixed_dictionaries({"summary": json_values}),
+        "notes": json_values | st.lists(st.just(NOTE) | json_values, max_size=3),
         "identity": json_values,
     },
 )
@@ -132,7 +128,7 @@ def test_any_answer_is_read_or_refused(value):
         read = parse_distillate(json.dumps(value))
     except InvalidArgumentError:
         return
-    assert read.episode is None or (read.episode.summary and 0 <= read.episode.salience <= 1)
+    assert all(note.text and "\n" not in note.text for note in read.notes)
     assert all("\n" not in claim.text and len(claim.text) <= 300 for claim in read.identity)
 
 
@@ -143,7 +139,7 @@ async def test_a_session_costs_one_call_and_a_repair_a_second_one():
     said = [Message.system("Help."), Message.user("I am Ada."), Message.assistant("Hello.")]
     made = await extractor.distill(said, [])
     system, user = model.calls[0]
-    assert "episode" in (system.content or "")
+    assert '"notes"' in (system.content or "")
     assert "1. user: I am Ada.\n2. assistant: Hello." in (user.content or "")
     assert made.identity == (IdentityClaim("Ada.", (1,)),)
     assert len(model.calls) == 2
@@ -157,7 +153,7 @@ async def test_a_small_prompt_has_room_beside_the_longer_task():
     least = next(size for size in range(400, 8000, 50) if _fits(size))
     extractor = LLMExtractor(model, max_prompt_tokens=least)
     made = await extractor.distill([Message.user("I am Ada.")], [])
-    assert made.episode is not None
+    assert len(made.notes) == 1
     assert "I am Ada." in (model.calls[0][1].content or "")
 
 
@@ -172,4 +168,4 @@ def _fits(size):
 async def test_without_messages_the_model_is_not_called():
     model = FakeModel([])
     made = await LLMExtractor(model).distill([Message.system("Help.")], [])
-    assert (made.episode, made.changes, model.calls) == (None, (), [])
+    assert (made.notes, made.changes, model.calls) == ((), (), [])

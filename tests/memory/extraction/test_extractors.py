@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from locus_memory.conversation.tokens import count_tokens, estimate_tokens
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
-from locus_memory.memory.extraction.answer import SCHEMA
+from locus_memory.memory.extraction.distillate import DISTILLATE_SCHEMA
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.extraction.prompt import build_prompt, lines_of, system_text
 from locus_memory.memory.inject import BLOCK_MARK
@@ -87,7 +87,7 @@ async def test_what_the_model_sees():
     _, model = await extract(answer())
     system, user = model.calls[0]
     assert (system.role, user.role) == ("system", "user")
-    assert SCHEMA in system.content
+    assert DISTILLATE_SCHEMA in system.content
     lines = user.content.splitlines()
     assert lines[:4] == [
         "<memories>",

@@ -16,7 +16,7 @@ from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.forgetting.forget import forget
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
@@ -98,7 +98,7 @@ async def live_everywhere(store, checkpointer):
         await store.put_batch(
             [
                 vitals_put(scope, "user:home", vitals),
-                episode_put(scope, Episode(summary=f"{user} talked.", **session)),
+                episode_put(scope, Episode(notes=(Note(f"{user} talked."),), **session)),
                 *transcript_puts(scope, f"{user} 1", said, 1, NOW),
             ]
         )

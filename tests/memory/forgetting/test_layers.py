@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.forgetting.forget import forget
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.identity import IdentityBook, IdentityFact
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.transcript import transcript_puts
@@ -60,16 +60,12 @@ async def live(store: BaseStore, scope: Scope, told: dict[str, Any]) -> None:
         ]
     )
     vitals = Vitals(decayed_at=NOW, pinned_at=NOW)
-    fields = ("summary", "topics", "entities", "decisions", "action_items")
     episodes = [
         Episode(
-            **{
-                "session_id": f"s{n}",
-                "started_at": NOW,
-                "ended_at": NOW,
-                "summary": "A plain session.",
-                fields[n % 5]: text if n % 5 == 0 else (text,),
-            }
+            session_id=f"s{n}",
+            started_at=NOW,
+            ended_at=NOW,
+            notes=(Note("A plain session."), Note(text, "decision"))[n % 2 :],
         )
         for n, marked in enumerate(told["episodes"])
         if (text := said(n, "episode", marked=marked))
@@ -224,8 +220,8 @@ async def test_a_key_takes_what_it_was_learnt_from_and_what_says_the_same(
     ]
     when = {"started_at": NOW, "ended_at": NOW}
     episodes = [
-        Episode(session_id="a", summary="In Lisbon, where Ada lives, it rained.", **when),
-        Episode(session_id="b", summary="Ada talked of Lisbon.", **when),
+        Episode(session_id="a", notes=(Note("In Lisbon, where Ada lives, it rained."),), **when),
+        Episode(session_id="b", notes=(Note("Ada talked of Lisbon."),), **when),
     ]
     await memory.put_batch(
         [
@@ -257,9 +253,9 @@ async def test_a_type_keeps_the_layers_to_the_memories_of_that_type(memory: Base
     when = {"started_at": NOW, "ended_at": NOW}
     await memory.put_batch(
         [
-            episode_put(ADA, Episode(session_id="a", summary="Ada had tea.", **when)),
+            episode_put(ADA, Episode(session_id="a", notes=(Note("Ada had tea."),), **when)),
             episode_put(
-                ADA, Episode(session_id="b", summary="To never offer tea: so be it.", **when)
+                ADA, Episode(session_id="b", notes=(Note("To never offer tea: so be it."),), **when)
             ),
         ]
     )

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
+from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.forgetting.places import Places
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_put
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
@@ -48,7 +48,7 @@ class Telling:
         texts = [message.content for message in messages]
         places = [place for place, text in enumerate(texts) if text in (TELLS, REPEATS)]
         if not places:
-            return Distillate(episode=EpisodeDraft(summary=f"Plain talk: {texts[0][:9]}."))
+            return Distillate(notes=(NoteDraft(f"Plain talk: {texts[0][:9]}."),))
         change = MemoryChange(
             op="add",
             type=MemoryType.USER,
@@ -58,8 +58,8 @@ class Telling:
         )
         claim = IdentityClaim(f"A {MARK} person.", tuple(places))
         identity = (claim,) if TELLS in texts else ()
-        draft = EpisodeDraft(summary=f"On {MARK}s and rain.", decisions=(f"Tune a {MARK}.",))
-        return Distillate(changes=(change,), identity=identity, episode=draft)
+        notes = (NoteDraft(f"On {MARK}s and rain."), NoteDraft(f"Tune a {MARK}.", "decision"))
+        return Distillate(changes=(change,), identity=identity, notes=notes)
 
     async def extract(self, messages: object, memories: object) -> list[Any]:
         raise AssertionError
@@ -167,8 +167,8 @@ async def test_an_episode_that_took_over_what_told_it_goes_too() -> None:
             await manager.add([Message.user(text)], user_id="ada", thread_id=thread)
             await manager.sync_now()
         newer, older = await EpisodeBook(store).newest(ADA)
-        told_by_both = (*older.decisions, *newer.decisions)
-        merged = replace(older, decisions=told_by_both, joined_turns=newer.all_turns)
+        told_by_both = (*older.notes, *newer.notes)
+        merged = replace(older, notes=told_by_both, joined_turns=newer.all_turns)
         await store.put_batch([episode_put(ADA, merged)])
         await store.delete(ADA.episodes, newer.key)
         assert merged.all_turns == (("a", 1, 1), ("b", 1, 1))
@@ -214,7 +214,7 @@ def test_the_place_of_a_message_decides() -> None:
             session_id=session,
             started_at="2026-03-01",
             ended_at=ended_at,
-            summary="Told.",
+            notes=(Note("Told."),),
             turns=(first, last),
             joined_turns=joined,
         )
@@ -231,13 +231,12 @@ def test_the_place_of_a_message_decides() -> None:
 
 
 class Merging(Telling):
-    """An extractor whose episodes differ by their decisions only."""
+    """An extractor whose episodes differ by their last note only."""
 
     async def distill(self, messages: Sequence[Any], memories: object) -> Distillate:
         made = await super().distill(messages, memories)
-        assert made.episode is not None
-        draft = EpisodeDraft(summary="They played cards.", decisions=made.episode.decisions)
-        return Distillate(changes=made.changes, episode=draft)
+        notes = (NoteDraft("They played cards."), *made.notes[1:])
+        return Distillate(changes=made.changes, notes=notes)
 
 
 async def test_an_interrupted_erasure_is_finished_by_another_one() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_put
+from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.layers.log import LogEntry, log_put, read_log
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.scope import Scope
@@ -21,32 +23,68 @@ EPISODE = Episode(
     session_id="thread-1",
     started_at="2026-03-01T10:00:00.000000+00:00",
     ended_at="2026-03-01T10:20:00.000000+00:00",
-    summary="Ada planned the move to Graz.",
-    topics=("move", "Graz"),
-    decisions=("The move is in May.",),
+    notes=(Note("Ada planned the move to Graz."), Note("The move is in May.", "decision")),
     turns=(3, 12),
 )
-texts = st.lists(st.text(max_size=400), max_size=20)
+notes = st.lists(
+    st.tuples(
+        st.text(max_size=900),
+        st.sampled_from(["event", "task", "DONE", ""]),
+        st.sampled_from(["", "2026", "2026-05", "2026-05-12/2026-05-14", "next Tuesday"]),
+        st.lists(st.text(max_size=5), max_size=60),
+    ),
+    max_size=60,
+)
 
 
 @pytest.mark.slow
-@given(summary=st.text(max_size=900), entries=texts, salience=st.floats(-2, 3))
-def test_an_episode_is_bounded_and_survives_its_json(
-    summary: str, entries: list[str], salience: float
-) -> None:
-    """Any text of a model becomes short lines; without a summary there is no episode."""
-    try:
-        episode = replace(
-            EPISODE, summary=summary, topics=tuple(entries), entities=entries, salience=salience
-        )
-    except InvalidArgumentError:
-        assert not summary.strip() or not summary.isprintable()
+@given(told=notes, salience=st.floats(-2, 3))
+def test_notes_are_bounded_and_survive_their_json(told: list[Any], salience: float) -> None:
+    """Any text of a model becomes a short line; without a note there is no episode."""
+    kept = []
+    for text, kind, about, ids in told:
+        try:
+            kept.append(Note(text, kind, about, message_ids=tuple(ids)))
+        except InvalidArgumentError:
+            assert not text.strip() or not text.isprintable()
+    if not kept:
         return
-    assert Episode.from_value(episode.to_value()) == episode
-    assert len(episode.summary) <= 600
-    assert len(episode.topics) <= 8
-    assert "\n" not in "".join((episode.summary, *episode.topics))
+    episode = replace(EPISODE, notes=tuple(kept), salience=salience)
+    assert Episode.from_value(json.loads(json.dumps(episode.to_value()))) == episode
+    assert 0 < len(episode.notes) <= 40
+    for note in episode.notes:
+        assert len(note.text) <= 600
+        assert "\n" not in note.text
+        assert note.kind in NOTE_KINDS
+        assert note.about in ("", "2026-05", "2026-05-12/2026-05-14")
+        assert len(note.message_ids) <= 50
     assert 0 <= episode.salience <= 1
+
+
+def test_a_digest_of_an_earlier_version_is_read_as_notes() -> None:
+    """Nothing of it is lost."""
+    value = {
+        "session_id": "t",
+        "agent_id": None,
+        "started_at": "2026-03-01T10:00:00.000000+00:00",
+        "ended_at": "2026-03-01T10:20:00.000000+00:00",
+        "summary": "Ada planned the move to Graz.",
+        "topics": ["move"],
+        "entities": ["Graz", "Bob"],
+        "decisions": ["The move is in May."],
+        "action_items": ["Call Bob."],
+        "salience": 0.5,
+        "decayed_at": "2026-03-01T10:20:00.000000+00:00",
+        "turns": [3, 12],
+    }
+    episode = Episode.from_value(value)
+    assert [(each.kind, each.text) for each in episode.notes] == [
+        ("event", "Ada planned the move to Graz."),
+        ("decision", "The move is in May."),
+        ("task", "Call Bob."),
+        ("event", "It was about move, Graz, Bob."),
+    ]
+    assert Episode.from_value(episode.to_value()) == episode
 
 
 async def test_a_repeat_replaces_its_own_episode() -> None:

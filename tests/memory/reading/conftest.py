@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.layers.episodes import Episode, episode_put
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
@@ -38,10 +38,14 @@ class World:
         book = IdentityBook(self.manager._store)
         await book.change(self.scope, lambda identity: identity.with_override(text, "2026-03-01"))
 
-    async def session(self, day, summary, **fields):
+    async def session(self, day, summary, *, decisions=(), **fields):
         moment = f"2026-03-{day:02}T10:00:00+00:00"
         episode = Episode(
-            session_id=f"s{day}", started_at=moment, ended_at=moment, summary=summary, **fields
+            session_id=f"s{day}",
+            started_at=moment,
+            ended_at=moment,
+            notes=(Note(summary), *(Note(each, "decision") for each in decisions)),
+            **fields,
         )
         await self.manager._store.put_batch([episode_put(self.scope, episode)])
 

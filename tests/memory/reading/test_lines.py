@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +57,7 @@ def test_lines_of_one_day_share_a_heading():
         fact_line(Memory("user", key, f"Fact {key}.", {"valid_from": f"2026-03-0{day}"}))
         for key, day in (("a", 1), ("b", 1), ("c", 2))
     ]
-    assert list(grouped(facts)) == [
+    assert list(grouped(facts, UTC)) == [
         *("2026-03-01:", "- Fact a.", "- Fact b."),
         *("2026-03-02:", "- Fact c."),
     ]
@@ -72,16 +74,16 @@ def test_headings_count_within_a_budget():
         Line(kind="fact", text="- b", moment="2026-03-02"),
     ]
     cost = expected_tokens("- a\n") + expected_tokens("2026-03-01:\n")
-    assert fitting(lines, 2 * cost, expected_tokens) == (lines, 2 * cost)
-    assert fitting(lines, 2 * cost - 1, expected_tokens) == (lines[:1], cost)
+    assert fitting(lines, 2 * cost, expected_tokens, UTC) == (lines, 2 * cost)
+    assert fitting(lines, 2 * cost - 1, expected_tokens, UTC) == (lines[:1], cost)
 
 
 @given(st.lists(st.text(max_size=200), max_size=10), st.integers(0, 200))
 def test_what_fits_never_costs_more_than_the_budget(texts, budget):
     lines = [fact_line(Memory("user", "k", text)) for text in texts if text.strip()]
-    chosen, tokens = fitting(lines, budget, expected_tokens)
+    chosen, tokens = fitting(lines, budget, expected_tokens, UTC)
     assert tokens <= budget
     assert (
-        sum(expected_tokens(f"{text}\n") for text in grouped(chosen))
+        sum(expected_tokens(f"{text}\n") for text in grouped(chosen, UTC))
         <= max(tokens, 0) + len(lines) * 20
     )

@@ -21,13 +21,13 @@ async def test_everything_known_is_shown_whatever_the_message(world):
     await world.always("Be brief.")
     await world.knows("Ada lives in Graz.", "Ada eats no meat.")
     await world.knows("Use short sentences.", kind="feedback")
-    await world.session(2, "Ada planned a trip.", decisions=("Take the train",))
+    await world.session(2, "Ada planned a trip.", decisions=("Take the train.",))
     stable, tail = await world.shown("What is 17 times 23?")
     assert stable.startswith(STABLE_OPENING)
     assert stable.endswith(BLOCK_CLOSE)
     for line in (
         *("- always: Be brief.", "- feedback: Use short sentences.", "- Ada lives in Graz."),
-        *("- Ada eats no meat.", "- session: Ada planned a trip. Decided: Take the train."),
+        *("- Ada eats no meat.", "- Ada planned a trip.", "- (decided) Take the train."),
     ):
         assert f"\n{line}\n" in stable
     assert tail == ""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
@@ -31,7 +31,7 @@ class Distiller:
             raise answer
         if answer is not None:
             return answer
-        return Distillate(episode=EpisodeDraft(summary=" / ".join(texts)[:600]))
+        return Distillate(notes=(NoteDraft(" / ".join(texts)[:600]),))
 
     async def extract(self, messages, memories):
         raise AssertionError("a session is distilled")

@@ -22,7 +22,7 @@ TALKING = """
 import asyncio, sys
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.events import subscribe
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.messages import Message
@@ -43,7 +43,7 @@ class Slow:
         say("called")
         fact = MemoryChange(op="add", type=MemoryType.PROJECT, key=messages[0].content[:12],
                             content=f"{messages[0].content[:12]} is done.")
-        return Distillate(changes=(fact,), episode=EpisodeDraft(summary=messages[0].content))
+        return Distillate(changes=(fact,), notes=(NoteDraft(messages[0].content),))
 
 async def main(path, name):
     store = SQLiteStore(path)

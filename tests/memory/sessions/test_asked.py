@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.thread import CONTEXT
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
@@ -53,7 +53,7 @@ class Gullible:
     async def distill(self, messages, memories):
         changes = await self.extract(messages, memories)
         summary = " / ".join(each.content for each in messages)
-        return Distillate(changes=changes, episode=EpisodeDraft(summary=summary))
+        return Distillate(changes=changes, notes=(NoteDraft(summary),))
 
     @property
     def texts(self):

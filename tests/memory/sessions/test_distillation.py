@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
+from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import read_log
@@ -93,7 +93,7 @@ async def test_facts_get_vital_signs(tend, either):
     """A new fact has its importance as salience, and the episode as its source."""
     made = Distillate(
         changes=(add("allergy", "The user is allergic to nuts.", 0, importance=0.95),),
-        episode=EpisodeDraft(summary="Ada is allergic to nuts."),
+        notes=(NoteDraft("Ada is allergic to nuts."),),
     )
     manager = tend(extract_fn=Distiller(made))
     await distilled(manager, LONG)
@@ -175,16 +175,16 @@ async def test_a_tool_never_says_who_the_user_is(tend, either, events, sources):
 
 
 async def test_secrets_stay_out_of_all_layers(tend, either):
-    """A summary that holds a secret is replaced, so that the turns still have their episode."""
+    """A note that holds a secret is left out, and the others stay."""
     secret = "The password of the server is hunter2secret."
     made = Distillate(
-        episode=EpisodeDraft(summary=secret, decisions=(secret, "We move in May.")),
+        notes=(NoteDraft(secret), NoteDraft("We move in May.")),
         identity=(IdentityClaim(secret),),
     )
     manager = tend(extract_fn=Distiller(made))
     await distilled(manager, "My password is hunter2secret!", LONG)
     (episode,) = await episodes_of(either)
-    assert episode.decisions == ("We move in May.",)
+    assert [note.text for note in episode.notes] == ["We move in May."]
     held = (
         [
             json.dumps([item.value, item.metadata])
@@ -228,7 +228,7 @@ async def test_a_function_gives_facts_only(tend, either):
     assert await either.list_keys(SCOPE.queue) == []
 
 
-@pytest.mark.parametrize("answer", ['{"changes": []}', '{"changes": [], "episode": null}', None])
+@pytest.mark.parametrize("answer", ['{"changes": []}', '{"changes": [], "notes": []}', None])
 async def test_without_an_episode_of_a_model_there_is_none(tend, either, answer):
     """A function makes no episode, and a model may leave it out."""
     model = LLMExtractor(FakeModel([answer])) if answer else lambda messages: []
@@ -240,7 +240,11 @@ async def test_without_an_episode_of_a_model_there_is_none(tend, either, answer)
 async def test_a_real_prompt_and_answer(tend, either):
     """The model's own extractor asks once, and each part of its answer is written."""
     answer = {
-        "episode": {"summary": "Ada moves to Graz in May.", "topics": ["move"], "salience": 0.8},
+        "notes": [
+            {"text": "Ada moves to Graz in May 2026.", "kind": "PLAN", "about": "2026-05"}
+            | {"importance": 0.8, "messages": [1]},
+            {"text": None},
+        ],
         "changes": [
             {"op": "ADD", "type": "user", "key": "home", "content": "Ada moves.", "importance": 8},
             {"op": "add", "type": "user", "key": "broken", "content": None},
@@ -252,7 +256,13 @@ async def test_a_real_prompt_and_answer(tend, either):
     await distilled(manager, "I am Ada, and I move to Graz in May. " + LONG)
     assert len(model.calls) == 1
     (episode,) = await episodes_of(either)
-    assert (episode.summary, episode.salience) == ("Ada moves to Graz in May.", 0.8)
+    (note,) = episode.notes
+    assert (note.text, note.kind, note.about) == (
+        "Ada moves to Graz in May 2026.",
+        "plan",
+        "2026-05",
+    )
+    assert (note.message_ids, note.thread, episode.salience) == (("#1",), "t", 0.8)
     assert [each.key for each in await manager.retrieve()] == ["home"]
     facts = (await IdentityBook(either).read(SCOPE)).facts
     assert [each.text for each in facts] == ["The user's name is Ada."]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError, InvalidKeyError
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.scope import Scope
@@ -25,7 +25,7 @@ async def transcript(store, thread="c", scope=SCOPE):
 async def test_a_conversation_becomes_an_episode_at_once(tend, either):
     """The date dates everything; the answer counts what is new."""
     change = MemoryChange(op="add", type=MemoryType.USER, key="home", content="Ada is in Graz.")
-    made = Distillate(changes=(change,), episode=EpisodeDraft(summary="Ada is in Graz."))
+    made = Distillate(changes=(change,), notes=(NoteDraft("Ada is in Graz."),))
     manager = tend(extract_fn=Distiller(made))
     answer = await manager.ingest("helper", "c", TURNS, session_date=MARCH)
     assert answer == {"turns": 3, "episodes": 1, "facts": 1, "pending": 0}

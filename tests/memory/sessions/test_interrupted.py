@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft, IdentityClaim
+from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
@@ -70,7 +70,7 @@ class Keen:
         )
         return Distillate(
             changes=(fact,),
-            episode=EpisodeDraft(summary=f"{len(messages)} messages"),
+            notes=(NoteDraft(f"{len(messages)} messages"),),
             identity=(IdentityClaim("The user's name is Ada."),),
         )
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.testing import FakeClock
 from tests.memory.conftest import PlainStore
@@ -74,7 +74,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(is_plain, events):
         async def distill(self, messages, memories):
             entered.set()
             await gate.wait()
-            return Distillate(episode=EpisodeDraft(summary="the slow one"))
+            return Distillate(notes=(NoteDraft("the slow one"),))
 
     async with InMemoryStore(clock=clock) as inner:
         store = PlainStore(inner) if is_plain else inner
@@ -92,7 +92,7 @@ async def test_a_process_that_lost_its_lease_writes_nothing(is_plain, events):
         await waiting
         (episode,) = await episodes_of(inner)
         assert episode.turns == (1, 4)
-        assert episode.summary != "the slow one"
+        assert episode.text != "the slow one"
         assert len(events.of("memory.extracted")) == 1
         assert await inner.list_keys(SCOPE.queue) == []
         for manager in (slow, quick):

@@ -258,7 +258,7 @@ class Read(Distiller):
             for cat in found
         )
         made = await super().distill(messages, memories)
-        return Distillate(changes=changes, episode=made.episode)
+        return Distillate(changes=changes, notes=made.notes)
 
 
 async def talk(store, model, steps):

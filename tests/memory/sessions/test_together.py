@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import ConfigurationError
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.extraction.thread import SESSION
 from locus_memory.memory.forgetting.forget import forget
@@ -243,7 +243,7 @@ class Teller(Distiller):
             for place, each in enumerate(messages)
             if each.role == "user"
         )
-        return Distillate(changes=found, episode=made.episode)
+        return Distillate(changes=found, notes=made.notes)
 
 
 async def test_each_fact_has_the_source_of_its_own_session(tend, either, clock):
@@ -282,14 +282,14 @@ async def test_a_fact_of_several_sessions_is_of_the_last_one(tend):
 
 
 async def test_the_prompt_tells_the_sessions_apart(tend):
-    model = FakeModel(['{"changes": [], "episode": null, "identity": []}'])
+    model = FakeModel(['{"changes": [], "notes": [], "identity": []}'])
     manager = tend(extract_fn=LLMExtractor(model))
     await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
     await manager.on_session_end(run_of(said_by("She is my sister."), "b"))
     assert await manager.drain() == 0
     rows = model.calls[0][-1].content.splitlines()
-    assert "1. user: I am Ada." in rows
-    assert "3. (another conversation) user: She is my sister." in rows
+    assert "1. (Tuesday 2023-11-14) user: I am Ada." in rows
+    assert "3. (another conversation) (Tuesday 2023-11-14) user: She is my sister." in rows
 
 
 async def test_only_messages_of_several_sessions_name_them(tend):
@@ -332,7 +332,7 @@ async def test_a_thread_that_is_forgotten_takes_what_was_read_with_it(tend, eith
                 op="add", type=MemoryType.USER, key="k", content="Ada sails.", sources=(0,)
             ),
         ),
-        episode=EpisodeDraft(summary="Something about water."),
+        notes=(NoteDraft("Something about water."),),
     )
     manager = tend(extract_fn=Distiller(made))
     await manager.on_session_end(run_of(turns_of("I sail."), "a"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_put
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.layers.identity import IdentityBook, IdentityFact
 from locus_memory.memory.layers.log import LogEntry, log_put, read_log
 from locus_memory.memory.layers.transcript import transcript_puts
@@ -44,14 +44,14 @@ def at(days: float) -> str:
 def episode(number: int, day: float, summary: str, **fields: object) -> Episode:
     """Return an episode of one day."""
     given = {"session_id": f"s{number}", "started_at": at(day), "ended_at": at(day), **fields}
-    return Episode(summary=summary, **given)  # type: ignore[arg-type] # the fields of an episode
+    return Episode(notes=(Note(summary),), **given)  # type: ignore[arg-type] # the fields of an episode
 
 
 EPISODES = [
     episode(0, 1, "An old session on the harbour."),
-    episode(1, 370, "Ada planned the move to Graz.", decisions=("May it is.",), salience=0.4),
-    episode(2, 371, "Ada planned the move to Graz.", decisions=("A van is hired.",), salience=0.9),
-    episode(3, 372, "Ada planned the move to Graz!", action_items=("Call Bob.",)),
+    episode(1, 370, "Ada planned the move to Graz.", salience=0.4),
+    episode(2, 371, "Ada planned the move to Graz.", salience=0.9),
+    episode(3, 372, "Ada planned the move to Graz!"),
     episode(4, 373, "Ada planned the move to Graz.", agent_id="another agent"),
     episode(5, 374, "Ada compared vans for the move to Graz."),
     episode(6, 375, "Boxes for the move to Graz were bought by Ada."),
@@ -428,4 +428,4 @@ async def test_a_change_of_another_writer_is_kept(clock: FakeClock) -> None:
         await live(inner, clock)
         await managed(Busy(inner), clock).consolidate()
         found = {each.session_id: each async for _, each in EpisodeBook(inner).scan(ADA)}
-        assert found["s1"].summary == "Ada stayed in Lyon after all."
+        assert found["s1"].text == "Ada stayed in Lyon after all."

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.memory.layers.episodes import Episode, EpisodeBook, episode_put
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
@@ -32,7 +32,7 @@ def episode(clock: FakeClock, number: int) -> Episode:
         session_id=f"thread {number}",
         started_at=now,
         ended_at=now,
-        summary=f"Session number{number} concerned topic{number} and matter{number}.",
+        notes=(Note(f"Session number{number} concerned topic{number} and matter{number}."),),
         salience=0.8,
     )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus_memory import Agent, LLMMemoryManager, ScriptedModel
 from locus_memory.memory import Memory, MemoryChange
-from locus_memory.memory.extraction.distillate import Distillate, EpisodeDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.web import Settings
 from locus_memory.web.pages.memories.wording import compare_words
 from tests.memory.sessions.conftest import Distiller
@@ -170,8 +170,8 @@ async def test_the_layers_of_a_memory_that_tends_itself(browser, backend):
     fact = MemoryChange(
         op="add", type="user", key="allergy", content="No walnuts for Ada.", sources=(2,)
     )
-    episode = EpisodeDraft(summary="Ada told of her allergy.")
-    model = Distiller(Distillate(changes=[fact], episode=episode))
+    notes = (NoteDraft("Ada told of her allergy."),)
+    model = Distiller(Distillate(changes=[fact], notes=notes))
     memory = LLMMemoryManager(backend.store, extract_fn=model, extract_mode="session_end")
     async with Agent(
         ScriptedModel(), checkpointer=backend.checkpointer, memory_manager=memory

@@ -178,18 +178,14 @@ def _render_episodes(console: Console, *, document: dict[str, Any]) -> None:
         for each in document["episodes"]
     ]
     if rows:
-        print_table(console, ["day", "thread", "*summary", ">salience"], rows)
+        print_table(console, ["day", "thread", "*notes", ">salience"], rows)
     else:
         remark(console, f"no episodes{for_user(document['user'])}")
 
 
 def _told(episode: dict[str, Any]) -> str:
-    """Return the summary, the decisions and the open actions of an episode."""
-    parts = [episode["summary"]]
-    for title, name in (("decided", "decisions"), ("to do", "action_items")):
-        if episode[name]:
-            parts.append(f"{title}: {'; '.join(episode[name])}")
-    return " ".join(parts)
+    """Return the notes of an episode."""
+    return " ".join(note["text"] for note in episode["notes"])
 
 
 commands = subcommands("identity", show_identity, {"add": add_override, "remove": remove_override})

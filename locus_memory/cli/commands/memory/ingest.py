@@ -145,7 +145,7 @@ async def _ingest(
         # Nothing is written before everything is valid.
         check_key(part["agent_id"])
         check_key(part["conversation_id"])
-        marked_turns(part["turns"], moment_of(part["session_date"], ""))
+        marked_turns(part["turns"], moment_of(part["session_date"], "")[0])
     manager = open_manager(backend.store, prefix, extractor, extract_mode="session_end")
     scoped = manager if user is None else manager.for_user(user)
     rows: list[dict[str, Any]] = []
