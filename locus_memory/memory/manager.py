@@ -14,6 +14,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
+from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
@@ -25,7 +26,7 @@ from locus_memory.memory.extraction.extraction import (
     check_length,
 )
 from locus_memory.memory.extraction.extractors import as_extractor
-from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.extraction.thread import conversation, fork_of, told_in
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
@@ -296,7 +297,7 @@ class LLMMemoryManager(
             return
         await self._start()
         try:
-            said = conversation(state.messages)
+            said = told_in(state)
             job = await self._queue.add(
                 self._scope, thread_of(state), said, fork_of(state), agent_of(state)
             )
@@ -372,7 +373,8 @@ class LLMMemoryManager(
 
     async def _planned(self, state: Any) -> Plan:
         """Return what a run of a memory that tends itself is shown."""
-        self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
+        if not runs_off_record(state):
+            self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
         if not self._tending.passive:
             return Plan()
         start, timeout = self._start, self.recall_timeout

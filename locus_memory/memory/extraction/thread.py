@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from locus_memory.conversation.roles import is_documents_block, role_of
+from locus_memory.conversation.roles import is_documents_block, is_off_record, role_of
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
 from locus_memory.store.json_values import encode_json
@@ -28,6 +28,7 @@ __all__ = [
     "read_document",
     "roles_and_texts",
     "text_of",
+    "told_in",
 ]
 
 _TAIL: Final = 4
@@ -45,12 +46,21 @@ SESSION: Final = "locus_memory.session"
 
 
 def conversation(messages: Sequence[Any]) -> list[Any]:
-    """Return the conversation: the messages without system messages, memories and documents."""
+    """Return the conversation that memories may be made of.
+
+    These are the messages without system messages, memories, documents and what is off the record.
+    """
     return [
         message
         for message in strip(messages)
         if message.role != "system" and not is_documents_block(message)
+        if not is_off_record(message)
     ]
+
+
+def told_in(state: Any) -> list[Any]:
+    """Return the conversation of a state; nothing if all of it is off the record."""
+    return [] if is_off_record(state) else conversation(state.messages)
 
 
 def text_of(message: Any) -> str:
