@@ -14,7 +14,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.roles import runs_off_record
+from locus_memory.conversation.roles import is_off_record, runs_off_record
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
@@ -26,7 +26,7 @@ from locus_memory.memory.extraction.extraction import (
     check_length,
 )
 from locus_memory.memory.extraction.extractors import as_extractor
-from locus_memory.memory.extraction.thread import conversation, fork_of, told_in
+from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
@@ -289,7 +289,10 @@ class LLMMemoryManager(
 
     @override
     async def on_session_end(self, state: Any) -> None:
-        """Extract from what the run added to its thread, now or in the background."""
+        """Extract from what the run added to its thread, now or in the background.
+
+        If the state is off the record, what it added is passed, and never extracted.
+        """
         if not self._bound:
             scoped = await self._of_run(state)
             if scoped is not None:
@@ -297,7 +300,10 @@ class LLMMemoryManager(
             return
         await self._start()
         try:
-            said = told_in(state)
+            said = conversation(state.messages)
+            if is_off_record(state):
+                await self._queue.pass_by(self._scope, thread_of(state), said)
+                return
             job = await self._queue.add(
                 self._scope, thread_of(state), said, fork_of(state), agent_of(state)
             )

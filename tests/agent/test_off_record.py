@@ -309,11 +309,20 @@ async def test_a_message_of_a_loop_of_ones_own_is_off_the_record(store):
     assert SECRET not in reading.read
 
 
-async def test_a_state_off_the_record_leaves_no_trace(store):
-    manager = LLMMemoryManager(store, extract_fn=Reading())
-    metadata = {"thread_id": "t", "remember": False}
-    state = AgentState(messages=[Message.user(SECRET)], metadata=metadata)
-    assert (await manager.on_session_start(state)).messages == state.messages
-    await manager.on_session_end(state)
-    await manager.drain()
-    assert await held(store) == []
+async def test_what_a_state_off_the_record_adds_is_passed_for_ever(store):
+    reading = Reading()
+    manager = LLMMemoryManager(store, extract_fn=reading, tending=TendingOptions())
+    said = []
+    for text, remember in ((OPEN, True), (SECRET, False), ("Wow.", False), ("I eat fish.", True)):
+        said += [Message.user(text), Message.assistant(f"And {text[-5:]}?")]
+        metadata = {"thread_id": "t", "remember": remember}
+        state = AgentState(messages=said, metadata=metadata)
+        assert (await manager.on_session_start(state)).messages == state.messages
+        before = await held(store)
+        await manager.on_session_end(state)
+        changed = [each for each in await held(store) if each not in before]
+        # Of what is passed, only the place is kept.
+        assert {each[0][-1] for each in changed} == {"cursors"} or remember
+        await manager.drain()
+    assert reading.read == [OPEN, "And enna.?", "I eat fish.", "And fish.?"]
+    assert "Zanzibar" not in str(await held(store))

@@ -222,6 +222,7 @@ class Cursor:
         marks: The marks of the turns that were ingested, oldest first; `~` is before the mark of
             one that was only recorded.
         asked: Whether the assistant's last message asked for a secret.
+        passed: Whether the last messages were off the record, and only passed.
     """
 
     place: int = 0
@@ -230,6 +231,7 @@ class Cursor:
     sequence: int = 0
     marks: tuple[str, ...] = ()
     asked: bool = False
+    passed: bool = False
 
     def unseen(self, said: Sequence[Any]) -> tuple[int, int]:
         """Return the position of the first unseen message in the conversation.
@@ -255,17 +257,19 @@ class Cursor:
                 return _nearest(found, self.place), self.count - (length - size)
         return 0, self.count
 
-    def after(self, said: Sequence[Any], start: int, before: int) -> Self:
+    def after(self, said: Sequence[Any], start: int, before: int, *, passed: bool = False) -> Self:
         """Return the cursor for the moment when the whole conversation is seen.
 
         Args:
             said: The conversation.
             start: The position that `unseen` returned.
             before: The count that `unseen` returned.
+            passed: Whether what is new is off the record.
         """
         tail = tuple(map(_fingerprint, said[-_TAIL:]))
-        count = before + len(said) - start
-        return replace(self, place=len(said), count=count, tail=tail, sequence=self.sequence + 1)
+        count, sequence = before + len(said) - start, self.sequence + 1
+        place = len(said)
+        return replace(self, place=place, count=count, tail=tail, sequence=sequence, passed=passed)
 
     def taking(self, turns: Sequence[MarkedTurn]) -> tuple[Cursor, list[dict[str, Any]]] | None:
         """Return the cursor behind the turns that were not ingested yet, and their messages.
@@ -313,6 +317,7 @@ class Cursor:
             "sequence": self.sequence,
             **({"marks": list(self.marks)} if self.marks else {}),
             **({"asked": True} if self.asked else {}),
+            **({"passed": True} if self.passed else {}),
         }
 
     @classmethod
@@ -320,7 +325,8 @@ class Cursor:
         """Return the cursor of a value that `to_value` returned."""
         marks = tuple(value.get("marks", ()))
         tail, asked = tuple(value["tail"]), value.get("asked", False)
-        return cls(value["place"], value["count"], tail, value["sequence"], marks, asked)
+        place, count, sequence = value["place"], value["count"], value["sequence"]
+        return cls(place, count, tail, sequence, marks, asked, value.get("passed", False))
 
 
 def _numbered(
