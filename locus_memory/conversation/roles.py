@@ -134,9 +134,8 @@ def is_off_record(held: Any) -> bool:
 
 
 def runs_off_record(state: Any) -> bool:
-    """Whether a run is off the record: its state is, or the latest message of its user."""
-    said = (message for message in reversed(state.messages) if role_of(message) == "user")
-    return is_off_record(state) or is_off_record(next(said, None))
+    """Whether a run is off the record: its state is, or the latest message."""
+    return is_off_record(state) or any(map(is_off_record, state.messages[-1:]))
 
 
 def split_block(message: Any) -> tuple[str, str] | None:
