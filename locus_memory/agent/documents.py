@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from locus_memory.documents.context import ContextConfig, find_context, with_context
+from locus_memory.documents.context import ContextConfig, find_context
 from locus_memory.documents.fusion import Retriever
 from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import ConfigurationError
@@ -44,7 +44,7 @@ async def with_documents(
     said: Sequence[Message],
     config: ContextConfig | None,
 ) -> tuple[AgentState, tuple[RetrievalResult, ...]]:
-    """Return the state with documents on the user's last message, and these documents.
+    """Return the state with documents in front of the user's last message, and these documents.
 
     A failure, or a search of more than 5 seconds, is the event `agent.documents_failed`, and the
     state stays as it is.
@@ -60,8 +60,13 @@ async def with_documents(
     query = next((each.content or "" for each in reversed(said) if each.role == Role.USER), "")
     work = partial(find_context, query, index, config=config)
     found = await call_hook("documents", work, seconds=_SECONDS, report=_report)
-    messages = tuple(with_context(state.messages, found))
-    return state.model_copy(update={"messages": messages}), (found.sources if found else ())
+    if not found:
+        return state, ()
+    # Loaded only where there is something to show.
+    from locus_memory.memory.inject import with_tail  # noqa: PLC0415
+
+    messages = with_tail(state.messages, f"{found.text}\n")
+    return state.model_copy(update={"messages": messages}), found.sources
 
 
 def _report(hook: str, error: BaseException) -> None:

@@ -13,7 +13,12 @@ from typing import Any, Final
 from locus_memory._internal.cancellation import kept
 from locus_memory.agent.events import AgentResult
 from locus_memory.agent.managers import SessionHooks, recalled, remember
-from locus_memory.conversation.roles import BLOCK_MARK, is_memory_block
+from locus_memory.conversation.roles import (
+    BLOCK_MARK,
+    is_memory_block,
+    is_off_record,
+    runs_off_record,
+)
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.providers.fence import cap, fence
@@ -85,7 +90,8 @@ class InvocationHooks:
 class MemoryHooks:
     """The hooks of an agent's memory manager, in the order of a run; none of them ends it.
 
-    A hook that the manager lacks is not called.
+    A hook that the manager lacks is not called. Of a run that is off the record, only
+    `on_session_start` is told.
 
     Args:
         manager: The memory manager; `None`: no hook is called.
@@ -109,7 +115,8 @@ class MemoryHooks:
         if self._manager is None or not self._is_set("prefetch"):
             return state
         seen = await recalled(self._manager, state)
-        if self._has("prefetch") and not isinstance(self._manager, self._contract or ()):
+        is_asked = self._has("prefetch") and not runs_off_record(state)
+        if is_asked and not isinstance(self._manager, self._contract or ()):
             found = await self._call("prefetch", state, _user_text(state), session_id=thread_id)
             most = (self._settings or MemorySettings()).max_prompt_chars
             seen = _with_text(seen, found, most)
@@ -136,6 +143,7 @@ class MemoryHooks:
             each
             for each in dropped
             if each.id not in shown and (thread_id, each.id) not in self._left_out
+            if not is_off_record(each)
         ]
         if not fresh:
             return
@@ -147,12 +155,12 @@ class MemoryHooks:
 
     async def end(self, state: AgentState) -> None:
         """Call the end hook of the session contract, `on_session_end(state)`."""
-        if self._is_set("sync_turns"):
+        if self._is_set("sync_turns", state):
             await remember(self._manager, state)
 
     async def complete(self, state: AgentState, thread_id: str) -> None:
         """Call `on_turn_complete` with the user's message and the answer."""
-        if not self._is_set("sync_turns"):
+        if not self._is_set("sync_turns", state):
             return
         answers = (each for each in reversed(state.messages) if each.role == Role.ASSISTANT)
         answer = next((each.content or "" for each in answers), "")
@@ -160,7 +168,7 @@ class MemoryHooks:
 
     async def warm(self, state: AgentState, thread_id: str) -> None:
         """Begin `queue_prefetch`, which no run waits for."""
-        if not self._is_set("prefetch") or not self._has("queue_prefetch"):
+        if not self._is_set("prefetch", state) or not self._has("queue_prefetch"):
             return
         work = self._call("queue_prefetch", state, _user_text(state), session_id=thread_id)
         # Its failures are not those of a run that is over.
@@ -180,8 +188,10 @@ class MemoryHooks:
             await asyncio.wait(set(self._warming))
         await self._call("shutdown", None)
 
-    def _is_set(self, name: str) -> bool:
-        return self._settings is None or getattr(self._settings, name)
+    def _is_set(self, name: str, told: AgentState | None = None) -> bool:
+        """Return whether a setting is on, and the run that is told, if any, on the record."""
+        is_on = self._settings is None or getattr(self._settings, name)
+        return is_on and not (told is not None and runs_off_record(told))
 
     def _has(self, hook: str) -> bool:
         return has_hook(self._manager, hook, self._contract)

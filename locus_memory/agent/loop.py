@@ -40,7 +40,7 @@ from locus_memory.agent.managers import (
 from locus_memory.agent.session import Session, load_state
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, takes_tools
-from locus_memory.chat.base import ChatModel, ToolModel
+from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel, ToolModel, window_of
 from locus_memory.chat.registry import as_model
 from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
@@ -205,6 +205,7 @@ class Agent(Resource):
         *,
         user_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        remember: bool | None = None,
     ) -> AgentResult:
         """Answer the user's message.
 
@@ -217,6 +218,10 @@ class Agent(Resource):
             user_id: The user of the message and of the memories. It is stored with the thread, and
                 every later run of the thread has to pass it. `metadata["user_id"]` means the same.
             metadata: JSON to store in the thread's state.
+            remember: `False`: the run is off the record. It is in its checkpoint and nowhere else:
+                nothing is extracted, quoted, counted or committed of it, in later runs neither,
+                and no memory provider sees it. Memories are shown to it. A thread that begins off
+                the record stays so until a run has `remember=True`. `None`: as the thread.
 
         Raises:
             CheckpointConflictError: Another run saved the thread meanwhile; nothing that either
@@ -227,7 +232,7 @@ class Agent(Resource):
             BackendError: The database failed.
             Exception: With `on_memory_error="raise"`, the error of the memory.
         """
-        return await self._run(text, thread_id, user_id, metadata, None)
+        return await self._run(text, thread_id, user_id, metadata, None, remember=remember)
 
     def stream(
         self,
@@ -236,12 +241,13 @@ class Agent(Resource):
         *,
         user_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        remember: bool | None = None,
     ) -> AsyncGenerator[AgentEvent]:
         """Answer as `run` does, and yield the events of the run; the last one is `Done`.
 
         Closing the stream stops the run; the saved state stays.
         """
-        return streamed(partial(self._run, text, thread_id, user_id, metadata))
+        return streamed(partial(self._run, text, thread_id, user_id, metadata, remember=remember))
 
     async def _run(
         self,
@@ -250,6 +256,8 @@ class Agent(Resource):
         user_id: str | None,
         metadata: Mapping[str, Any] | None,
         tell: Tell | None,
+        *,
+        remember: bool | None,
     ) -> AgentResult:
         if check_text(text, "a message") is None:
             raise InvalidArgumentError("a message is a text, not None")
@@ -261,6 +269,7 @@ class Agent(Resource):
                 user_id=user_id,
                 metadata=metadata,
                 inherit_user=self.inherit_user,
+                remember=remember,
             )
             session.repair()
             await session.add(Message.user(text))
@@ -371,7 +380,11 @@ class Agent(Resource):
         thread = session.state.messages
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
         view = session.state.model_copy(update={"messages": (*prompt, *thread)})
-        seen = await self._memory.recall(view, session.thread_id)
+        window = CONTEXT_WINDOW.set(window_of(self.model))
+        try:
+            seen = await self._memory.recall(view, session.thread_id)
+        finally:
+            CONTEXT_WINDOW.reset(window)
         if self._resources is not None:
             seen = await self._resources.recall(seen, session.thread_id)
         seen, session.sources = await with_documents(

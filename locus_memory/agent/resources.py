@@ -11,13 +11,14 @@ from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
-from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING
+from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.events import emit
-from locus_memory.memory.inject import blocks_of, fitting, inject
+from locus_memory.memory.extraction.thread import asked
+from locus_memory.memory.inject import fitting, with_tail
 from locus_memory.memory.providers.hooks import call_hook
-from locus_memory.messages import Message, Role
+from locus_memory.messages import Message
 from locus_memory.presets import is_preset
 from locus_memory.registry import get_store
 from locus_memory.resources.backends import registry
@@ -104,17 +105,20 @@ class ResourceHooks:
             return state
         work = partial(self._recalled, state, thread_id)
         found = await call_hook("recall", work, seconds=_RECALL_SECONDS, report=_report)
-        return state if found is None else _with_lines(state, found)
+        if not found:
+            return state
+        messages = with_tail(state.messages, "".join(f"{line}\n" for line in found))
+        return state.model_copy(update={"messages": messages})
 
     async def _recalled(self, state: AgentState, thread_id: str) -> list[str]:
-        said = (each for each in reversed(state.messages) if each.role == Role.USER)
-        query = next((each.content or "" for each in said), "")
+        query = asked(state.messages)[0] or ""
         settings = self._settings
         user = state.metadata.get("user_id")
         tree = await self._bound(user)
         found = await tree.find(query, settings.root, settings.top_k)
         hits = [each for each in found.hits if each.score >= settings.min_score]
-        self._used[user, thread_id] = tuple(each.uri for each in hits)
+        if not runs_off_record(state):
+            self._used[user, thread_id] = tuple(each.uri for each in hits)
         if len(self._used) > _MOST_SESSIONS:
             del self._used[next(iter(self._used))]
         return await self._lines(tree, hits)
@@ -142,7 +146,8 @@ class ResourceHooks:
 
     async def end(self, state: AgentState, thread_id: str) -> None:
         """Commit the session of a run, or keep it until the agent is closed."""
-        if self._resources is None or self._settings.commit == "never":
+        is_kept = self._settings.commit != "never" and not runs_off_record(state)
+        if self._resources is None or not is_kept:
             return
         name = (state.metadata.get("user_id"), thread_id)
         if self._settings.commit == "run":
@@ -221,17 +226,6 @@ async def _open(resources: Any) -> MemoryVerbs:
     if not is_preset(resources) and resources in registry.list_names():
         return (await registry.get(resources).open()).acquire()
     return MemoryTree(resources)
-
-
-def _with_lines(state: AgentState, lines: Sequence[str]) -> AgentState:
-    """Return the state with lines in the block of memories in front of its latest message."""
-    if not lines:
-        return state
-    added = "".join(f"{line}\n" for line in lines)
-    stable, block = blocks_of(state.messages)
-    begun = BLOCK_OPENING if block is None else block.removesuffix(BLOCK_CLOSE)
-    messages = inject(state.messages, f"{begun}{added}{BLOCK_CLOSE}", "user", stable=stable)
-    return state.model_copy(update={"messages": tuple(messages)})
 
 
 def _report(hook: str, error: BaseException) -> None:

@@ -21,6 +21,7 @@ from locus_memory.agent.events import (
 from locus_memory.chat.base import INVALID_ARGUMENTS
 from locus_memory.chat.usage import usage_in
 from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.conversation.roles import REMEMBER, runs_off_record
 from locus_memory.conversation.validation import mend
 from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import (
@@ -55,6 +56,7 @@ class Session:
         checkpoint_id: Its newest checkpoint; `None` for a new thread or without a checkpointer.
         on_text: Called with the pieces of the model's text; `None` if the run is not streamed.
         iterations: How often this run has called the model.
+        off_record: Whether the messages of this run are off the record.
         finished: Whether an earlier run ended here, including its end hook.
         ended: Whether the end hook of this run was called.
         happened: The events of this run, while they are collected.
@@ -68,6 +70,7 @@ class Session:
         self.state = AgentState()
         self.checkpoint_id: str | None = None
         self.iterations = 0
+        self.off_record = False
         self.finished = False
         self.ended = False
         self.happened: list[Event] = []
@@ -96,6 +99,7 @@ class Session:
             session.finished = newest[0].metadata.get("kind") == _FINISHED
             state = await load_state(checkpointer, thread_id, session.checkpoint_id)
             session.state = _as_own(state, thread_id)
+            session.off_record = runs_off_record(state)
         return session
 
     def begin(
@@ -105,16 +109,19 @@ class Session:
         user_id: str | None,
         metadata: Mapping[str, Any] | None,
         inherit_user: bool = False,
+        remember: bool | None = None,
     ) -> None:
         """Start a new run on the thread.
 
-        A `user_id` in the metadata means the same as the argument; `None` there means no user.
+        A `user_id` in the metadata means the same as the argument; `None` there means no user. A
+        thread that begins off the record stays so until a run says otherwise.
 
         Args:
             agent_id: The agent.
             user_id: The user.
             metadata: Further metadata of the thread.
             inherit_user: Whether a run without a user acts as the user of its thread.
+            remember: Whether the run is on the record; `None`: as its thread.
 
         Raises:
             InvalidArgumentError: The thread belongs to another user, or it belongs to a user and
@@ -131,6 +138,11 @@ class Session:
                 raise InvalidArgumentError(f"metadata[{quote(name)}] is not that of the run")
         merged = {**self.state.metadata, **given, "thread_id": self.thread_id}
         merged.pop("user_id", None)
+        known = merged.get(REMEMBER) is not False
+        self.off_record = not (known if remember is None else remember)
+        begins = self.off_record and not self.state.messages
+        if begins or (remember and not known):
+            merged[REMEMBER] = not self.off_record
         self.state = self.state.model_copy(
             update={
                 "run_id": uuid4().hex,
@@ -204,6 +216,8 @@ class Session:
     async def add(self, message: Message) -> None:
         """Add a message to the thread and save it."""
         added = _with_id(message)
+        if self.off_record:
+            added = added.model_copy(update={"metadata": {**added.metadata, REMEMBER: False}})
         if added.role == Role.ASSISTANT:
             added = _with_own_calls(added, self.state.messages)
             self.iterations += 1

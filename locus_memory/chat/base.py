@@ -1,24 +1,43 @@
 """The protocols of a chat model: an async callable from messages to a message.
 
-Two optional attributes describe a model further. A model with `stream` is a `StreamingModel`. A
+Three optional attributes describe a model further. A model with `stream` is a `StreamingModel`. A
 model with `follows_instructions = False` ignores instructions, so it is never called to extract
-memories.
+memories. A model whose `context_window` is a number of tokens is shown memories of at most an
+eighth of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from locus_memory.messages import Message
 
-__all__ = ["INVALID_ARGUMENTS", "ChatModel", "StreamingModel", "ToolModel", "ToolSpec"]
+__all__ = [
+    "CONTEXT_WINDOW",
+    "INVALID_ARGUMENTS",
+    "ChatModel",
+    "StreamingModel",
+    "ToolModel",
+    "ToolSpec",
+    "window_of",
+]
+
+CONTEXT_WINDOW: Final[ContextVar[int | None]] = ContextVar("locus_memory_window", default=None)
+"""The tokens of the window of the model for which memories are read; `None`: it states none."""
 
 INVALID_ARGUMENTS: Final = "invalid_arguments"
 """The key of an assistant message's metadata that maps the id of a tool call to the reason why
 its arguments could not be read. The arguments are then `{}`. Such a call gets a result and is
 never run."""
+
+
+def window_of(model: object) -> int | None:
+    """Return the tokens of a model's window, its `context_window`; `None`: it states none."""
+    stated = getattr(model, "context_window", None)
+    return stated if type(stated) is int and stated > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,14 @@ __all__ = [
     "DOCUMENTS_CLOSE",
     "DOCUMENTS_MARK",
     "DOCUMENTS_OPENING",
+    "REMEMBER",
     "STABLE_OPENING",
     "is_documents_block",
     "is_memory_block",
+    "is_off_record",
     "may_have_block",
     "role_of",
+    "runs_off_record",
     "split_block",
 ]
 
@@ -57,6 +60,10 @@ DOCUMENTS_OPENING: Final = (
 
 DOCUMENTS_CLOSE: Final = "</documents>"
 """The last line of a block of documents."""
+
+REMEMBER: Final = "remember"
+"""The key of the metadata of a message or of a state: `False` there means off the record. Nothing
+of such a message or run is kept but its checkpoint."""
 
 _OPENINGS: Final = (BLOCK_OPENING, STABLE_OPENING)
 
@@ -119,6 +126,16 @@ def is_documents_block(message: Any) -> bool:
         and content.endswith(f"\n{DOCUMENTS_CLOSE}")
         and role_of(message) in {"system", "tool"}
     )
+
+
+def is_off_record(held: Any) -> bool:
+    """Whether the metadata of a message or a state says that it is off the record."""
+    return (getattr(held, "metadata", None) or {}).get(REMEMBER) is False
+
+
+def runs_off_record(state: Any) -> bool:
+    """Whether a run is off the record: its state is, or the latest message."""
+    return is_off_record(state) or any(map(is_off_record, state.messages[-1:]))
 
 
 def split_block(message: Any) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ from locus_memory._internal.resource import Resource
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import asked, conversation, is_worth_reading
+from locus_memory.memory.extraction.thread import asked, is_worth_reading, told_in
 from locus_memory.memory.inject import Placement, inject, render_block
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.providers.hooks import call_hook
@@ -105,7 +105,7 @@ class BaseMemoryManager(Resource, ABC):
 
     async def on_session_end(self, state: Any) -> None:
         """Extract the memories of the state's conversation, and save them."""
-        said = conversation(state.messages)
+        said = told_in(state)
         if not is_worth_reading(said):
             return
         try:

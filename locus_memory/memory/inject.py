@@ -35,6 +35,7 @@ __all__ = [
     "placed",
     "render_block",
     "strip",
+    "with_tail",
 ]
 
 Placement = Literal["system", "user"]
@@ -148,6 +149,16 @@ def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
     if block is None:
         return list(messages)
     return inject(messages, block, placement, stable=stable)
+
+
+def with_tail(messages: Sequence[Any], added: str) -> tuple[Any, ...]:
+    """Return the messages with more lines in the block before the user's latest message.
+
+    Where there is no such block yet, they are all of it; a stable block stays as it is.
+    """
+    stable, block = blocks_of(messages)
+    begun = BLOCK_OPENING if block is None else block.removesuffix(BLOCK_CLOSE)
+    return tuple(inject(messages, f"{begun}{added}{BLOCK_CLOSE}", "user", stable=stable))
 
 
 def blocks_of(messages: Sequence[Any]) -> tuple[str | None, str | None]:

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords
 from locus_memory.backends.base import Backend
+from locus_memory.conversation.roles import is_off_record, runs_off_record
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
@@ -267,7 +268,10 @@ class LLMMemoryManager(
 
     @override
     async def on_session_end(self, state: Any) -> None:
-        """Extract from what the run added to its thread, now or in the background."""
+        """Extract from what the run added to its thread, now or in the background.
+
+        If the state is off the record, what it added is passed, and never extracted.
+        """
         if not self._bound:
             scoped = await self._of_run(state)
             if scoped is not None:
@@ -276,6 +280,9 @@ class LLMMemoryManager(
         await self._start()
         try:
             said = conversation(state.messages)
+            if is_off_record(state):
+                await self._queue.pass_by(self._scope, thread_of(state), said)
+                return
             job = await self._queue.add(
                 self._scope, thread_of(state), said, fork_of(state), agent_of(state)
             )
@@ -349,7 +356,8 @@ class LLMMemoryManager(
 
     async def _planned(self, state: Any) -> Plan:
         """Return what a run is shown."""
-        self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
+        if not runs_off_record(state):
+            self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
         if not self.token_budget:
             return Plan()
         start, timeout = self._start, self.recall_timeout

@@ -11,6 +11,7 @@ import orjson
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.agent.current import CURRENT_CALL
+from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
@@ -167,7 +168,7 @@ def _text(found: Row) -> str:
 
 
 class Writes:
-    """A count of the writes of each run: at most 20.
+    """A count of the writes of each run: at most 20, and none off the record.
 
     Outside an agent there are no runs, and the writes of a minute count together.
 
@@ -180,8 +181,13 @@ class Writes:
         self._done = RecentlyUsed[int](_RUNS)
 
     def allow(self) -> str | None:
-        """Count one more write; return why it is refused, or `None` if it is allowed."""
+        """Count one more write; return why it is refused, or `None` if it is allowed.
+
+        A run that is off the record writes nothing.
+        """
         call = CURRENT_CALL.get()
+        if call is not None and runs_off_record(call):
+            return "refused: this conversation is off the record, so that no memory is changed"
         run = f"minute {int(self._clock() / _MINUTE)}" if call is None else call.run_id
         done = self._done.get(run) or 0
         if done >= _MOST_WRITES:

@@ -16,6 +16,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
 from locus_memory.chat.base import ToolSpec
 from locus_memory.chat.oci.wire import read_result, serving_mode, write_message, write_tool
+from locus_memory.conversation.window import check_positive
 from locus_memory.errors import (
     ConfigurationError,
     ModelAnswerError,
@@ -57,10 +58,12 @@ class OCIChat(Resource):
             everything from `authentication` to `timeout`.
         max_retries: How often a request is sent again that failed for a moment.
         timeout: Seconds to wait for a connection, and for an answer.
+        context_window: The tokens of the model's window, as for `OpenAIChat`.
         **options: Fields of `GenericChatRequest`, such as `temperature` or `max_tokens`.
 
     Raises:
         ConfigurationError: There is nothing to sign with, or no compartment.
+        InvalidArgumentError: `context_window` is no positive number.
         UnknownOptionError: The chat API has no such option.
         MissingDriverError: The SDK is not installed.
     """
@@ -78,6 +81,7 @@ class OCIChat(Resource):
         client: Any = None,
         max_retries: int = 2,
         timeout: float = 120.0,
+        context_window: int | None = None,
         **options: Any,
     ) -> None:
         if max_retries < 0 or timeout <= 0:
@@ -85,6 +89,7 @@ class OCIChat(Resource):
         if authentication not in _KINDS:
             raise ConfigurationError(f"OCIChat: authentication is one of {', '.join(_KINDS)}")
         self.model = _checked_name(model)
+        self.context_window = check_positive("context_window", context_window)
         self._oci, self._models = _sdk()
         self._options = _checked_options(self._models, options)
         self._retries = _retries(self._oci, max_retries)

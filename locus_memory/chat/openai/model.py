@@ -18,6 +18,7 @@ from locus_memory.chat.openai.client import make_client, secrets_of
 from locus_memory.chat.openai.errors import translated
 from locus_memory.chat.openai.stream import EndListener
 from locus_memory.chat.openai.wire import StreamedAnswer, read_answer, write_message
+from locus_memory.conversation.window import check_positive
 from locus_memory.errors import ConfigurationError
 from locus_memory.messages import Message
 
@@ -43,11 +44,14 @@ class OpenAIChat(Resource):
             `max_retries` and `timeout`, and it is not closed here.
         max_retries: How often a request is retried; the client's default is 2.
         timeout: Seconds until a request fails; the client's default is 600.
+        context_window: The tokens of the model's window, if an agent shall show memories of at most
+            an eighth of them.
         **options: Sent with every request, such as `temperature` or `extra_body`.
 
     Raises:
         ConfigurationError: No key for OpenAI's own endpoint, no model, no URL, or contradictory
             arguments.
+        InvalidArgumentError: `context_window` is no positive number.
         UnknownOptionError: The chat API has no such option.
         MissingDriverError: The `openai` package is not installed.
     """
@@ -61,9 +65,11 @@ class OpenAIChat(Resource):
         client: Any = None,
         max_retries: int | None = None,
         timeout: float | None = None,
+        context_window: int | None = None,
         **options: Any,
     ) -> None:
         self.model = _checked_name(model)
+        self.context_window = check_positive("context_window", context_window)
         self._openai = require("openai", "openai", needed_by="OpenAIChat")
         self._options = _checked_options(self._openai, options)
         self._owned = client is None

@@ -49,6 +49,9 @@ def chat(
     no_memory: Annotated[
         bool, typer.Option("--no-memory", help="Neither recall nor remember anything.")
     ] = False,
+    off_record: Annotated[
+        bool, typer.Option("--off-record", help="Begin off the record: recall, but keep nothing.")
+    ] = False,
     window: _Window = _WINDOW,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
@@ -77,6 +80,7 @@ def chat(
         user=user,
         system=system,
         prefix=None if no_memory else prefix,
+        off_record=off_record,
         window=window,
         quiet=scripted or model is not None,
     ).run()

@@ -55,6 +55,7 @@ _TOLD: Final = ("memory.", "agent.memory")
 
 _HELP: Final = """\
 /memories  show your memories
+/off, /on  keep nothing of what follows but the thread; go on as before
 /help      show this list
 /quit      leave the chat; Ctrl-D does too
 """
@@ -71,6 +72,7 @@ class ChatSession:
         user: The user who talks.
         system: The system prompt.
         prefix: The namespace of the memories; `None` means no memory.
+        off_record: Whether the chat begins off the record.
         window: Number of messages that the model sees.
         quiet: Whether to leave out the note about the scripted model.
     """
@@ -81,6 +83,7 @@ class ChatSession:
     user: str | None
     system: str | None
     prefix: str | None
+    off_record: bool
     window: int
     quiet: bool
 
@@ -171,6 +174,7 @@ class _Talk:
         self._manager = manager
         self._thread_id = thread_id
         self._user = asked.user
+        self._remember = False if asked.off_record else None
         self._is_midline = False
 
     def run(self, runner: asyncio.Runner) -> int:
@@ -207,7 +211,8 @@ class _Talk:
             note("without --model, the scripted model answers by a few rules")
         if self.is_interactive:
             user = f" of user {self._user}" if self._user else ""
-            note(f"thread {self._thread_id}{user}; /help lists commands, Ctrl-D leaves")
+            off = ", off the record" if self._asked.off_record else ""
+            note(f"thread {self._thread_id}{user}{off}; /help lists commands, Ctrl-D leaves")
 
     def _lines(self) -> Iterator[str]:
         """Yield the user's lines, without the blank ones."""
@@ -274,7 +279,9 @@ class _Talk:
             self._show_result(result)
 
     async def _answer(self, line: str) -> None:
-        stream = self._agent.stream(line, self._thread_id, user_id=self._user)
+        stream = self._agent.stream(
+            line, self._thread_id, user_id=self._user, remember=self._remember
+        )
         try:
             async for event in stream:
                 self._show(event)
@@ -329,8 +336,11 @@ class _Talk:
             sys.stdout.write(_HELP)
         elif line == "/memories":
             await self._survived(self._show_memories())
+        elif line in ("/off", "/on"):
+            self._remember = line == "/on"
+            note("on the record" if self._remember else "off the record: only the thread is kept")
         else:
-            note(f"unknown command {line}; known: /memories, /help, /quit")
+            note(f"unknown command {line}; known: /memories, /off, /on, /help, /quit")
 
     async def _show_memories(self) -> None:
         if self._manager is None:

@@ -16,6 +16,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.conversation.base import ConversationManager, sound_groups
 from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.groups import Group
+from locus_memory.conversation.roles import is_off_record
 from locus_memory.conversation.selection import Size, newest_run
 from locus_memory.conversation.summary.room import SummaryRoom
 from locus_memory.conversation.summary.stored_summaries import SummaryStore
@@ -83,7 +84,8 @@ class SummarizingManager(ConversationManager):
         start_on_user: Whether the first message after the system messages is a user message; see
             `SlidingWindowManager`.
         store: A store, a backend or a provider string: `async_apply` keeps the summaries there,
-            so that none is computed again after a restart.
+            so that none is computed again after a restart. One of messages that are off the
+            record is never kept there.
         namespace: The namespace of the summaries in the store.
 
     Raises:
@@ -287,7 +289,8 @@ class SummarizingManager(ConversationManager):
                 job = further
         summary = await self._summarized_async(thread, job)
         is_good = self._summaries.get(summary.digest) is summary
-        if self._stored is not None and is_good and summary.text:
+        is_told = not any(map(is_off_record, thread.messages_between(0, job.cut)))
+        if self._stored is not None and is_good and summary.text and is_told:
             await self._stored.save(summary)
         return summary
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from locus_memory.conversation.roles import is_documents_block, role_of
+from locus_memory.conversation.roles import is_documents_block, is_off_record, role_of
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
 from locus_memory.store.json_values import encode_json
@@ -29,6 +29,7 @@ __all__ = [
     "read_document",
     "roles_and_texts",
     "text_of",
+    "told_in",
 ]
 
 _TAIL: Final = 4
@@ -49,12 +50,21 @@ SESSION: Final = "locus_memory.session"
 
 
 def conversation(messages: Sequence[Any]) -> list[Any]:
-    """Return the conversation: the messages without system messages, memories and documents."""
+    """Return the conversation that memories may be made of.
+
+    These are the messages without system messages, memories, documents and what is off the record.
+    """
     return [
         message
         for message in strip(messages)
         if message.role != "system" and not is_documents_block(message)
+        if not is_off_record(message)
     ]
+
+
+def told_in(state: Any) -> list[Any]:
+    """Return the conversation of a state; nothing if all of it is off the record."""
+    return [] if is_off_record(state) else conversation(state.messages)
 
 
 def text_of(message: Any) -> str:
@@ -216,6 +226,7 @@ class Cursor:
         marks: The marks of the turns that were ingested, oldest first; `~` is before the mark of
             one that was only recorded.
         asked: Whether the assistant's last message asked for a secret.
+        passed: Whether the last messages were off the record, and only passed.
     """
 
     place: int = 0
@@ -224,6 +235,7 @@ class Cursor:
     sequence: int = 0
     marks: tuple[str, ...] = ()
     asked: bool = False
+    passed: bool = False
 
     def unseen(self, said: Sequence[Any]) -> tuple[int, int]:
         """Return the position of the first unseen message in the conversation.
@@ -249,17 +261,19 @@ class Cursor:
                 return _nearest(found, self.place), self.count - (length - size)
         return 0, self.count
 
-    def after(self, said: Sequence[Any], start: int, before: int) -> Self:
+    def after(self, said: Sequence[Any], start: int, before: int, *, passed: bool = False) -> Self:
         """Return the cursor for the moment when the whole conversation is seen.
 
         Args:
             said: The conversation.
             start: The position that `unseen` returned.
             before: The count that `unseen` returned.
+            passed: Whether what is new is off the record.
         """
         tail = tuple(map(_fingerprint, said[-_TAIL:]))
-        count = before + len(said) - start
-        return replace(self, place=len(said), count=count, tail=tail, sequence=self.sequence + 1)
+        count, sequence = before + len(said) - start, self.sequence + 1
+        place = len(said)
+        return replace(self, place=place, count=count, tail=tail, sequence=sequence, passed=passed)
 
     def taking(self, turns: Sequence[MarkedTurn]) -> tuple[Cursor, list[dict[str, Any]]] | None:
         """Return the cursor behind the turns that were not ingested yet, and their messages.
@@ -307,6 +321,7 @@ class Cursor:
             "sequence": self.sequence,
             **({"marks": list(self.marks)} if self.marks else {}),
             **({"asked": True} if self.asked else {}),
+            **({"passed": True} if self.passed else {}),
         }
 
     @classmethod
@@ -314,7 +329,8 @@ class Cursor:
         """Return the cursor of a value that `to_value` returned."""
         marks = tuple(value.get("marks", ()))
         tail, asked = tuple(value["tail"]), value.get("asked", False)
-        return cls(value["place"], value["count"], tail, value["sequence"], marks, asked)
+        place, count, sequence = value["place"], value["count"], value["sequence"]
+        return cls(place, count, tail, sequence, marks, asked, value.get("passed", False))
 
 
 def _numbered(

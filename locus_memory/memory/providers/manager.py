@@ -9,10 +9,11 @@ from typing import Any, Self
 
 from typing_extensions import override
 
+from locus_memory.conversation.roles import runs_off_record
 from locus_memory.errors import ConfigurationError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
-from locus_memory.memory.extraction.thread import conversation, latest_user_text
+from locus_memory.memory.extraction.thread import latest_user_text, told_in
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.options import check_seconds, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider, is_provider
@@ -34,7 +35,7 @@ class ProviderManager(BaseMemoryManager):
 
     The user of a run is the user of the provider: a provider with `for_user(user_id)` is asked for
     that user's. A provider without it serves one user: a run of a second one has no memory, with
-    the event `memory.scope_failed`.
+    the event `memory.scope_failed`. A run that is off the record never reaches the provider.
 
     Args:
         provider: A `BaseMemoryProvider`, or any object with `prefetch` or `on_turn_complete`.
@@ -116,7 +117,7 @@ class ProviderManager(BaseMemoryManager):
 
     @override
     async def on_session_start(self, state: State) -> State:
-        bound = await self.for_run(state)
+        bound = None if runs_off_record(state) else await self.for_run(state)
         if bound is None:
             return with_block(state, None)
         held: Any = state
@@ -134,7 +135,7 @@ class ProviderManager(BaseMemoryManager):
         bound = await self.for_run(state)
         if bound is not None:
             key = (bound._user, thread_of(state))  # noqa: SLF001 - it is one of us
-            self._sessions.note(key, bound.provider, conversation(state.messages))
+            self._sessions.note(key, bound.provider, told_in(state))
 
     @override
     async def prefetch(self, query: str, *, session_id: str = "") -> str:

@@ -89,7 +89,7 @@ class ExtractionQueue:
             if not is_worth_reading(said[start:]):
                 return None
             messages = _numbered(said[start:], before + 1)
-            place = context_of(said, start)
+            place = None if cursor.passed else context_of(said, start)
             context = None
             if place is not None:
                 near = range(max(0, place - _NEAR), place + 1)
@@ -98,6 +98,15 @@ class ExtractionQueue:
             return News.of(cursor, cursor.after(said, start, before), messages, context)
 
         return await self._queued(scope, thread, news, self._now(), agent)
+
+    async def pass_by(self, scope: Scope, thread: str, said: Sequence[Any]) -> None:
+        """Move a thread's cursor behind messages that are off the record; nothing is queued."""
+        cursor, version = await self._stored(scope, thread)
+        start, before = cursor.unseen(said)
+        if start < len(said):
+            self._cursors.discard(scope.lane(thread))
+            moved = cursor.after(said, start, before, passed=True)
+            await write_together(self._store, [_cursor_put(scope, thread, moved, version)])
 
     async def add_turns(
         self, scope: Scope, thread: str, turns: Sequence[MarkedTurn], at: str, agent: str
@@ -140,7 +149,11 @@ class ExtractionQueue:
             self._cursors.discard(scope.lane(thread))
             with suppress(VersionConflictError):
                 await write_together(
-                    self._store, [*await self._recorded(job), _cursor_put(scope, job, version)]
+                    self._store,
+                    [
+                        *await self._recorded(job),
+                        _cursor_put(scope, job.thread, job.cursor, version),
+                    ],
                 )
                 return len(moved.marks) - len(cursor.marks)
         raise VersionConflictError(0, 1)
@@ -168,7 +181,7 @@ class ExtractionQueue:
                     [
                         self._put(job, 0),
                         *await self._recorded(job),
-                        _cursor_put(scope, job, version),
+                        _cursor_put(scope, job.thread, job.cursor, version),
                     ],
                 )
             except VersionConflictError:
@@ -363,7 +376,10 @@ class ExtractionQueue:
         if known is None or known[0].sequence < job.cursor.sequence:
             cursor, version = await self._stored(scope, job.thread)
             if cursor.sequence < job.cursor.sequence:
-                return [*await self._recorded(job), _cursor_put(scope, job, version)]
+                return [
+                    *await self._recorded(job),
+                    _cursor_put(scope, job.thread, job.cursor, version),
+                ]
         return []
 
     async def _replace(self, job: Job) -> Job | None:
@@ -388,7 +404,11 @@ class ExtractionQueue:
                 await self._store.delete(self._namespace, job.key, if_version=item.version)
             else:
                 await write_together(
-                    self._store, [*await self._recorded(job), _cursor_put(scope, job, version)]
+                    self._store,
+                    [
+                        *await self._recorded(job),
+                        _cursor_put(scope, job.thread, job.cursor, version),
+                    ],
                 )
 
     def _is_doubled(self, job: Job, wanted: Job, cursor: Cursor) -> bool:
@@ -423,6 +443,6 @@ def _withheld(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**told[-1], "content": WITHHELD} if is_repeated else told[-1]
 
 
-def _cursor_put(scope: Scope, job: Job, version: int) -> Put:
-    value = job.cursor.to_value()
-    return Put(namespace=scope.cursors, key=job.thread, value=value, if_version=version, text="")
+def _cursor_put(scope: Scope, thread: str, cursor: Cursor, version: int) -> Put:
+    value = cursor.to_value()
+    return Put(namespace=scope.cursors, key=thread, value=value, if_version=version, text="")

@@ -74,7 +74,7 @@ def gate_model(options: MemoryOptions, extractor: object) -> ChatModel | None:
     model: ChatModel | None = getattr(extractor, "model", None)
     if model is None:
         raise ConfigurationError(
-            "gate_mode='llm' asks the model of the extractor: pass extract_fn=LLMExtractor(model)"
+            "gate='model' asks the model of the extractor: pass extract_fn=LLMExtractor(model)"
         )
     return model
 

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from locus_memory.chat.base import ChatModel
-from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
+from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
+from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked
+from locus_memory.memory.layers.log import LogEntry
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped
@@ -30,6 +31,10 @@ __all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
 Outcome = Literal["stable", "tail", "budget", "gate"]
 """The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
 kept it back."""
+
+
+_SHARE_OF_WINDOW: Final = 8
+"""All that a run is shown takes at most this fraction of its model's window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +90,16 @@ class _Request:
     Attributes:
         scope: The scope.
         query: The message of the user.
+        budget: The most tokens of all that is shown.
         thread: The thread; empty: it is unknown, and nothing is kept.
+        off_record: Whether nothing of the run is kept or counted.
     """
 
     scope: Scope
     query: str | None
+    budget: int
     thread: str = ""
+    off_record: bool = False
 
 
 class Reader:
@@ -129,7 +138,6 @@ class Reader:
             store,
             recall,
             unread,
-            budget=self._budget,
             count=count,
             now=now,
             idle=options.cache_idle,
@@ -150,7 +158,9 @@ class Reader:
     ) -> Plan:
         """Return what a run is shown, report it, and count what it shows.
 
-        A failure is an event, and the run is shown nothing.
+        A failure is an event, and the run is shown nothing. A run that is off the record is shown
+        the same, and nothing of it is counted or kept. The budget is at most an eighth of the
+        `CONTEXT_WINDOW`.
 
         Args:
             scope: The scope of the run.
@@ -158,18 +168,21 @@ class Reader:
             start: Awaited before the store is read.
             timeout: The most seconds to wait for the store.
         """
-        thread = thread_of(state)
+        thread, off_record = thread_of(state), runs_off_record(state)
+        window = CONTEXT_WINDOW.get()
+        budget = self._budget if window is None else min(self._budget, window // _SHARE_OF_WINDOW)
         try:
             async with asyncio.timeout(timeout):
                 await start()
-                request = _Request(scope, asked(state.messages)[0], thread)
+                request = _Request(scope, asked(state.messages)[0], budget, thread, off_record)
                 plan = await self._plan(request, explain=False)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
-        if plan.is_kept:
+        if plan.is_kept and not off_record:
             self._afterwards.later(self._stables.touch(scope, thread))
-        self._afterwards.count_uses(scope, plan.shown, thread)
+        if not off_record:
+            self._afterwards.count_uses(scope, plan.shown, thread)
         emit(
             "memory.planned",
             tokens=plan.tokens,
@@ -193,16 +206,17 @@ class Reader:
         Raises:
             BackendError: The store failed.
         """
-        return await self._plan(_Request(scope, query, thread), explain=explain)
+        return await self._plan(_Request(scope, query, self._budget, thread), explain=explain)
 
     async def _plan(self, request: _Request, *, explain: bool) -> Plan:
         scope, thread = request.scope, request.thread
         if thread and not explain:
-            stable = await self._stables.of(scope, thread)
+            keeps = not request.off_record
+            stable = await self._stables.of(scope, thread, request.budget, keeps=keeps)
         else:
-            stable = await self._stables.build(scope, thread)
+            stable = await self._stables.build(scope, thread, request.budget)
         found = await self._tail.lines(scope, request.query, stable, thread, self._now())
-        room = self._budget - _message_tokens(stable.text, stable.tokens, self._count)
+        room = request.budget - _message_tokens(stable.text, stable.tokens, self._count)
         is_open = await self._opens(request, found)
         fence = message_tokens(Message.user(_fenced("")), self._count)
         chosen, spent = (
@@ -231,7 +245,7 @@ class Reader:
         if not is_everyday(request.query, [line.text for line in found]):
             return True
         if self._mode == "model" and self._model is not None:
-            log = partial(self._afterwards.log, request.scope)
+            log = _unlogged if request.off_record else partial(self._afterwards.log, request.scope)
             return await needs_memory(
                 self._model, request.query, count=self._count, now=self._now, log=log
             )
@@ -263,6 +277,10 @@ class Reader:
         return PlannedLine(
             kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
         )
+
+
+def _unlogged(entry: LogEntry) -> None:
+    del entry
 
 
 def _fenced(lines: str) -> str:

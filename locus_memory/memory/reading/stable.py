@@ -97,6 +97,7 @@ class Stable:
         whole: Whether all facts and notes of the moment are in it.
         seen_at: The moment of the newest memory then, by the store; empty: there was none.
         left_out: How many overrides found no room.
+        budget: The tokens of the stable part and the tail together, for which it was built.
         lines: The lines, if it was built just now.
         is_kept: Whether it was built before, for an earlier run of the thread.
     """
@@ -107,6 +108,7 @@ class Stable:
     whole: bool
     seen_at: str
     left_out: int = 0
+    budget: int = 0
     lines: tuple[Line, ...] = ()
     is_kept: bool = False
 
@@ -119,6 +121,7 @@ class Stable:
             "whole": self.whole,
             "seen_at": self.seen_at,
             "left_out": self.left_out,
+            "budget": self.budget,
             "used_at": used_at,
         }
 
@@ -137,6 +140,7 @@ class Stable:
             whole=value["whole"],
             seen_at=value["seen_at"],
             left_out=value["left_out"],
+            budget=value.get("budget", 0),
             is_kept=True,
         )
 
@@ -148,7 +152,6 @@ class StableBook:
         store: The store, which the book never closes.
         recall: Reads the memories.
         unread: Returns what no extraction has read.
-        budget: The tokens of the stable part and the tail together.
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
         idle: The seconds without a run after which the part of a thread is built again.
@@ -161,7 +164,6 @@ class StableBook:
         recall: Recall,
         unread: Unread,
         *,
-        budget: int,
         count: TokenCounter,
         now: Callable[[], str],
         idle: float,
@@ -170,7 +172,6 @@ class StableBook:
         self._store = store
         self._recall = recall
         self._unread = unread
-        self._budget = budget
         self._count = count
         self._now = now
         self._idle = idle
@@ -179,17 +180,27 @@ class StableBook:
         self._vitals = VitalsBook(store)
         self._episodes = EpisodeBook(store)
 
-    async def of(self, scope: Scope, thread: str) -> Stable:
-        """Return the stable part of a thread: that of its last run, or a new one, which is kept.
+    async def of(self, scope: Scope, thread: str, budget: int, *, keeps: bool = True) -> Stable:
+        """Return the stable part of a thread: that of its last run, or a new one.
+
+        That of the last run is built again if this one has a smaller budget.
+
+        Args:
+            scope: The scope.
+            thread: The thread.
+            budget: The tokens of the stable part and the tail together.
+            keeps: Whether a new one is kept for the next run.
 
         Raises:
             BackendError: The store failed.
         """
         item = await self._store.get_item(scope.blocks, thread)
         kept = None if item is None else self._read(item)
-        if kept is not None:
+        if kept is not None and kept.budget <= budget:
             return kept
-        built = await self.build(scope, thread)
+        built = await self.build(scope, thread, budget)
+        if not keeps:
+            return built
         version = 0 if item is None else item.version
         try:
             await self._keep(scope, thread, built.to_value(self._now()), version)
@@ -197,7 +208,7 @@ class StableBook:
             # Another process began the thread as well: both show what was kept first.
             item = await self._store.get_item(scope.blocks, thread)
             return built if item is None else self._read(item) or built
-        again = await self.build(scope, thread)
+        again = await self.build(scope, thread, budget)
         if again.text != built.text:
             # It may show what was erased after it was read, and kept after that.
             await self._store.delete(scope.blocks, thread)
@@ -240,15 +251,20 @@ class StableBook:
             return
         await self._keep(scope, thread, {**item.value, "used_at": self._now()}, item.version)
 
-    async def build(self, scope: Scope, thread: str) -> Stable:
+    async def build(self, scope: Scope, thread: str, budget: int) -> Stable:
         """Return the stable part that a thread would get now; nothing is kept.
+
+        Args:
+            scope: The scope.
+            thread: The thread.
+            budget: As for `of`.
 
         Raises:
             BackendError: The store failed.
         """
         newest = await self._store.search(scope.current, None, 1)
         known = await self.known(scope, thread)
-        lines, whole = known.chosen(self._budget, self._count, self._zone)
+        lines, whole = known.chosen(budget, self._count, self._zone)
         texts = list(grouped(lines, self._zone))
         if any(line.kind in ("override", "rule") for line in lines):
             texts = [NOTE, *texts]
@@ -259,6 +275,7 @@ class StableBook:
             whole=whole,
             seen_at=newest[0].updated_at.isoformat() if newest else "",
             left_out=len(known.left_out),
+            budget=budget,
             lines=tuple(lines),
         )
 

@@ -142,6 +142,21 @@ def test_nothing_is_remembered_without_memory(ok):
     assert ok("memories").out == "no memories\n"
 
 
+def test_a_chat_off_the_record_keeps_its_thread_alone(ok):
+    asked = ("--user", "ada", "--scripted")
+    ok("chat", "t", *asked, stdin=b"I live in Lyon.\n")
+    told = ok("chat", "u", *asked, "--off-record", stdin=b"Where do I live?\nMy name is Ada.\n")
+    assert told.out == "I remember: The user lives in Lyon.\nNoted.\n"
+    # The thread stays as it began.
+    assert ok("chat", "u", *asked, stdin=b"I eat no meat.\nWhat is my name?").out == (
+        "Noted.\nYou said: My name is Ada.\n"
+    )
+    (memory,) = json.loads(ok("memories", "--user", "ada", "--json").out)["memories"]
+    assert memory["content"] == "The user lives in Lyon."
+    found = ok("chat", "v", *asked, stdin=b"What is my name?\nWhich meat do I eat?").out
+    assert found == "I do not know.\nI do not know.\n"
+
+
 def test_json_is_a_line_for_each_answer(ok):
     lines = ok("chat", "--scripted", "--json", stdin=b"hello\nhi\n").out.splitlines()
     first, second = map(json.loads, lines)
@@ -477,5 +492,25 @@ def test_on_a_terminal(empty_directory, last, code):
     assert "Noted.\n(new memories: 1; /memories shows them)\n> " in done.stdout
     assert "user  home  The user lives in Lyon." in done.stdout
     assert "/quit      leave" in done.stdout
-    assert "(unknown command /nonsense; known: /memories, /help, /quit)" in done.stdout
+    assert "(unknown command /nonsense; known: /memories, /off, /on, /help, /quit)" in done.stdout
     assert "Traceback" not in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX terminal")
+def test_a_terminal_goes_off_the_record_and_back(empty_directory):
+    said = "/off\n|I live in Lyon.\n|/memories\n|/on\n|My name is Ada.\n|/memories\n"
+    done = subprocess.run(
+        [sys.executable, "-c", TYPED, f"{said}|/quit\n", "chat", "t", "--off-record"],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done
+    assert "(thread t, off the record; /help" in done.stdout
+    off, _, on = done.stdout.partition("(on the record)")
+    assert "(off the record: only the thread is kept)" in off
+    assert "new memories" not in off
+    assert "no memories" in off
+    assert "The user is called Ada." in on or "name is Ada" in on
+    assert "Lyon" not in on
