@@ -48,7 +48,7 @@ def extracted(prompt: str) -> str:
         }
         | {"content": content.format(found[2]), "importance": importance}
         for key, (pattern, content, importance) in FACTS.items()
-        for found in re.finditer(rf"^(\d+)\. {pattern}", prompt, re.MULTILINE)
+        for found in re.finditer(rf"^(\d+)\. (?:\(.*?\) )*{pattern}", prompt, re.MULTILINE)
     ]
     return json.dumps({"changes": changes})
 
@@ -76,7 +76,7 @@ async def answer(request: dict[str, Any]) -> Message:
     """Return what the model says."""
     messages = [read(each) for each in request["messages"]]
     last = messages[-1]
-    if messages[0].role == "system" and '{"changes":[]}' in (messages[0].content or ""):
+    if messages[0].role == "system" and '{"changes":[],"notes":[]' in (messages[0].content or ""):
         return Message.assistant(extracted(last.content or ""))
     if last.role == "tool":
         return Message.assistant(last.content)

@@ -200,8 +200,8 @@ class MemoryChange:
 class Extractor(Protocol):
     """A component that decides which memories a conversation adds, changes or retires.
 
-    For a memory that tends itself, it may also have `distill`, an async function of the same
-    arguments that returns the `Distillate` of a session; without it, `extract` gives the changes.
+    It may also have `distill`, an async function of the same arguments that returns the
+    `Distillate` of a session; without it, `extract` gives the changes.
 
     Attributes:
         name: The name that is written into the metadata of the extracted memories.

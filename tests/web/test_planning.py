@@ -43,7 +43,7 @@ async def test_what_is_kept_back_or_has_no_room(client):
     for n in range(30):
         await remember(client, f"The harbour has berth {n}.", user="ada")
     asked = {"user": "ada", "text": "What are walnuts?", "budget": 200}
-    opened, gated = [await plan(client, **asked, gate=gate) for gate in ("off", "heuristic")]
+    opened, gated = [await plan(client, **asked, gate=gate) for gate in ("off", "rules")]
     assert "walnuts" in opened["tail"]
     assert (gated["tail"], gated["stable"]) == (None, opened["stable"])
     fates = {each["outcome"] for each in gated["lines"] if "walnuts" in each["line"]}

@@ -20,7 +20,7 @@ _PRINTED: Final = 3
 
 def play_tending(stage: Stage) -> None:
     """Play the step on the demo's database, for a user of its own."""
-    stage.title("A memory that tends itself: unused facts fade, and everything known is shown")
+    stage.title("What a memory keeps and shows: unused facts fade, and everything known is shown")
     found = stage.found["tending"] = dict[str, Any]()
     for step in (_fade, _talk, _overrule):
         step(stage, found)
