@@ -63,6 +63,9 @@ class MemoryOptions:
             failed extraction is retried then.
         pending_max_age: The seconds after which a session that is too short for a call of its own
             is extracted without waiting for the next one of its scope, 60 to 2,592,000 (30 days).
+        extraction_budget: The most calls, and the most tokens as the model reports them, that
+            extraction may take a day (UTC) where no run waits for it; what waits is read the next
+            day, or by `sync_now`. `None`: any number.
         extract_timeout: The seconds an extractor may take.
         drain_timeout: The seconds that `close` waits for extractions in progress.
         allow_secrets: Whether to keep texts that look like a password, a key or a card number.
@@ -84,6 +87,7 @@ class MemoryOptions:
     extract_mode: ExtractMode = "inline"
     session_idle: float = 60.0
     pending_max_age: float = 86_400.0
+    extraction_budget: tuple[int, int] | None = None
     extract_timeout: float = 60.0
     drain_timeout: float = 30.0
     allow_secrets: bool = False
@@ -102,6 +106,13 @@ class MemoryOptions:
             _check_at_least(least, **{name: value})
             if value > most:
                 raise ConfigurationError(f"{name} is at most {most:,}, not {quote(value)}")
+        budget: object = self.extraction_budget
+        if budget is not None and not (isinstance(budget, tuple) and len(budget) == _PAIR):
+            raise ConfigurationError(
+                f"extraction_budget is a tuple of calls and tokens, not {quote(budget)}"
+            )
+        for each in self.extraction_budget or ():
+            check_whole(1, extraction_budget=each)
         as_token_counter(self.token_counter)
         self.blending()
         self.zone()
@@ -130,6 +141,7 @@ class MemoryOptions:
             ) from error
 
 
+_PAIR: Final = 2
 _RANGES: Final = {
     "memory_budget_tokens": (0, 200_000),
     "recall_timeout": (0, math.inf),
@@ -157,6 +169,7 @@ class MemoryKeywords(TypedDict, total=False):
     extract_mode: ExtractMode
     session_idle: float
     pending_max_age: float
+    extraction_budget: tuple[int, int] | None
     extract_timeout: float
     drain_timeout: float
     allow_secrets: bool

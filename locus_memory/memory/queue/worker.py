@@ -13,6 +13,7 @@ from locus_memory._internal.cancellation import is_being_cancelled
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
+from locus_memory.memory.queue.allowance import Allowance
 from locus_memory.memory.queue.company import company_of
 from locus_memory.memory.queue.jobs import Job, Outcome, Waiting
 from locus_memory.memory.queue.lease import Lease
@@ -51,6 +52,7 @@ class Worker:
             outcome is written together with the deletion of the jobs.
         pace: When a thread is handled, and how long that may take.
         clock: Returns seconds since the epoch.
+        allowance: The calls and tokens a day, where no run waits; `None`: any number.
     """
 
     def __init__(
@@ -59,11 +61,13 @@ class Worker:
         handle: Callable[[Sequence[Job]], Awaitable[Outcome]],
         pace: Pace,
         clock: Callable[[], float],
+        allowance: Allowance | None = None,
     ) -> None:
         self._queue = queue
         self._handle = handle
         self._clock = clock
         self._pace = pace
+        self._allowance = allowance
         # The thread of each scope that got the last job.
         self._latest: dict[Namespace, str] = {}
         # The threads that got a job in this process.
@@ -186,7 +190,8 @@ class Worker:
             emit("memory.drain_timeout", error=error, pending=self.pending)
         finally:
             self._closed = True
-            self._stop_timers()
+            for lane in list(self._timers):
+                self._stop_timer(lane)
             running = self._running()
             for task in running:
                 task.cancel()
@@ -311,10 +316,6 @@ class Worker:
         if timer is not None:
             timer.cancel()
 
-    def _stop_timers(self) -> None:
-        for lane in list(self._timers):
-            self._stop_timer(lane)
-
     async def _work(self, lane: str) -> None:
         self._stop_timer(lane)
         try:
@@ -338,7 +339,7 @@ class Worker:
         now = self._clock()
         with Lease(now + self._pace.timeout + _SLACK) as lease:
             async with self._forming:
-                sessions = await self._formed(lane, now)
+                sessions = await self._allowed(lane, await self._formed(lane, now))
                 jobs = await self._queue.claim(sessions, lane, lease, now)
                 self._busy.update(job.lane for job in jobs)
             try:
@@ -366,6 +367,13 @@ class Worker:
         others = [each for each in self._lounge.of(scope_of(lane)) if each not in self._busy]
         sessions = await company_of(lane, jobs, others, self._load, self._pace.least)
         return [] if await self._waits(lane, jobs, sessions, now) else sessions
+
+    async def _allowed(self, lane: str, sessions: list[list[Job]]) -> list[list[Job]]:
+        """Return the sessions, or none if the calls of today are used up and nobody insists."""
+        if not sessions or self._allowance is None or lane in self._insisted:
+            return sessions
+        rest = self._pauses[lane] = await self._allowance.take()
+        return [] if rest else sessions
 
     async def _load(self, lane: str) -> list[Job]:
         """Return a thread's jobs, but for those that were done while they were read."""

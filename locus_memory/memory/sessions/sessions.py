@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from typing import Any, Self
 
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.options import MemoryOptions
+from locus_memory.memory.queue.allowance import Allowance
 from locus_memory.memory.queue.pace import Pace
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
@@ -59,7 +61,12 @@ class Sessions:
         queue = ExtractionQueue(store, scope, ledger.now, record)
         distillation = Distillation(store, extraction, ledger, queue.holds)
         pace = Pace.of(options, by_model=extraction.is_by_model, distils=extraction.distils)
-        worker = Worker(queue, distillation.run, pace, clock)
+        most = None if pace.is_inline else options.extraction_budget
+        allowance = None if most is None else Allowance(store, scope, *most, clock)
+        handle: Any = (
+            distillation.run if allowance is None else partial(allowance.counted, distillation.run)
+        )
+        worker = Worker(queue, handle, pace, clock, allowance)
         ingestion = Ingestion(queue, worker, distillation)
         return cls(queue, worker, ledger.now, pace, ingestion, options.zone())
 

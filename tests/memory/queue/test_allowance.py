@@ -1,0 +1,77 @@
+"""The calls and tokens that extraction may take a day."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from locus_memory.errors import ConfigurationError
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.messages import Message
+from locus_memory.state import AgentState
+
+NOTHING = json.dumps({"changes": [], "notes": ["They talked."], "identity": []})
+LONG = "I moved to Graz last week, because of the river and the mountains around it, I think."
+
+
+class Metered:
+    """A model that reports 400 tokens a call."""
+
+    def __init__(self):
+        self.calls = 0
+
+    async def __call__(self, messages):
+        self.calls += 1
+        usage = {"prompt_tokens": 390, "completion_tokens": 10}
+        return Message(role="assistant", content=NOTHING, metadata={"usage": usage})
+
+
+async def talk(manager, *threads):
+    for thread in threads:
+        said = (Message.user(f"{thread}: {LONG}"), Message.assistant("Nice."))
+        await manager.on_session_end(AgentState(messages=said, metadata={"thread_id": thread}))
+
+
+@pytest.mark.parametrize("mode", ["background", "session_end"])
+async def test_what_is_too_much_today_is_read_tomorrow(store, clock, mode):
+    model = Metered()
+    options = {"extract_mode": mode, "extraction_budget": (2, 10_000), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        await talk(manager, "a", "b", "c", "d", "e")
+        assert await manager.drain() == 3
+        assert (await manager.drain(), model.calls) == (3, 2)
+    # Another process counts on.
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        assert (await manager.drain(), model.calls) == (3, 2)
+        clock.advance(86_400)
+        assert (await manager.drain(), model.calls) == (1, 4)
+        assert (await manager.sync_now(), model.calls) == (0, 5)
+        assert len(await manager.episodes()) == 5
+
+
+async def test_tokens_count_as_well(store, clock):
+    model = Metered()
+    options = {"extract_mode": "background", "extraction_budget": (50, 800), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        for thread in "abcd":
+            await talk(manager, thread)
+            await manager.drain()
+        assert (model.calls, manager.pending) == (2, 2)
+        clock.advance(86_400)
+        assert (await manager.drain(), model.calls) == (0, 4)
+
+
+async def test_a_call_that_a_run_waits_for_is_not_counted(store, clock):
+    model = Metered()
+    options = {"extraction_budget": (1, 1), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        await talk(manager, "a", "b", "c")
+        assert (model.calls, manager.pending) == (3, 0)
+
+
+@pytest.mark.parametrize("budget", [5, (5,), (0, 5), (5, True), [5, 5], (5, None), "ab"])
+async def test_what_is_no_budget_is_refused(budget):
+    with pytest.raises(ConfigurationError, match="extraction_budget"):
+        LLMMemoryManager("memory", extraction_budget=budget)
