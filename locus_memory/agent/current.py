@@ -19,11 +19,13 @@ class CurrentCall:
         run_id: The run.
         thread_id: The thread.
         messages: The thread up to the answer that has the call.
+        has_documents: Whether the model was shown documents in this run.
     """
 
     run_id: str
     thread_id: str
     messages: tuple[Message, ...]
+    has_documents: bool = False
 
     @property
     def message_id(self) -> str | None:

@@ -195,7 +195,7 @@ class Session:
         said = self.state.messages
         while said and said[-1].role == Role.TOOL:
             said = said[:-1]
-        return CurrentCall(self.state.run_id, self.thread_id, said)
+        return CurrentCall(self.state.run_id, self.thread_id, said, bool(self.sources))
 
     def unreadable(self, call: ToolCall) -> str | None:
         """Return why the arguments of an open call could not be read, if so."""

@@ -21,7 +21,7 @@ from locus_memory.conversation.roles import (
     split_block,
 )
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
-from locus_memory.memory.models import Memory, MemoryType, is_of_tool
+from locus_memory.memory.models import Memory, MemoryType, teller
 from locus_memory.messages import Message
 
 __all__ = [
@@ -217,11 +217,11 @@ def memory_line(memory: Memory, longest: int) -> str:
     since = moment if isinstance(moment, str) else None
     if len(content) <= min(longest, _SHORT):
         # It is not cut, so that the line is the same for every limit.
-        return _short_line(memory.type, content, since, _SHORT, is_of_tool(memory))
-    return _line(memory.type, content, since, longest, is_of_tool(memory))
+        return _short_line(memory.type, content, since, _SHORT, teller(memory))
+    return _line(memory.type, content, since, longest, teller(memory))
 
 
-def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: bool) -> str:  # noqa: FBT001 - a key
+def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: str) -> str:
     content = neutralise(said[:longest])
     if not content:
         return ""
@@ -229,8 +229,8 @@ def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: bo
         content += _CUT
     day = None if since is None else _day(since)
     # Before the content, so that it stays if the line is cut.
-    teller = " (told by a tool)" if told else ""
-    return f"- {kind.value}{teller}: {content}" + (f" [since {day}]" if day else "")
+    told = f" ({told})" if told else ""
+    return f"- {kind.value}{told}: {content}" + (f" [since {day}]" if day else "")
 
 
 # The facts of a scope are shown again and again; of a large scope, there are thousands.

@@ -29,7 +29,7 @@ from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Statement
-from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory
+from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, check_origin
 from locus_memory.memory.options import (
     MemoryKeywords,
     MemoryOptions,
@@ -239,18 +239,21 @@ class LLMMemoryManager(
         What is replaced goes to the history. What is there already, but for spaces, stays; its
         metadata is merged, and its importance never falls. A new key whose content another key
         of the type has and keeps, but for case, spaces and forms of characters (NFKC), is
-        dropped, with an event. Nothing else is: however many there are, and however alike.
+        dropped, with an event, and so is what its `origin` may not say: see `refusal`. Nothing
+        else is: however many there are, and however alike. Without an `origin` in its metadata, a
+        memory has that of a person.
 
         Returns:
             What was written.
 
         Raises:
             InvalidArgumentError: One is no memory, its key or content has more than 20,000
-                characters, or its `expires_at` is no moment.
+                characters, its `expires_at` is no moment, or its `origin` none.
             BackendError: The store failed; each memory is written whole or not at all.
         """
         checked = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
-        return await self._ledger.apply(self._scope, list(map(Statement, checked)))
+        stated = [Statement(check_origin(each)) for each in checked]
+        return await self._ledger.apply(self._scope, stated)
 
     @override
     async def on_session_start(self, state: State) -> State:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Final, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from locus_memory._internal.notebook import table
 from locus_memory._internal.quoting import quote
@@ -18,25 +18,30 @@ __all__ = [
     "EXPIRES_AT",
     "LONGEST_CONTENT",
     "ORIGIN",
-    "TOOL",
     "Extractor",
     "Memory",
     "MemoryChange",
     "MemorySearchResult",
     "MemoryType",
+    "Origin",
+    "as_origin",
+    "as_type",
+    "check_origin",
+    "has_authority",
     "is_expired",
-    "is_of_tool",
+    "origin_of",
+    "refusal",
+    "teller",
 ]
+
+_Enum = TypeVar("_Enum", bound=StrEnum)
 
 LONGEST_CONTENT: Final = 20_000
 """The highest number of characters of a saved memory; longer stored memories are still read."""
 
 
 ORIGIN: Final = "origin"
-"""The key in a memory's metadata for its origin, if the origin is not the user."""
-
-TOOL: Final = "tool"
-"""The origin of a memory from a tool's output."""
+"""The key in a memory's metadata for its `Origin`; a memory without one is the user's."""
 
 
 EXPIRES_AT: Final = "expires_at"
@@ -56,15 +61,44 @@ class MemoryType(StrEnum):
     """Where to find resources: trackers, dashboards, documents."""
 
 
+class Origin(StrEnum):
+    """Who told a memory."""
+
+    USER = "user"
+    """The user, in a conversation."""
+    ASSISTANT = "assistant"
+    """A model, also one that calls a memory tool."""
+    TOOL = "tool"
+    """A tool's output, such as a web page."""
+    DOCUMENT = "document"
+    """A document, or a text that the user quotes."""
+    IMPORT = "import"
+    """A file of memories, or another system."""
+    PERSON = "person"
+    """Whoever writes memories: with the program, on the command line or on the pages."""
+
+
+_WITH_AUTHORITY: Final = frozenset((Origin.USER, Origin.ASSISTANT, Origin.PERSON))
+
+_TELLERS: Final = {
+    Origin.USER: "",
+    Origin.ASSISTANT: "told by the assistant",
+    Origin.TOOL: "told by a tool",
+    Origin.DOCUMENT: "told by a document",
+    Origin.IMPORT: "imported",
+    Origin.PERSON: "written by hand",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One fact worth remembering.
 
     `metadata` holds what the manager knows about the memory's source: `thread_id`,
-    `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin`
-    (`"tool"` for a fact from a tool's output, not from the user), and for a superseded memory
-    `superseded_at` and `superseded_by`. A memory with `expires_at` is not recalled from that
-    moment on. Moments are ISO 8601 in UTC.
+    `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin` (an
+    `Origin`, if it is not the user), and for a superseded memory `superseded_at` and
+    `superseded_by`. A memory with `expires_at` is not recalled from that moment on. Moments are
+    ISO 8601 in UTC.
 
     Attributes:
         type: The subject of the memory: a `MemoryType` or its name.
@@ -93,7 +127,7 @@ class Memory:
         return table(rows)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "type", _memory_type(self.type))
+        object.__setattr__(self, "type", as_type(self.type))
         _check_text("key", self.key)
         _check_text("content", self.content)
         metadata: object = self.metadata
@@ -134,9 +168,49 @@ class Memory:
             raise InvalidArgumentError("a stored value that is not a memory") from error
 
 
-def is_of_tool(memory: Memory) -> bool:
-    """Return whether a memory is from a tool's output."""
-    return memory.metadata.get(ORIGIN) == TOOL
+def origin_of(told: Memory | str) -> Origin:
+    """Return the origin of a memory, or of a name; the user, if none that is known is named."""
+    stated = told.metadata.get(ORIGIN) if isinstance(told, Memory) else told
+    return next((each for each in Origin if each == stated), Origin.USER)
+
+
+def has_authority(told: Memory | str) -> bool:
+    """Return whether a memory, or one of an origin, may be a rule, and may stand in a system prompt.
+
+    What a tool, a document or an import told may not.
+    """
+    return origin_of(told) in _WITH_AUTHORITY
+
+
+def refusal(current: Memory | None, kind: MemoryType, origin: Origin) -> str | None:
+    """Return why a memory of some origin may not be written, or retire another one.
+
+    Args:
+        current: The current memory of its key, if there is one.
+        kind: The type of the memory.
+        origin: Who tells it, or who wants the current one retired.
+    """
+    has_none = origin not in _WITH_AUTHORITY
+    if has_none and kind is MemoryType.FEEDBACK:
+        return f"what has the origin {origin} is never a rule, and never fixed"
+    if has_none and current is not None and has_authority(current):
+        return f"what has the origin {origin} changes nothing that the user or a person said"
+    return None
+
+
+def teller(told: Memory | str) -> str:
+    """Return a few words for who told a memory, or for an origin; empty if it is the user."""
+    return _TELLERS[origin_of(told)]
+
+
+def check_origin(memory: Memory) -> Memory:
+    """Return a memory whose metadata name an `Origin`; that of a person, if they name none.
+
+    Raises:
+        InvalidArgumentError: They name something else.
+    """
+    origin = as_origin(memory.metadata.get(ORIGIN, Origin.PERSON))
+    return replace(memory, metadata={**memory.metadata, ORIGIN: origin.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +264,7 @@ class MemoryChange:
     sources: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "type", _memory_type(self.type))
+        object.__setattr__(self, "type", as_type(self.type))
         _check_text("key", self.key)
         if self.op != "delete":
             _check_text("content", self.content)
@@ -221,16 +295,32 @@ class Extractor(Protocol):
         ...
 
 
-def _memory_type(value: object) -> MemoryType:
+def as_type(value: object) -> MemoryType:
+    """Return a type, also from its name.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
     if type(value) is MemoryType:
         return value
+    return _member(MemoryType, value, "a memory's type")
+
+
+def as_origin(value: object) -> Origin:
+    """Return an origin, also from its name.
+
+    Raises:
+        InvalidArgumentError: It is none.
+    """
+    return _member(Origin, value, "a memory's origin")
+
+
+def _member(kind: type[_Enum], value: Any, what: str) -> _Enum:
     try:
-        return MemoryType(value)  # type: ignore[arg-type] # the enum itself checks any value
+        return kind(value)
     except ValueError:
-        known = ", ".join(MemoryType)
-        raise InvalidArgumentError(
-            f"a memory's type is one of {known}, not {quote(value)}"
-        ) from None
+        known = ", ".join(kind)
+        raise InvalidArgumentError(f"{what} is one of {known}, not {quote(value)}") from None
 
 
 def _check_text(name: str, value: object) -> None:

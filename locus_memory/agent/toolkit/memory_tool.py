@@ -11,6 +11,8 @@ from locus_memory.agent.toolkit.scope import Verbs, Writes, packed, row, verbs_o
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.origin import Speakers
+from locus_memory.memory.models import ORIGIN, Origin
+from locus_memory.messages import Message
 from locus_memory.tools import Tool, tool
 
 __all__ = ["ACTIONS", "memory_tool"]
@@ -21,6 +23,8 @@ ACTIONS: Final = ("search", "remember", "forget")
 """The actions of a memory tool by default."""
 
 _ALL: Final = (*ACTIONS, "reflect")
+_NAME: Final = "memory"
+_REMEMBERED, _FORGOT = "remembered as ", "forgot "
 _DESCRIPTION: Final = {
     "search": "search finds what is remembered about the query",
     "remember": "remember keeps one fact, a full sentence, beyond this conversation",
@@ -102,7 +106,7 @@ class _MemoryTool:
         text = f"Long-term memory of this user: {described}."
         if self._confirms and "forget" in self._actions:
             text += " Ask the user before forget, then call it with confirmed=true."
-        return tool(name="memory", description=text)(memory)
+        return tool(name=_NAME, description=text)(memory)
 
     async def _call(
         self,
@@ -139,7 +143,7 @@ class _MemoryTool:
             return refused
         memory_id = await self._verbs.remember(content, _provenance(content))
         await self._told("remember", memory_id, content)
-        return f"remembered as {memory_id}"
+        return f"{_REMEMBERED}{memory_id}"
 
     async def _forget(self, memory_id: str, *, confirmed: bool) -> str:
         if self._confirms and not confirmed:
@@ -147,10 +151,10 @@ class _MemoryTool:
         refused = self._writes.allow()
         if refused is not None:
             return refused
-        if not await self._verbs.forget(memory_id):
+        if not await self._verbs.forget(memory_id, _provenance("")):
             return f"there is no memory {quote(memory_id)}"
         await self._told("forget", memory_id, "")
-        return f"forgot {memory_id}"
+        return f"{_FORGOT}{memory_id}"
 
     async def _told(self, action: str, target: str, content: str) -> None:
         """Call the manager's hook; a failure is an event."""
@@ -167,10 +171,20 @@ def _provenance(content: str) -> dict[str, Any]:
     """Return the source of a call, for the metadata of its memory."""
     call = CURRENT_CALL.get()
     if call is None:
-        return {}
+        return {ORIGIN: Origin.ASSISTANT.value}
+    # What this tool answered to a write is no foreign text.
+    said = [each for each in call.messages if not _is_receipt(each)]
+    speakers, last = Speakers(said), len(said)
+    told = speakers.origin((), content)
+    if call.has_documents or speakers.follows_tool(last):
+        told = Origin.TOOL
     found: dict[str, Any] = {"thread_id": call.thread_id}
     if call.message_id is not None:
         found["message_ids"] = [call.message_id]
-    if Speakers(call.messages).is_of_tool((), content):
-        found["origin"] = "tool"
-    return found
+    return found | {ORIGIN: (Origin.ASSISTANT if told is Origin.USER else told).value}
+
+
+def _is_receipt(message: Message) -> bool:
+    """Return whether a message is what the memory tool answered to a write."""
+    text = message.content if isinstance(message.content, str) else ""
+    return message.name == _NAME and text.startswith((_REMEMBERED, _FORGOT))

@@ -15,7 +15,7 @@ from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.models import MemorySearchResult
+from locus_memory.memory.models import ORIGIN, MemorySearchResult
 from locus_memory.memory.verbs.explicit import check_sentence
 from locus_memory.retrieval.pack import pack
 
@@ -50,7 +50,7 @@ class Verbs(Protocol):
         """Keep a sentence, and return its id."""
         ...
 
-    async def forget(self, memory_id: str) -> bool:
+    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
         """Drop a memory, and return whether it was there."""
         ...
 
@@ -73,8 +73,8 @@ class _ManagerVerbs:
     async def remember(self, content: str, source: Mapping[str, Any]) -> str:
         return await self._manager.remember(content, extractor="tool", source=source)
 
-    async def forget(self, memory_id: str) -> bool:
-        return await self._manager.delete(memory_id)
+    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
+        return await self._manager.delete(memory_id, origin=source[ORIGIN])
 
     async def reflect(self, query: str) -> str:
         return await self._manager.reflect(query)
@@ -98,7 +98,8 @@ class _ProviderVerbs:
         check_sentence(content)
         return str(await self._provider.remember(content))
 
-    async def forget(self, memory_id: str) -> bool:
+    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
+        del source
         return bool(await self._provider.forget(memory_id))
 
     async def reflect(self, query: str) -> str:

@@ -82,6 +82,9 @@ def import_files(
     ] = None,
     embedder: EmbedderOption = None,
     user: UserOption = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Vouch for the memories: they count as a person's.")
+    ] = False,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
@@ -94,7 +97,8 @@ def import_files(
     Existing data stays unchanged, so an import can be repeated, or continue after an
     interruption. Nothing is written before all files are read and valid.
 
-    With --format facts, each line of the file becomes a memory, of --user if given.
+    With --format facts, each line of the file becomes a memory, of --user if given. Without
+    --trust, imported memories are never rules, and replace nothing that the user or a person said.
 
     An archive of `export --format archive` is imported with everything that it holds.
 
@@ -105,7 +109,7 @@ def import_files(
     """
     session = Session.of(context, url, as_json=as_json)
     if kind in FOREIGN:
-        asked = Asked(where or "", files or (), thread, embedder, user, prefix)
+        asked = Asked(where or "", files or (), thread, embedder, user, prefix, trust)
         import_foreign(context, session, kind, asked)
         return
     if where is not None:
@@ -113,15 +117,17 @@ def import_files(
     if not files:
         raise UsageError("name a FILE to import, or - for stdin")
     if kind is Format.ARCHIVE or (kind is Format.AUTO and is_archive(files[0])):
-        _refuse_options("an archive takes", thread=thread, embedder=embedder, user=user)
+        _refuse_options(
+            "an archive takes", thread=thread, embedder=embedder, user=user, trust=trust or None
+        )
         import_archive(context, session, _only(files, "an archive is"))
         return
     if kind is Format.FACTS:
         _refuse_options("facts are memories: they take", thread=thread, embedder=embedder)
-        _import_facts(session, files, user, prefix)
+        _import_facts(session, files, user, prefix, trust=trust)
         return
-    if user is not None:
-        raise UsageError("--user needs --format facts or mem0")
+    if user is not None or trust:
+        raise UsageError(f"--{'trust' if trust else 'user'} needs --format facts or mem0")
     read = partial(_read_files, files, thread, kind)
     _import_conversations(context, session, read, embedder)
 
@@ -132,7 +138,7 @@ def _only(files: list[str], why: str) -> str:
     return files[0]
 
 
-def _refuse_options(why: str, **given: str | None) -> None:
+def _refuse_options(why: str, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"{why} no --{name}")
@@ -159,9 +165,11 @@ def _import_conversations(
     session.answer(_summary(done), partial(_render_summary, done=done))
 
 
-def _import_facts(session: Session, files: list[str], user: str | None, prefix: str) -> None:
+def _import_facts(
+    session: Session, files: list[str], user: str | None, prefix: str, *, trust: bool
+) -> None:
     facts = read_facts(*_read(_only(files, "--format facts takes")))
-    work = partial(import_facts, facts=facts, user=user, prefix=prefix)
+    work = partial(import_facts, facts=facts, user=user, prefix=prefix, trust=trust)
     document = session.run(work, create=True)
     session.answer(document, partial(render_imported, document=document))
 

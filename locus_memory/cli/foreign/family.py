@@ -41,6 +41,7 @@ class Asked:
         embedder: The name of the embedder of the target.
         user: The user of memories.
         prefix: The namespace of memories.
+        trust: Whether a person vouches for memories.
     """
 
     where: str = ""
@@ -49,6 +50,7 @@ class Asked:
     embedder: str | None = None
     user: str | None = None
     prefix: str = ""
+    trust: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ FOREIGN: Final = {
     Format.LANGGRAPH_STORE: _Foreign(store_importer, frozenset({"embedder"})),
     Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
     Format.ADK: _Foreign(adk_importer, frozenset({"thread"})),
-    Format.MEM0: _Foreign(memory_importer, frozenset({"user"}), takes_file=True),
+    Format.MEM0: _Foreign(memory_importer, frozenset({"user", "trust"}), takes_file=True),
 }
 """The formats that `--from` is for."""
 
@@ -48,7 +48,7 @@ def import_foreign(context: typer.Context, session: Session, kind: Format, asked
         UsageError: There is no database, or an option that the format does not take.
     """
     foreign = FOREIGN[kind]
-    for name in ("thread", "embedder", "user"):
+    for name in ("thread", "embedder", "user", "trust"):
         source = context.get_parameter_source(name)
         # The embedder of the environment is for the commands that take one.
         is_given = source is not None and source.name == "COMMANDLINE"

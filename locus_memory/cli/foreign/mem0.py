@@ -45,7 +45,9 @@ def memory_importer(asked: Asked) -> Importer[Any]:
             show(user or "-", completed)
 
         manager = open_manager(backend.store, asked.prefix)
-        return await import_memories(source, manager, user=asked.user, on_user=count)
+        return await import_memories(
+            source, manager, user=asked.user, trust=asked.trust, on_user=count
+        )
 
     return Importer(
         listed="users",

@@ -20,6 +20,7 @@ __all__ = [
     "DEFAULT_PREFIX",
     "KeyArgument",
     "Kind",
+    "Origin",
     "Prefix",
     "TypeOption",
     "UserOption",
@@ -42,6 +43,17 @@ class Kind(StrEnum):
     FEEDBACK = "feedback"
     PROJECT = "project"
     REFERENCE = "reference"
+
+
+class Origin(StrEnum):
+    """The origins of memories, likewise."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    DOCUMENT = "document"
+    IMPORT = "import"
+    PERSON = "person"
 
 
 UserOption = Annotated[

@@ -26,6 +26,7 @@ _KEY = 80
 _NAME = 16
 _DAY = 10
 _DIGITS = 4
+_TELLERS = {"tool": "a tool", "document": "a document", "import": "imported"}
 _ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "evicted", "undo": "undone"}
 
 
@@ -168,9 +169,9 @@ def _day(moment: str | None) -> str:
 def origin(row: Row) -> str:
     """Return the thread and the places of the source messages, or the extractor's name.
 
-    A memory from a tool's message is marked.
+    A memory without authority is marked.
     """
-    told = ["(a tool)"] if row["origin"] == "tool" else []
+    told = [f"({_TELLERS[row['origin']]})"] if row["origin"] in _TELLERS else []
     if not row["sources"]:
         return " ".join([snippet(str(row["metadata"].get("extractor") or ""), _NAME), *told])
     places = [f"#{each['place']}" for each in row["sources"] if each["place"] is not None]

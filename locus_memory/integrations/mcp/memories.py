@@ -14,7 +14,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
 from locus_memory.memory.inject import memory_line
-from locus_memory.memory.models import Memory, MemoryType, is_expired
+from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, is_expired
 from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.secrets.detection import find_secret
@@ -76,7 +76,8 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
         check_sentence(content)
         if key is not None and find_secret(key) is not None:
             raise InvalidArgumentError("the key looks like a secret, and is not kept")
-        memory = await named_memory(content, key, type, {"extractor": "mcp"})
+        told = {"extractor": "mcp", ORIGIN: Origin.ASSISTANT.value}
+        memory = await named_memory(content, key, type, told)
         saved = await manager.save(memory)
         if not saved:
             return f"{_name(memory)}: already known"
@@ -87,7 +88,7 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
     async def forget_memory(name: Name) -> str:
         """Drop a memory. undo_memory takes it back: only a person erases a memory for good."""
         memory = await _current(manager, name)
-        await manager.delete(_name_of(memory))
+        await manager.delete(_name_of(memory), origin=Origin.ASSISTANT)
         return f"{_name(memory)}: forgotten; undo_memory takes it back"
 
     async def undo_memory(name: Name) -> str:

@@ -58,6 +58,7 @@ async def import_memories(
     manager: LLMMemoryManager,
     *,
     user: str | None = None,
+    trust: bool = False,
     on_user: Callable[[str | None, int], None] = lambda _, __: None,
 ) -> list[Copied]:
     """Write memories of mem0 as memories of their users, with their past versions.
@@ -70,6 +71,7 @@ async def import_memories(
             history has are left out unless `user` names their user.
         manager: The manager of the memories without a user; it bounds the number of past versions.
         user: The user of the memories that name none.
+        trust: As for `import_facts`.
         on_user: Called after each user with the number of memories so far.
 
     Raises:
@@ -81,7 +83,7 @@ async def import_memories(
         plan = plans[name]
         scoped = manager if name is None else manager.for_user(name)
         facts = sorted(plan.facts, key=lambda fact: fact.said_at or "")
-        saved = len(await scoped.import_history(facts))
+        saved = len(await scoped.import_history(facts, trust=trust))
         numbers = len(plan.names), len(facts), saved, plan.unreadable, plan.unknown
         done.append(Copied(name, *numbers))
         on_user(name, sum(each.memories for each in done))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -20,11 +20,12 @@ from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
     EXPIRES_AT,
     ORIGIN,
-    TOOL,
     Extractor,
     Memory,
     MemoryChange,
     MemoryType,
+    Origin,
+    refusal,
 )
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import MemoryOptions
@@ -111,8 +112,8 @@ class Extraction:
     async def distilled(self, scope: Scope, origin: Source) -> Distilled:
         """Return what an extractor makes of sessions, checked as by `edits`.
 
-        An extractor without `distill` makes changes only. An identity fact from a tool is refused,
-        and texts that look like secrets are left out.
+        An extractor without `distill` makes changes only. An identity fact from a tool or a
+        document is refused, and texts that look like secrets are left out.
 
         Args:
             scope: The scope of the memories.
@@ -175,9 +176,10 @@ class Extraction:
     def _fact(
         self, claim: IdentityClaim, origin: Source, speakers: Speakers
     ) -> IdentityFact | None:
-        """Return an identity fact; one from a tool is refused."""
-        if speakers.is_of_tool(claim.sources, claim.text):
-            self._refuse("identity cannot come from a tool")
+        """Return an identity fact; it is shown as a rule is, so the same origins are refused."""
+        told = speakers.origin(claim.sources, claim.text)
+        if (refused := refusal(None, MemoryType.FEEDBACK, told)) is not None:
+            self._refuse(refused)
             return None
         if origin.is_context(claim.sources):
             self._refuse(_KNOWN)
@@ -205,7 +207,7 @@ class Extraction:
             at=origin.said_at(draft.sources) or "",
             thread=origin.thread_of(draft.sources) or "",
             message_ids=tuple(origin.ids(draft.sources)),
-            origin=TOOL if speakers.is_of_tool(draft.sources, draft.text) else "",
+            origin=speakers.origin(draft.sources, draft.text).value,
         )
 
     def _refuse(self, reason: str) -> None:
@@ -215,34 +217,33 @@ class Extraction:
     def _checked(
         self, change: object, origin: Source, speakers: Speakers
     ) -> Statement | Retirement | None:
-        """Return the edit of a change; feedback from a tool is refused."""
+        """Return the edit of a change, with its origin."""
         # A memory that the caller's own function returns names its origin itself.
-        is_of_tool = isinstance(change, MemoryChange) and speakers.is_of_tool(
-            change.sources, change.content
-        )
-        if isinstance(change, MemoryChange) and is_of_tool and change.type == MemoryType.FEEDBACK:
-            self._refuse("feedback cannot come from a tool")
-            return None
-        if isinstance(change, MemoryChange) and origin.is_context(change.sources):
+        if not isinstance(change, MemoryChange):
+            return self._edit(change, origin, Origin.USER)
+        if origin.is_context(change.sources):
             self._refuse(_KNOWN)
             return None
-        return self._edit(change, origin, {ORIGIN: TOOL} if is_of_tool else {})
+        told = speakers.origin(change.sources, change.content or change.key)
+        if change.type is MemoryType.FEEDBACK and told is Origin.ASSISTANT:
+            # It may repeat a document that it was shown.
+            self._refuse("a rule names a message of the user")
+            return None
+        return self._edit(change, origin, told)
 
-    def _edit(
-        self, change: object, origin: Source, known: Mapping[str, str]
-    ) -> Statement | Retirement | None:
+    def _edit(self, change: object, origin: Source, told: Origin) -> Statement | Retirement | None:
         extractor = self._extractor.name
         places = change.sources if isinstance(change, MemoryChange) else ()
         said_at, thread = origin.said_at(places), origin.thread_of(places)
         try:
             if isinstance(change, MemoryChange) and change.op == "delete":
-                return Retirement(change.type, check_key(change.key), said_at)
+                return Retirement(change.type, check_key(change.key), said_at, origin=told)
             memory = check_length(_memory_of(change, origin), _LONGEST)
             metadata = {
                 "extracted_at": self._ledger.now(),
                 "extractor": extractor,
                 **({} if thread is None else {"thread_id": thread}),
-                **known,
+                **({} if told is Origin.USER else {ORIGIN: told.value}),
                 **memory.metadata,
             }
             memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)

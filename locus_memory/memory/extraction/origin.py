@@ -1,8 +1,9 @@
-"""The origin of a fact: user or tool, decided from the messages, not from a model's claim."""
+"""The origin of a fact, decided from the messages, not from a model's claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final
@@ -10,12 +11,20 @@ from typing import Any, Final
 from locus_memory._internal.offload import in_thread
 from locus_memory.conversation.roles import role_of
 from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.models import Origin
 from locus_memory.store.text import query_words, stem
 
 __all__ = ["Speakers"]
 
 # In a text of more characters, finding the words takes more than a few milliseconds.
 _LARGE: Final = 20_000
+
+_QUOTED: Final = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ ]{0,3}>[^\n]*"
+    r"|^<(?P<tag>[a-z_]{1,30})\b[^>\n]{0,200}>.*?(?:</(?P=tag)>|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+"""A text that somebody quotes: between fences, or tags that begin a line, or after a `>`."""
 
 
 class Speakers:
@@ -31,55 +40,59 @@ class Speakers:
 
     async def read(self) -> None:
         """Find the words of all messages beforehand; of long texts, in a worker thread."""
-        if "tool" not in self._roles:
-            return
         if sum(len(text_of(message)) for message in self._messages) < _LARGE:
             self._find_words()
         else:
             await in_thread(self._find_words)
 
-    def is_of_tool(self, places: Sequence[int], content: str) -> bool:
-        """Return whether a fact comes from a tool's output.
+    def origin(self, places: Sequence[int], content: str) -> Origin:
+        """Return the origin of a fact.
 
-        It does if its sources include a message of a tool, or if they include no message of the
-        user but an answer of the assistant to a tool. Whatever its sources are, it does if most
-        of its words are in the tools' messages and in no message of the user: a web page can tell
-        a model which messages to name.
+        It is a tool if its sources include a message of a tool, or if they include no message of
+        the user but an answer of the assistant to a tool. Whatever its sources are, it is a tool
+        or a document if most of its words are in the tools' messages, or in texts that the user
+        quotes, and in no own words of the user: a web page can tell a model which messages to
+        name. Else it is the assistant if all sources are the assistant's.
 
         Args:
             places: The source messages, as positions in the sequence.
-            content: The fact; empty if there is none.
+            content: The fact; of one to retire, its key.
         """
-        if "tool" not in self._roles:
-            return False
         named = [place for place in places if 0 <= place < len(self._roles)]
         roles = {self._roles[place] for place in named}
-        if "tool" in roles:
-            return True
-        if named and "user" not in roles:
-            return any(map(self._answers_tool, named))
+        if "tool" in roles or ("user" not in roles and any(map(self.follows_tool, named))):
+            return Origin.TOOL
         words = _words([content])
-        return len((words - self._of_user) & self._of_tools) * 2 > len(words)
+        for told, origin in ((self._of_tools, Origin.TOOL), (self._quoted, Origin.DOCUMENT)):
+            if told and len((words - self._of_user) & told) * 2 > len(words):
+                return origin
+        return Origin.ASSISTANT if roles == {"assistant"} else Origin.USER
 
-    def _answers_tool(self, place: int) -> bool:
-        """Return whether a message of a tool follows the last one of the user."""
+    def follows_tool(self, place: int) -> bool:
+        """Return whether a message of a tool follows the last one of the user before a place."""
         since = takewhile(lambda role: role != "user", reversed(self._roles[:place]))
         return "tool" in since
 
     def _find_words(self) -> None:
-        _ = self._of_user, self._of_tools
+        if self._of_tools or self._quoted:
+            _ = self._of_user
 
     @cached_property
     def _of_user(self) -> set[str]:
-        return self._words_of("user")
+        return _words(_QUOTED.sub(" ", text) for text in self._texts("user"))
 
     @cached_property
     def _of_tools(self) -> set[str]:
-        return self._words_of("tool")
+        return _words(self._texts("tool"))
 
-    def _words_of(self, role: str) -> set[str]:
+    @cached_property
+    def _quoted(self) -> set[str]:
+        quoted = map(_QUOTED.finditer, self._texts("user"))
+        return _words(found[0] for each in quoted for found in each)
+
+    def _texts(self, role: str) -> Iterator[str]:
         said = zip(self._messages, self._roles, strict=True)
-        return _words(text_of(message) for message, its in said if its == role)
+        return (text_of(message) for message, its in said if its == role)
 
 
 def _words(texts: Iterable[str]) -> set[str]:

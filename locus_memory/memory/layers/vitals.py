@@ -17,7 +17,7 @@ from locus_memory.events import emit
 from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.ledger.revision import importance_of, read_memory
-from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
@@ -439,7 +439,7 @@ def version_of(memory: Memory) -> str | None:
 
 
 def _first_trust(memory: Memory) -> float:
-    return _TRUST_OF_TOOL if is_of_tool(memory) else DEFAULT_TRUST
+    return DEFAULT_TRUST if has_authority(memory) else _TRUST_OF_TOOL
 
 
 def _salience(value: Any, memory: Memory) -> float:

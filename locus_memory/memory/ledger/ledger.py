@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
 
-from locus_memory.errors import VersionConflictError
+from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.layers.blocks import without_blocks
 from locus_memory.memory.ledger.past import current_at
@@ -28,7 +28,7 @@ from locus_memory.memory.ledger.revision import (
 )
 from locus_memory.memory.ledger.table import Table
 from locus_memory.memory.ledger.wording import search_text
-from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.models import Memory, MemoryType, Origin
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
@@ -98,12 +98,14 @@ class Retirement:
         key: The memory's key.
         said_at: As for a `Statement`.
         only: As for a `Statement`.
+        origin: Who wants it retired.
     """
 
     type: MemoryType
     key: str
     said_at: str | None = None
     only: int | None = None
+    origin: Origin = Origin.PERSON
 
 
 class Ledger:
@@ -147,7 +149,8 @@ class Ledger:
         """Write memories and retire others, in order.
 
         A new key whose content is the same as that of another key of its type is dropped, with an
-        event; see `folded`.
+        event; see `folded`. What `refusal` refuses is dropped as well, with
+        `memory.change_refused`: no writer can go around it.
 
         Returns:
             The memories that were written and are still current.
@@ -312,7 +315,7 @@ class Ledger:
         """Make one change, and note the memory that is written or gone."""
         kind, name = edit.type.value, current_key(edit.type, edit.key)
         if isinstance(edit, Retirement):
-            plan: _Plan = partial(retire, ending="delete")
+            plan: _Plan = partial(retire, ending="delete", origin=edit.origin)
         elif (duplicate := table.duplicate_of(edit.memory)) is not None:
             emit("memory.duplicate_dropped", type=kind, key=edit.key, duplicate_of=duplicate)
             return
@@ -323,7 +326,10 @@ class Ledger:
         step = await self._change(
             scope, edit.type, edit.key, plan, vectors=vectors, said_at=edit.said_at
         )
-        if step is not None and step.outdated:
+        if step is not None and step.refused is not None:
+            error = InvalidArgumentError(step.refused)
+            emit("memory.change_refused", error=error, type=kind, key=edit.key, reason=step.refused)
+        elif step is not None and step.outdated:
             emit("memory.outdated", type=kind, key=edit.key)
         elif step is not None and step.memory is not None:
             table.put(step.memory)

@@ -24,8 +24,11 @@ from locus_memory.memory.models import (
     ORIGIN,
     Memory,
     MemoryType,
+    Origin,
+    has_authority,
     is_expired,
-    is_of_tool,
+    origin_of,
+    refusal,
 )
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope, current_key, split_key
@@ -149,11 +152,13 @@ class Step:
         operations: The writes, in order.
         memory: The memory that the change made current; `None`: none.
         outdated: Whether a later fact is known already, which stays current.
+        refused: Why nothing is written, see `refusal`; `None`: it is.
     """
 
     operations: tuple[Put | Delete, ...]
     memory: Memory | None
     outdated: bool = False
+    refused: str | None = None
 
 
 def read_memory(item: StoreItem) -> Memory | None:
@@ -203,13 +208,20 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     """Make `memory` the current version; the old current version goes to the history.
 
     If its content is the same, it only refreshes the current version: the caller's own metadata is
-    merged, and the importance never falls. A memory with an earlier moment than the current
-    version goes to the history at once.
+    merged, and the importance never falls. Only if now the user or a person says what somebody
+    else told before, there is a new version. A memory with an earlier moment than the current
+    version goes to the history at once. A memory without authority changes none that has it, and
+    no such one waits for it: see `refusal`.
     """
     current = shelf.memory
-    if current is not None and same_content(current.content, memory.content):
+    refused = refusal(current, memory.type, origin_of(memory))
+    is_same = current is not None and same_content(current.content, memory.content)
+    if refused is not None:
+        return None if is_same else Step((), None, refused=refused)
+    if current is not None and is_same and not _is_vouched_for(current, memory):
         return _refresh(shelf, current, memory, writing)
-    if _is_outdated(shelf, writing):
+    yields = current is not None and has_authority(memory) and not has_authority(current)
+    if not yields and _is_outdated(shelf, writing):
         return _overtaken(shelf, memory, writing)
     sequence = shelf.next
     managed: dict[str, Any] = {
@@ -227,14 +239,24 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     return Step((*before, _put(shelf, new, writing), *_trim(shelf, before, writing)), new)
 
 
-def retire(shelf: Shelf, writing: Writing, ending: Ending) -> Step | None:
+def _is_vouched_for(current: Memory, memory: Memory) -> bool:
+    """Return whether the user or a person says what the current version has from somebody else."""
+    own = (Origin.USER, Origin.PERSON)
+    return origin_of(memory) in own and origin_of(current) not in own
+
+
+def retire(
+    shelf: Shelf, writing: Writing, ending: Ending, origin: Origin = Origin.PERSON
+) -> Step | None:
     """Move the current version to the history, without a new current version.
 
-    A current version later than this change stays.
+    A current version later than this change stays, and so does one that `origin` may not change.
     """
     memory = shelf.memory
     if shelf.item is None or memory is None:
         return None
+    if (refused := refusal(memory, memory.type, origin)) is not None:
+        return Step((), None, refused=refused)
     if _is_outdated(shelf, writing):
         return Step((), None, outdated=True)
     before = _ended(shelf, memory, writing, ending)
@@ -342,9 +364,6 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
         if key not in MANAGED and key not in _PROVENANCE
     }
     merged = current.metadata | own
-    if not is_of_tool(given):
-        # A fact from a tool is now from the user too; the other way round, nothing changes.
-        merged.pop(ORIGIN, None)
     if EXPIRES_AT not in own and is_expired(current, writing.now):
         # Said again, it holds again.
         merged.pop(EXPIRES_AT)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, MemoryType, is_expired
+from locus_memory.memory.models import Memory, MemoryType, has_authority, is_expired
 from locus_memory.memory.scope import current_key
 from locus_memory.store.item import StoreItem
 
@@ -33,18 +33,22 @@ class Table:
     ) -> None:
         self._taken = set(taken)
         self._coming = coming
-        self._keys: dict[tuple[MemoryType, str], list[str]] = {}
+        self._known: dict[tuple[MemoryType, str], list[Memory]] = {}
         for memory in filter(None, map(read_memory, items)):
             if not is_expired(memory, now):
                 self._add(memory)
 
     def duplicate_of(self, memory: Memory) -> str | None:
-        """Return the key of a memory that is the same as a new one, now and after the changes."""
+        """Return the key of a memory that is the same as a new one, now and after the changes.
+
+        What the user says is not the same as what a tool, a document or an import told.
+        """
         if current_key(memory.type, memory.key) in self._taken:
             return None
         said = folded(memory.content)
-        keys = self._keys.get((memory.type, said), ())
-        return next((key for key in keys if self._stays(memory.type, key, said)), None)
+        known = self._known.get((memory.type, said), ())
+        told = [each for each in known if has_authority(each) or not has_authority(memory)]
+        return next((each.key for each in told if self._stays(memory.type, each.key, said)), None)
 
     def put(self, memory: Memory) -> None:
         """Add a memory that was just written."""
@@ -52,7 +56,7 @@ class Table:
         self._add(memory)
 
     def _add(self, memory: Memory) -> None:
-        self._keys.setdefault((memory.type, folded(memory.content)), []).append(memory.key)
+        self._known.setdefault((memory.type, folded(memory.content)), []).append(memory)
 
     def _stays(self, kind: MemoryType, key: str, said: str) -> bool:
         content = self._coming.get(current_key(kind, key), said)

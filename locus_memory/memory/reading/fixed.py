@@ -12,7 +12,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.identity import Identity, IdentityBook
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, MemoryType, is_expired, is_of_tool
+from locus_memory.memory.models import Memory, MemoryType, has_authority, is_expired
 from locus_memory.memory.reading.lines import Line, about_line, always_line, fitting, rule_line
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore, scan_all
@@ -69,14 +69,14 @@ class FixedBook:
         return Fixed(lines=(*fixed, *ruled), left_out=left_out, about=_about(identity))
 
     async def _rules(self, scope: Scope) -> list[Memory]:
-        """Return the feedback memories, the most salient first; a tool's is never a rule."""
+        """Return the feedback memories, the most salient first."""
         items = scan_all(self._store, scope.current, prefix=current_key(MemoryType.FEEDBACK, ""))
         read = [memory async for item in items if (memory := read_memory(item)) is not None]
         now = self._now()
         rules = {
             current_key(each.type, each.key): each
             for each in read
-            if not is_expired(each, now) and not is_of_tool(each)
+            if not is_expired(each, now) and has_authority(each)
         }
         saliences = await self._vitals.saliences(scope, rules) if len(rules) > 1 else {}
         return [rules[name] for name in sorted(rules, key=lambda name: -saliences.get(name, 0.0))]

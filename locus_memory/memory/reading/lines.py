@@ -16,7 +16,7 @@ from typing import Final, Literal
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode
-from locus_memory.memory.models import TOOL, Memory, MemoryType, is_of_tool
+from locus_memory.memory.models import Memory, MemoryType, Origin, has_authority, origin_of, teller
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import current_key
 from locus_memory.store.item import StoreItem
@@ -47,7 +47,6 @@ QUOTE_TOKENS: Final = 80
 """The most tokens of a quote; of a longer message, a passage is quoted."""
 
 _MARKS: Final = {"decision": "(decided) ", "task": "(to do) ", "done": "(done) "}
-_TOLD: Final = "(told by a tool) "
 _CUT: Final = "..."
 _CHARACTERS_A_TOKEN: Final = 8
 """No token of any language has more characters: a longer text is cut before it is counted."""
@@ -76,7 +75,7 @@ class Line:
         text: The line, neutralised; empty: there is nothing to show.
         name: The `current_key` of a memory, the key of an episode or of a turn; else empty.
         moment: The moment it is from, ISO 8601 in UTC; empty: unknown.
-        speaker: The speaker of a quote.
+        speaker: The speaker of a quote, or who told a memory, if it is not the user.
         salience: From 0 to 1.
         relevance: Its relevance to the message, from 0 to 1.
     """
@@ -113,16 +112,22 @@ def about_line(text: str) -> Line:
 
 
 def rule_line(rule: Memory) -> Line:
-    """Return the line of a feedback memory."""
-    return _memory_line(rule, "rule", "- feedback: ")
+    """Return the line of a feedback memory; that of one from a model says so."""
+    told = f"({teller(rule)}) " if origin_of(rule) is Origin.ASSISTANT else ""
+    return _memory_line(rule, "rule", f"- feedback: {told}")
 
 
 def fact_line(memory: Memory, *, salience: float = 0.5, relevance: float = 0.0) -> Line:
-    """Return the line of a memory; that of one from a tool's output says so."""
-    start = f"- {_TOLD}" if is_of_tool(memory) else "- "
+    """Return the line of a memory; if it has no authority, the line itself says who told it."""
+    start = f"- {_mark(memory)}"
     if memory.type is MemoryType.FEEDBACK:
         start += "feedback: "
     return _memory_line(memory, "fact", start, salience=salience, relevance=relevance)
+
+
+def _mark(told: Memory | str) -> str:
+    """Return what a line begins with whose teller has no authority."""
+    return "" if has_authority(told) else f"({teller(told)}) "
 
 
 def _memory_line(
@@ -136,6 +141,7 @@ def _memory_line(
         text=f"{start}{said}{cut}" if said else "",
         name=current_key(memory.type, memory.key),
         moment=moment if isinstance(moment, str) else "",
+        speaker=teller(memory) if has_authority(memory) else "",
         salience=salience,
         relevance=relevance,
     )
@@ -147,19 +153,20 @@ def note_lines(episode: Episode, *, relevance: float = 0.0, of_tools: bool = Fal
     Args:
         episode: The notes of the session.
         relevance: Their relevance to the message.
-        of_tools: Whether those that a tool told are among them, and say so.
+        of_tools: Whether those without authority are among them, and say so.
     """
     return [
         Line(
             kind="note",
-            text=f"- {_TOLD * (note.origin == TOOL)}{_MARKS.get(note.kind, '')}{note.text}",
+            text=f"- {_mark(note.origin)}{_MARKS.get(note.kind, '')}{note.text}",
             name=f"{episode.key}#{number}",
             moment=note.at or episode.ended_at,
+            speaker=teller(note.origin) if has_authority(note.origin) else "",
             salience=episode.salience,
             relevance=relevance,
         )
         for number, note in enumerate(episode.notes, 1)
-        if of_tools or note.origin != TOOL
+        if of_tools or has_authority(note.origin)
     ]
 
 

@@ -13,7 +13,7 @@ from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.vitals import VitalsBook
-from locus_memory.memory.models import is_of_tool
+from locus_memory.memory.models import has_authority
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.reading.lines import (
@@ -308,9 +308,9 @@ class StableBook:
         )
 
     async def _facts(self, scope: Scope) -> list[Line]:
-        """Return the newest facts; what a tool told never stands in a system prompt."""
+        """Return the newest facts; only those with authority stand in a system prompt."""
         found = await self._recall.newest(scope, _FACTS)
-        facts = {each.name: each.memory for each in found if not is_of_tool(each.memory)}
+        facts = {each.name: each.memory for each in found if has_authority(each.memory)}
         saliences = await self._vitals.saliences(scope, facts)
         return [fact_line(memory, salience=saliences[name]) for name, memory in facts.items()]
 

@@ -11,7 +11,7 @@ from typing import Final
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import read_episode
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import is_expired
+from locus_memory.memory.models import has_authority, is_expired
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.reading.lines import Line, fact_line, note_lines, quote_line
 from locus_memory.memory.reading.stable import Stable
@@ -103,7 +103,7 @@ class Tail:
         return list(_once([*found[0], *(each for each in relevant if each.name not in shown)]))
 
     async def _new(self, scope: Scope, stable: Stable, thread: str, now: str) -> list[Line]:
-        """Return the memories that were written since, elsewhere than in this thread."""
+        """Return memories with authority that were written since, elsewhere than in this thread."""
         if not stable.is_kept:
             return []
         seen = read_moment(stable.seen_at)
@@ -113,6 +113,7 @@ class Tail:
             fact_line(each, relevance=1.0)
             for each in told
             if each is not None
+            and has_authority(each)
             and each.metadata.get("thread_id") != thread
             and not is_expired(each, now)
         ]
@@ -120,7 +121,7 @@ class Tail:
         return [line for line in lines if line.text not in shown]
 
     async def _facts(self, scope: Scope, query: str, stable: Stable) -> list[Line]:
-        """Return the memories that a query finds; those of a tool are never in the stable part."""
+        """Return the memories that a query finds, also those without authority."""
         if not await self.recall.can_search():
             return []
         found = await self.recall.about(scope, _FACTS, query)

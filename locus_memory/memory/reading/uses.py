@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
-from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 
@@ -140,7 +140,7 @@ def _by_name(counted: Iterable[tuple[_Use, Iterable[str]]]) -> dict[str, list[_U
 
 
 def _used(uses: Sequence[_Use], memory: Memory, vitals: Vitals) -> Vitals:
-    trains = not is_of_tool(memory)
+    trains = has_authority(memory)
     for now, thread in uses:
         vitals = vitals.used(now, thread, trains=trains)
     return vitals

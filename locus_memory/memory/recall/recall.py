@@ -180,7 +180,9 @@ class Recall:
             kept = self._unexpired(await self._found(more, order))
         return kept[:limit]
 
-    async def matching(self, scope: Scope, limit: int, query: str) -> list[tuple[Memory, float]]:
+    async def matching(
+        self, scope: Scope, limit: int, query: str, selection: Selection = _ALL
+    ) -> list[tuple[Memory, float]]:
         """Return the memories that match a query and have not expired, with their relevance.
 
         On a store without any search, the newest memories that share a word with the query match,
@@ -190,6 +192,7 @@ class Recall:
             scope: The scope of the memories.
             limit: At most this many.
             query: The subject of the memories.
+            selection: The memories that count.
 
         Raises:
             InvalidArgumentError: The limit is not an integer of at least 0, or the query no text.
@@ -200,7 +203,9 @@ class Recall:
             raise InvalidArgumentError(f"a query is a text, not {quote(given)}")
         if check_limit(limit) == 0 or not query.strip():
             return []
-        search = _Search(scope, query, max(limit, _CANDIDATES), None, strict=False, deep=True)
+        search = _Search(
+            scope, query, max(limit, _CANDIDATES), selection.condition, strict=False, deep=True
+        )
         if await self._modes():
             hits = _hits(await self._about(search))
             found = {hit.item.key: (hit.item, hit.relevance) for hit in hits}
@@ -209,7 +214,7 @@ class Recall:
             newest = await self._newest(search, ())
             found = {each.key: (each, 0.0) for each in newest if not words.isdisjoint(_words(each))}
         items = _successors_first([item for item, _ in found.values()])
-        facts = self._facts(items)
+        facts = [fact for fact in self._facts(items) if selection.has(fact.memory)]
         return [(fact.memory, found[fact.name][1]) for fact in facts][:limit]
 
     def _unexpired(self, memories: list[Memory]) -> list[Memory]:

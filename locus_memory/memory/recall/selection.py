@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, as_origin, origin_of
 from locus_memory.retrieval.ranking.absolute import check_min_score
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import StoreItem
@@ -23,17 +23,21 @@ class Selection:
         type: Their type; `None`: any.
         filter: A filter on their fields, or `None`.
         min_score: Their lowest relevance, from 0 to 1; `None`: any.
+        origins: Their origins; `None`: any.
 
     Raises:
-        InvalidArgumentError: `min_score` is not a number from 0 to 1.
+        InvalidArgumentError: `min_score` is not a number from 0 to 1, or an origin is unknown.
         InvalidFilterError: The filter is invalid.
     """
 
     type: MemoryType | None = None
     filter: Mapping[str, Any] | None = None
     min_score: float | None = None
+    origins: Iterable[Origin | str] | None = None
 
     def __post_init__(self) -> None:
+        if self.origins is not None:
+            object.__setattr__(self, "origins", frozenset(map(as_origin, self.origins)))
         check_min_score(self.min_score)
         if self.filter is not None:
             parse_filter(self.filter)
@@ -41,13 +45,24 @@ class Selection:
     @property
     def condition(self) -> Mapping[str, Any] | None:
         """The filter on the items of the store."""
-        if self.type is None:
-            return self.filter
-        # Memories of another library may have no type in their value; their key has it.
-        typed = {"$or": [{"type": self.type.value}, {"type": {"$exists": False}}]}
-        return typed if self.filter is None else {"$and": [typed, self.filter]}
+        found: list[Mapping[str, Any]] = []
+        if self.type is not None:
+            # Memories of another library may have no type in their value; their key has it.
+            found.append({"$or": [{"type": self.type.value}, {"type": {"$exists": False}}]})
+        if self.origins is not None:
+            # A memory whose origin is missing or unknown is the user's.
+            own = Origin.USER in self.origins
+            named = [each.value for each in Origin if (each in self.origins) is not own]
+            found.append({f"metadata.{ORIGIN}": {"$nin" if own else "$in": named}})
+        if self.filter is not None:
+            found.append(self.filter)
+        return {"$and": found} if found[1:] else next(iter(found), None)
 
     def read(self, items: Iterable[StoreItem]) -> list[Memory]:
-        """Return the memories in the items that are of the type."""
-        memories = filter(None, map(read_memory, items))
-        return [each for each in memories if self.type in (None, each.type)]
+        """Return the memories in the items that are of the type and the origins."""
+        return [each for each in filter(None, map(read_memory, items)) if self.has(each)]
+
+    def has(self, memory: Memory) -> bool:
+        """Return whether a memory is of the type and the origins."""
+        of_origin = self.origins is None or origin_of(memory) in self.origins
+        return of_origin and self.type in (None, memory.type)

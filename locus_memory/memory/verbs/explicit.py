@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
@@ -12,9 +13,20 @@ from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.log import log_put
 from locus_memory.memory.ledger.ledger import Statement
+from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
+from locus_memory.memory.models import (
+    Memory,
+    MemorySearchResult,
+    MemoryType,
+    Origin,
+    check_origin,
+    has_authority,
+    origin_of,
+    refusal,
+)
 from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.verbs.naming import named_memory
@@ -38,22 +50,28 @@ class ExplicitMemories(SingleMemories):
     _model: ChatModel | None
     _allow_secrets: bool
 
-    async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
+    async def search(
+        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[MemorySearchResult]:
         """Return current memories that match a query, the best first; never the newest to fill up.
 
         Args:
             query: Their subject.
             limit: At most this many.
+            origins: Only memories of these origins.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0.
+            InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
+                unknown.
             BackendError: The store failed.
         """
-        return [_result(*each) for each in await self.search_memories(query, limit)]
+        return [_result(*e) for e in await self.search_memories(query, limit, origins=origins)]
 
-    async def search_memories(self, query: str, limit: int = 5) -> list[tuple[Memory, float]]:
+    async def search_memories(
+        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[tuple[Memory, float]]:
         """Return what `search` does, as memories with their scores."""
-        return await self._recall.matching(self._scope, limit, query)
+        return await self._recall.matching(self._scope, limit, query, Selection(origins=origins))
 
     async def search_episodes(self, query: str, limit: int = 5) -> list[tuple[Episode, float]]:
         """Return the digests of sessions that match a query, the best first, with their scores.
@@ -89,18 +107,20 @@ class ExplicitMemories(SingleMemories):
         Args:
             content: At most 2,000 characters.
             extractor: Written into the metadata: who asked for it.
-            source: More metadata, such as `thread_id`, `message_ids` and `origin`.
+            source: More metadata, such as `thread_id`, `message_ids` and `origin`, which is a
+                person by default.
 
         Raises:
-            InvalidArgumentError: The content is empty or too long, or looks like a secret.
+            InvalidArgumentError: The content is empty or too long, or looks like a secret, or it
+                may not take the place of what the user or a person said.
             BackendError: The store failed.
         """
         check_sentence(content, allow_secrets=self._allow_secrets)
         facts = {"extractor": extractor, **(source or {})}
-        memory = await named_memory(content, metadata=facts)
-        if memory.type == MemoryType.FEEDBACK and facts.get("origin") == "tool":
-            # What a tool says is never a rule for the agent.
-            memory = Memory(MemoryType.REFERENCE, memory.key, memory.content, facts)
+        memory = check_origin(await named_memory(content, metadata=facts))
+        if memory.type is MemoryType.FEEDBACK and not has_authority(memory):
+            # It is never a rule for the agent.
+            memory = replace(memory, type=MemoryType.REFERENCE)
         return (await self._saved(memory)).id
 
     async def _saved(self, memory: Memory) -> Memory:
@@ -112,7 +132,11 @@ class ExplicitMemories(SingleMemories):
         known = await self._ledger.duplicates(self._scope, [edit])
         name = current_key(memory.type, memory.key)
         item = await self._store.get_item(self._scope.current, known.get(name, name))
-        return (None if item is None else read_memory(item)) or memory
+        found = None if item is None else read_memory(item)
+        refused = found and refusal(found, memory.type, origin_of(memory))
+        if found and refused and not same_content(found.content, memory.content):
+            raise InvalidArgumentError(refused)
+        return found or memory
 
     async def reflect(self, query: str) -> str:
         """Return a model's answer to a question from the memories that match it best.

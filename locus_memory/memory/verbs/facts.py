@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from typing import Any
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.facts import Fact, fact_of, read_fact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
-from locus_memory.memory.models import Memory, MemoryType, is_expired
+from locus_memory.memory.models import (
+    ORIGIN,
+    Memory,
+    MemoryType,
+    Origin,
+    check_origin,
+    has_authority,
+    is_expired,
+    origin_of,
+)
 from locus_memory.memory.scope import Scope
 
 __all__ = ["FactVerbs"]
@@ -20,17 +30,20 @@ class FactVerbs:
     _ledger: Ledger
     _scope: Scope
 
-    async def import_facts(self, facts: Iterable[object]) -> list[Memory]:
+    async def import_facts(self, facts: Iterable[object], *, trust: bool = False) -> list[Memory]:
         """Write facts as memories, with their ids and moments; nothing if one is not valid.
 
         A fact is an object with `id` (32 hexadecimal digits), `content`, `source`, `created_at`
         (ISO 8601) and `created_ts` (seconds since the epoch), of which `id` and `content` are
         required. `type` and `key` are those of the memory. Other fields become its metadata. A
         fact that is known already, or older than the present memory of its key, changes nothing
-        that is current.
+        that is current. Nor does one change what the user or a person said, or is it a rule
+        (`feedback`), unless it is trusted: its origin is an import.
 
         Args:
             facts: The facts.
+            trust: Whether a person vouches for them: each has the origin that it states, or else
+                that of a person.
 
         Returns:
             The memories that were written and are current.
@@ -46,14 +59,15 @@ class FactVerbs:
                 fact = read_fact(value)
             except InvalidArgumentError as error:
                 raise InvalidArgumentError(f"fact {place}: {error}") from error
-            name = fact.memory.type, fact.memory.key
+            memory = _imported(fact.memory, trust=trust)
+            name = memory.type, memory.key
             if name in edits:
                 first = list(edits).index(name) + 1
                 raise InvalidArgumentError(f"fact {place}: it has the key of fact {first}")
-            edits[name] = Statement(fact.memory, said_at=fact.said_at)
+            edits[name] = Statement(memory, said_at=fact.said_at)
         return await self._ledger.apply(self._scope, edits.values())
 
-    async def import_history(self, facts: Iterable[Fact]) -> list[Memory]:
+    async def import_history(self, facts: Iterable[Fact], *, trust: bool = False) -> list[Memory]:
         """Write memories with their past versions: several facts may have one key.
 
         A fact replaces the one before it of its key, which stays in the history. A deleted one
@@ -61,6 +75,7 @@ class FactVerbs:
 
         Args:
             facts: The facts, the oldest first; those of one key have different moments.
+            trust: As for `import_facts`.
 
         Returns:
             The memories that were written and are current.
@@ -68,11 +83,12 @@ class FactVerbs:
         Raises:
             BackendError: The store failed; repeat the import.
         """
+        told = ((fact, _imported(fact.memory, trust=trust)) for fact in facts)
         edits = [
-            Retirement(fact.memory.type, fact.memory.key, said_at=fact.said_at)
+            Retirement(memory.type, memory.key, fact.said_at, origin=origin_of(memory))
             if fact.deleted
-            else Statement(fact.memory, said_at=fact.said_at)
-            for fact in facts
+            else Statement(memory, said_at=fact.said_at)
+            for fact, memory in told
         ]
         return await self._ledger.apply(self._scope, edits)
 
@@ -89,3 +105,12 @@ class FactVerbs:
             async for memory in self._ledger.memories(self._scope, kind):
                 if not is_expired(memory, now):
                     yield fact_of(memory, self._scope)
+
+
+def _imported(memory: Memory, *, trust: bool) -> Memory:
+    """Return a memory of a file with its origin: what it states, if that claims no authority."""
+    if trust:
+        return check_origin(memory)
+    if has_authority(memory):
+        return replace(memory, metadata={**memory.metadata, ORIGIN: Origin.IMPORT.value})
+    return memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from locus_memory.memory.base import query_and_limit
 from locus_memory.memory.blend import Blend
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.models import Memory, MemoryType, Origin
 from locus_memory.memory.reading.reader import Plan, Reader
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import RecallAt
@@ -45,6 +45,7 @@ class RecallVerbs:
         type: MemoryType | str | None = None,  # noqa: A002 - the field's word
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
         min_score: float | None = None,
+        origins: Iterable[Origin | str] | None = None,
         at: datetime | str | None = None,
     ) -> list[Memory]:
         """Return current memories, the best first.
@@ -70,11 +71,12 @@ class RecallVerbs:
                 `content` and, for example, `metadata.importance`.
             min_score: Only memories with at least this relevance to the query, from 0 to 1; see
                 `Hit.relevance`. It replaces the `min_relevance` of a blend.
+            origins: Only memories of these origins, such as `["user", "person"]`.
             at: The moment; as for `memories`.
 
         Raises:
-            InvalidArgumentError: Something else than a query and a limit, an unknown type, an
-                invalid filter or `min_score`, `min_score` without a query, or no moment.
+            InvalidArgumentError: Something else than a query and a limit, an unknown type or
+                origin, an invalid filter or `min_score`, `min_score` without a query, or no moment.
             ConfigurationError: The vectors of the memories are of another model than the
                 embedder; `locus-memory reembed` recomputes them. A run reports that as an event,
                 and recalls by words meanwhile.
@@ -83,7 +85,7 @@ class RecallVerbs:
         about, most = query_and_limit(query, limit)
         most = self.retrieve_limit if most is None else most
         kind = None if type is None else kinds_of(type)[0]
-        selection = Selection(type=kind, filter=filter, min_score=min_score)
+        selection = Selection(type=kind, filter=filter, min_score=min_score, origins=origins)
         if at is None:
             find: _Find = partial(self._recall.find, self._scope, strict=True)
         else:

@@ -11,7 +11,7 @@ from locus_memory.chat.asking import called
 from locus_memory.chat.base import ChatModel
 from locus_memory.chat.usage import report_usage
 from locus_memory.memory.layers.log import LogEntry
-from locus_memory.memory.models import Memory, is_of_tool
+from locus_memory.memory.models import Memory, teller
 from locus_memory.messages import Message
 
 __all__ = ["reflected"]
@@ -51,5 +51,5 @@ async def reflected(
 
 
 def _row(memory: Memory) -> str:
-    told = " (told by a tool)" if is_of_tool(memory) else ""
-    return f"[{memory.id}]{told} {neutralise(memory.content)}"
+    told = teller(memory)
+    return f"[{memory.id}]{told and f' ({told})'} {neutralise(memory.content)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -12,14 +13,21 @@ from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.memory.extraction.extraction import check_length
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, least_salience
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
     EXPIRES_AT,
     LONGEST_CONTENT,
+    ORIGIN,
     Memory,
     MemoryType,
+    Origin,
+    as_origin,
+    as_type,
     is_expired,
+    refusal,
 )
 from locus_memory.memory.moments import as_moment
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import check_key, check_version
 
@@ -106,6 +114,7 @@ class SingleMemories:
         type: MemoryType | str | None = None,  # noqa: A002 - the field's word
         *,
         at: datetime | str | None = None,
+        origins: Iterable[Origin | str] | None = None,
     ) -> AsyncIterator[Memory]:
         """Yield all current memories that have not expired, by type and key, however many.
 
@@ -114,11 +123,13 @@ class SingleMemories:
             at: Yield the memories that were current at this moment instead, a `datetime` or
                 ISO 8601; without a time zone, UTC. A change that was undone counts as never made,
                 and versions that are no longer kept are missing.
+            origins: Only memories of these origins.
 
         Raises:
-            InvalidArgumentError: An unknown type, or no moment.
+            InvalidArgumentError: An unknown type or origin, or no moment.
             BackendError: The store failed.
         """
+        selection = Selection(origins=origins)
         moment = None if at is None else moment_of(at)
         now = self._ledger.now() if moment is None else moment.isoformat()
         for kind in kinds_of(type):
@@ -128,7 +139,7 @@ class SingleMemories:
                 else self._ledger.memories_at(self._scope, kind, moment)
             )
             async for memory in found:
-                if not is_expired(memory, now):
+                if not is_expired(memory, now) and selection.has(memory):
                     yield memory
 
     async def get(self, memory_id: str) -> Memory | None:
@@ -215,7 +226,8 @@ class SingleMemories:
     ) -> Memory | None:
         """Write a new version of a current memory; `undo` takes it back.
 
-        A new end alone makes no new version.
+        A new content is that of a person, whoever told the present one. A new end alone makes no
+        new version.
 
         Args:
             memory_id: As for `get`.
@@ -238,6 +250,8 @@ class SingleMemories:
         metadata = dict(known.metadata)
         if expires_at is not None:
             metadata[EXPIRES_AT] = moment_of(expires_at).isoformat()
+        if content is not None and not same_content(content, known.content):
+            metadata[ORIGIN] = Origin.PERSON.value
         new = Memory(known.type, known.key, known.content if content is None else content, metadata)
         _check_sequence(known, if_sequence)
         edit = Statement(check_length(new, LONGEST_CONTENT), only=if_sequence)
@@ -250,22 +264,49 @@ class SingleMemories:
             _check_sequence(known, if_sequence)
         return known
 
-    async def delete(self, memory_id: str) -> bool:
-        """Retire a current memory; `undo` brings it back. To erase it for good, use `forget`.
+    async def trust(self, memory_id: str) -> Memory | None:
+        """Promote a current memory to one that a person vouches for; `undo` takes it back.
+
+        What a tool, a document or an import told has the authority of a person's own words then.
+        The history keeps who told it.
 
         Args:
             memory_id: As for `get`.
 
         Returns:
-            Whether there was one.
+            The new version; one of the user or a person as it is; `None` if there is none.
 
         Raises:
             InvalidArgumentError: As for `get`.
             BackendError: The store failed.
         """
-        known = await self._by_id(memory_id)
+        known = await self.get(memory_id)
+        if known is None:
+            return None
+        new = replace(known, metadata={**known.metadata, ORIGIN: Origin.PERSON.value})
+        edit = Statement(new, only=known.metadata.get("sequence"))
+        written = await self._ledger.apply(self._scope, [edit])
+        return written[0] if written else await self.get(memory_id)
+
+    async def delete(self, memory_id: str, *, origin: Origin | str = Origin.PERSON) -> bool:
+        """Retire a current memory; `undo` brings it back. To erase it for good, use `forget`.
+
+        Args:
+            memory_id: As for `get`.
+            origin: Who wants it: a tool cannot retire what the user or a person said.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            InvalidArgumentError: As for `get`, or the origin is unknown or may not retire it.
+            BackendError: The store failed.
+        """
+        known, wants = await self._by_id(memory_id), as_origin(origin)
         if known is not None:
-            await self._ledger.apply(self._scope, [Retirement(known.type, known.key)])
+            await self._ledger.apply(self._scope, [Retirement(known.type, known.key, origin=wants)])
+        if known is not None and (refused := refusal(known, known.type, wants)) is not None:
+            raise InvalidArgumentError(refused)
         return known is not None
 
     async def _last_changed(self, key: str) -> list[MemoryType]:
@@ -300,13 +341,7 @@ def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 -
     Raises:
         InvalidArgumentError: The type is unknown.
     """
-    try:
-        return list(MemoryType) if type is None else [MemoryType(type)]
-    except ValueError:
-        known = ", ".join(MemoryType)
-        raise InvalidArgumentError(
-            f"a memory's type is one of {known}, not {quote(type)}"
-        ) from None
+    return list(MemoryType) if type is None else [as_type(type)]
 
 
 def moment_of(at: object) -> datetime:

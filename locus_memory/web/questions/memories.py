@@ -13,7 +13,8 @@ from locus_memory.cli.conversations.memory_sources import Sources
 from locus_memory.cli.printing.memories import earlier, version
 from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, MemoryType, is_expired
+from locus_memory.memory.models import Memory, MemoryType, Origin, is_expired
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
@@ -112,7 +113,7 @@ class MemoryVersion(Answer):
     until: str | None
     """The moment when it ended; `null`: it is current."""
     origin: str | None
-    """`tool`: it came from a tool's output."""
+    """Who told it; `null`: the user."""
     sources: list[Source]
     metadata: dict[str, Any]
 
@@ -172,6 +173,8 @@ class MemorySearchAsked(UserAsked):
 
     query: str
     type: MemoryType | None = None
+    origin: Origin | None = None
+    """Only memories that this one told."""
     min_score: float | None = Field(default=None, ge=0, le=1)
     """The lowest relevance of a hit."""
     cursor: str | None = None
@@ -300,11 +303,12 @@ async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
     """Find memories by words and meaning, with the reasons of the ranking."""
     offset = cursor_offset(asked.cursor)
     search = HybridSearch(data.store, data.embedder)
+    selection = Selection(type=asked.type, origins=asked.origin and [asked.origin])
     found = await search.search(
         data.scope(asked.user).current,
         asked.query,
         asked.limit + 1,
-        filter=None if asked.type is None else {"type": asked.type.value},
+        filter=selection.condition,
         offset=offset,
         min_score=asked.min_score,
         explain=True,

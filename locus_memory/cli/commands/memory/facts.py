@@ -55,11 +55,16 @@ def read_facts(content: bytes, source: str) -> _Facts:
 
 
 async def import_facts(
-    backend: Backend, *, facts: _Facts, user: str | None, prefix: str
+    backend: Backend, *, facts: _Facts, user: str | None, prefix: str, trust: bool
 ) -> dict[str, Any]:
-    """Write facts as memories, and return how many are new."""
-    written = await scoped_manager(backend.store, prefix, user).import_facts(facts.values())
-    return {"user": user, "facts": len(facts), "saved": len(written)}
+    """Write facts as memories, and return how many are new, and how many were refused."""
+    from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
+
+    manager = scoped_manager(backend.store, prefix, user)
+    with collect() as events:
+        written = await manager.import_facts(facts.values(), trust=trust)
+    refused = sum(event.name == "memory.change_refused" for event in events)
+    return {"user": user, "facts": len(facts), "saved": len(written), "refused": refused}
 
 
 async def export_facts(backend: Backend, *, user: str | None, prefix: str) -> list[dict[str, Any]]:
@@ -70,6 +75,7 @@ async def export_facts(backend: Backend, *, user: str | None, prefix: str) -> li
 
 def render_imported(console: Console, document: Mapping[str, Any]) -> None:
     """Print the result of an import."""
-    known = document["facts"] - document["saved"]
-    line = f"saved: {document['saved']}, known: {known}"
-    console.out(line, highlight=False)
+    saved, refused = document["saved"], document["refused"]
+    known = f"saved: {saved}, known: {document['facts'] - saved - refused}"
+    more = f", refused: {refused}; --trust takes rules, and replaces" if refused else ""
+    console.out(known + more, highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
     KeyArgument,
     Kind,
+    Origin,
     Prefix,
     TypeOption,
     UserOption,
@@ -59,13 +59,6 @@ __all__ = [
 
 _ALL = 2**31
 _NAMED = 5
-
-
-class Origin(StrEnum):
-    """The origin of a memory."""
-
-    USER = "user"
-    TOOL = "tool"
 
 
 def list_memories(
@@ -175,8 +168,8 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        recalled = await _recall(scoped, kind, query, at)
-        found += [(user, each) for each in recalled if origin is None or _is_of(each, origin)]
+        recalled = await _recall(scoped, kind, query, at, origin and [origin.value])
+        found += [(user, each) for each in recalled]
     if query is None:
         found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
     sources = Sources(backend)
@@ -194,22 +187,20 @@ async def collect(
     }
 
 
-def _is_of(memory: Memory, origin: Origin) -> bool:
-    from locus_memory.memory.models import is_of_tool  # noqa: PLC0415 - help must be quick
-
-    return is_of_tool(memory) == (origin is Origin.TOOL)
-
-
 async def _recall(
-    manager: LLMMemoryManager, kind: Kind | None, query: str | None, at: str | None
+    manager: LLMMemoryManager,
+    kind: Kind | None,
+    query: str | None,
+    at: str | None,
+    origins: list[str] | None,
 ) -> list[Memory]:
     if query is None:
-        return [memory async for memory in manager.memories(kind, at=at)]
+        return [memory async for memory in manager.memories(kind, at=at, origins=origins)]
     check_text(query, "--query")
     # `retrieve` fills its result up with the newest memories: these are left out here.
     return [
         memory
-        for memory in await manager.retrieve(query, _ALL, at=at)
+        for memory in await manager.retrieve(query, _ALL, at=at, origins=origins)
         if (kind is None or memory.type.value == kind.value)
         and await _mentions(manager, memory, query)
     ]

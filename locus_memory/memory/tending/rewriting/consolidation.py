@@ -19,7 +19,7 @@ from locus_memory.memory.layers.vitals import Vitals, VitalsBook, written_at
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.ledger.revision import importance_of, read_memory
-from locus_memory.memory.models import ORIGIN, TOOL, Memory, MemoryType, is_of_tool
+from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, has_authority, origin_of
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.tending.narrative import text_answer
@@ -114,12 +114,14 @@ class FactsConsolidation:
         return report
 
     async def _calls(self, scope: Scope, batch: int) -> list[Call]:
-        kinds: dict[MemoryType, list[_Fact]] = {}
+        # What a tool told is never shown with what the user said: it could ask to retire that.
+        kinds: dict[tuple[MemoryType, bool], list[_Fact]] = {}
         async for items in pages(self._store, scope.current):
             for item in items:
                 memory = read_memory(item)
                 if memory is not None:
-                    kinds.setdefault(memory.type, []).append((item, memory))
+                    kind = memory.type, has_authority(memory)
+                    kinds.setdefault(kind, []).append((item, memory))
         found: list[Call] = []
         for facts in kinds.values():
             pairs = await self._pairs(facts)
@@ -187,7 +189,7 @@ class FactsConsolidation:
         if not await self._is_current(scope, others):
             return False
         if operation.op != "merge":
-            return await self._retire(scope, [first])
+            return await self._retire(scope, [first], origin_of(first))
         merged = _merged(first, others, operation.content, now)
         said_at = max(map(written_at, (first, *others))) or None
         known = await VitalsBook(self._store).of(scope, (first, *others))
@@ -198,10 +200,10 @@ class FactsConsolidation:
         name = current_key(first.type, first.key)
         taken = [vitals for key, vitals in known.items() if key != name]
         await VitalsBook(self._store).change(scope, {name: lambda _, own: _with(own, taken)})
-        return await self._retire(scope, others)
+        return await self._retire(scope, others, origin_of(merged))
 
-    async def _retire(self, scope: Scope, facts: Sequence[Memory]) -> bool:
-        edits = [Retirement(each.type, each.key, only=_number(each)) for each in facts]
+    async def _retire(self, scope: Scope, facts: Sequence[Memory], origin: Origin) -> bool:
+        edits = [Retirement(each.type, each.key, None, _number(each), origin) for each in facts]
         before = await self._is_current(scope, facts)
         await self._ledger.apply(scope, edits)
         return before
@@ -236,8 +238,9 @@ def _merged(first: Memory, others: Sequence[Memory], content: str, now: str) -> 
     }
     if any("importance" in each.metadata for each in facts):
         metadata["importance"] = max(map(importance_of, facts))
-    if any(map(is_of_tool, facts)):
-        metadata[ORIGIN] = TOOL
+    others = [each for each in facts if origin_of(each) is not Origin.USER]
+    if others:
+        metadata[ORIGIN] = origin_of(others[-1]).value
     return Memory(first.type, first.key, content, metadata)
 
 

@@ -26,6 +26,7 @@ GROUP: Final = Group(
         post("/memories/edit", memory.edit),
         post("/memories/undo", memory.undo),
         post("/memories/retire", memory.retire),
+        post("/memories/trust", memory.trust),
         get("/memories/forget", forgetting.preview),
         post("/memories/forget", forgetting.erase),
         get("/memories/identity", layers.show_identity),

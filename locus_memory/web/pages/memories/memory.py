@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
+from locus_memory.memory.scope import current_key
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, write_etag
 from locus_memory.web.pages.frame.visit import Visit
@@ -30,7 +31,7 @@ from locus_memory.web.questions.memories import (
     memory_history,
 )
 
-__all__ = ["edit", "retire", "show_memory", "undo"]
+__all__ = ["edit", "retire", "show_memory", "trust", "undo"]
 
 _PAGE: Final = "/memories/memory"
 _ENDINGS: Final = {
@@ -103,6 +104,13 @@ async def retire(visit: Visit) -> Response:
     done = await retire_memory(place.data, asked)
     said = "Retired. Undo brings it back." if done.retired else "It was retired already."
     return place.go(_PAGE, said, type=asked.type.value, key=asked.key)
+
+
+async def trust(visit: Visit) -> Response:
+    """Promote a memory to one that a person vouches for."""
+    place, asked = Place.of(visit), visit.asked(MemoryAsked)
+    await place.data.scoped(place.user).trust(current_key(asked.type, asked.key))
+    return place.go(_PAGE, "Promoted.", type=asked.type.value, key=asked.key)
 
 
 async def _detail(place: Place, asked: MemoryAsked) -> MemoryDetail | None:
