@@ -26,7 +26,8 @@ _NEXT_REQUEST: Final = re.compile(r"(?:;|,? and) +(?=use )", re.IGNORECASE)
 _ARGUMENT: Final = re.compile(r"(\w+)=(.*?)(?=, *\w+=|$)")
 _MEMORY: Final = re.compile(
     r"- (?:(?:user|feedback|project|reference|always|about the user|session)"
-    r"(?: \(told by a tool\))?: |\(told by a tool\) )?(.*?)(?: \[since [\d-]+\])?"
+    r"(?: \((?:told by|imported|written)[a-z ]*\))?: )?(?:\((?:told by|imported)[a-z ]*\) )?"
+    r"(.*?)(?: \[since [\d-]+\])?"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,6 +19,7 @@ __all__ = [
     "EXPIRES_AT",
     "LONGEST_CONTENT",
     "ORIGIN",
+    "QUOTED",
     "Extractor",
     "Memory",
     "MemoryChange",
@@ -30,6 +32,7 @@ __all__ = [
     "has_authority",
     "is_expired",
     "origin_of",
+    "own_words",
     "refusal",
     "teller",
 ]
@@ -46,6 +49,14 @@ ORIGIN: Final = "origin"
 
 EXPIRES_AT: Final = "expires_at"
 """The key in a memory's metadata for the moment from which it is no longer recalled, ISO 8601."""
+
+
+QUOTED: Final = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ ]{0,3}>[^\n]*"
+    r"|^<(?P<tag>[a-z_]{1,30})\b[^>\n]{0,200}>.*?(?:</(?P=tag)>|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+"""A text that somebody quotes: between fences, or tags that begin a line, or after a `>`."""
 
 
 class MemoryType(StrEnum):
@@ -203,6 +214,11 @@ def teller(told: Memory | str) -> str:
     return _TELLERS[origin_of(told)]
 
 
+def own_words(text: str) -> str:
+    """Return a text without what it quotes, which is a document's."""
+    return QUOTED.sub(" ", text)
+
+
 def check_origin(memory: Memory) -> Memory:
     """Return a memory whose metadata name an `Origin`; that of a person, if they name none.
 
@@ -223,6 +239,7 @@ class MemorySearchResult:
         score: How well it matches, higher is better; `None`: the provider does not say.
         source: The origin of the fact, such as `turn`, `manual` or the name of an extractor.
         created_at: When the fact became known, ISO 8601; `None`: unknown.
+        origin: Who told it; `None`: unknown.
     """
 
     id: str
@@ -230,6 +247,7 @@ class MemorySearchResult:
     score: float | None = None
     source: str = ""
     created_at: str | None = None
+    origin: Origin | None = None
 
 
 def is_expired(memory: Memory, now: str) -> bool:

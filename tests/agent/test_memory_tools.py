@@ -188,7 +188,7 @@ async def test_the_source_of_a_memory_is_the_call() -> None:
     )
     assert bees.metadata["thread_id"] == "thread-1"
     assert bees.metadata["message_ids"] == [result.state.messages[1].id]
-    assert "origin" not in bees.metadata
+    assert bees.metadata["origin"] == "assistant"
     assert brand.metadata["origin"] == "tool"
     assert brand.type != MemoryType.FEEDBACK
 
@@ -252,7 +252,7 @@ async def test_a_reflection_is_an_answer_from_many_memories() -> None:
     assert told.startswith("Ada must not eat walnuts")
     assert len(told) == 2_400
     shown = model.calls[0][1].content or ""
-    assert f"[{NUTS.id}] Ada is allergic to walnuts." in shown
+    assert f"[{NUTS.id}] (written by hand) Ada is allergic to walnuts." in shown
     assert [
         item.value["kind"] for item in await manager._store.scan(Scope(manager.namespace).log, 5)
     ] == ["reflect"]

@@ -174,14 +174,14 @@ def _provenance(content: str) -> dict[str, Any]:
         return {ORIGIN: Origin.ASSISTANT.value}
     # What this tool answered to a write is no foreign text.
     said = [each for each in call.messages if not _is_receipt(each)]
-    speakers, last = Speakers(said), len(said)
-    told = speakers.origin((), content)
-    if call.has_documents or speakers.follows_tool(last):
-        told = Origin.TOOL
-    found: dict[str, Any] = {"thread_id": call.thread_id}
-    if call.message_id is not None:
-        found["message_ids"] = [call.message_id]
-    return found | {ORIGIN: (Origin.ASSISTANT if told is Origin.USER else told).value}
+    speakers = Speakers(said)
+    is_foreign = call.has_documents or speakers.follows_tool(len(said))
+    told = Origin.TOOL if is_foreign else speakers.origin((), content)
+    return {
+        "thread_id": call.thread_id,
+        **({} if call.message_id is None else {"message_ids": [call.message_id]}),
+        ORIGIN: (Origin.ASSISTANT if told is Origin.USER else told).value,
+    }
 
 
 def _is_receipt(message: Message) -> bool:

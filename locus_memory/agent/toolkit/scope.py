@@ -15,7 +15,7 @@ from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.models import ORIGIN, MemorySearchResult
+from locus_memory.memory.models import ORIGIN, MemorySearchResult, Origin
 from locus_memory.memory.verbs.explicit import check_sentence
 from locus_memory.retrieval.pack import pack
 
@@ -149,7 +149,8 @@ def row(found: MemorySearchResult) -> Row:
     since = found.created_at
     score = None if found.score is None else round(found.score, _DIGITS)
     day = since[:_DAY] if isinstance(since, str) else None
-    return {"id": found.id, "content": shown(found.content), "since": day, "score": score}
+    told = {} if found.origin in (None, Origin.USER) else {"origin": str(found.origin)}
+    return {"id": found.id, "content": shown(found.content), "since": day, "score": score, **told}
 
 
 def shown(text: str) -> str:

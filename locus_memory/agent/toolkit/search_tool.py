@@ -10,6 +10,7 @@ from pydantic import Field
 from locus_memory._internal.quoting import quote
 from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, shown
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.models import origin_of
 from locus_memory.tools import Tool, tool
 
 __all__ = ["memory_tools"]
@@ -29,8 +30,8 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
     """Return the tool `search_memory(scope, query)` for one user, ready for `Agent(tools=...)`.
 
     The user is bound here: no argument of a call names one. An answer is a list of at most 10
-    objects with `text`, `date`, `score` and `thread_id`, and for facts `salience`, of at most 800
-    tokens together. A refused call is a text for the model and never an exception.
+    objects with `text`, `date`, `score` and `thread_id`, and for facts `salience` and `origin`, of
+    at most 800 tokens together. A refused call is a text for the model and never an exception.
 
     Args:
         manager: An `LLMMemoryManager`.
@@ -67,7 +68,7 @@ async def _facts(manager: LLMMemoryManager, query: str) -> list[Row]:
     vitals = await manager.vitals([memory for memory, _ in found])
     return [
         _row(memory.content, facts.get("valid_from"), score, facts.get("thread_id"))
-        | {"salience": round(signs.salience, _DIGITS)}
+        | {"salience": round(signs.salience, _DIGITS), "origin": origin_of(memory).value}
         for (memory, score), signs in zip(found, vitals, strict=True)
         for facts in [memory.metadata]
     ]

@@ -224,7 +224,7 @@ class Extraction:
         if origin.is_context(change.sources):
             self._refuse(_KNOWN)
             return None
-        told = speakers.origin(change.sources, change.content or change.key)
+        told = speakers.origin(change.sources, change.content, change.key)
         if change.type is MemoryType.FEEDBACK and told is Origin.ASSISTANT:
             # It may repeat a document that it was shown.
             self._refuse("a rule names a message of the user")

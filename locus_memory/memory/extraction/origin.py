@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -11,20 +10,13 @@ from typing import Any, Final
 from locus_memory._internal.offload import in_thread
 from locus_memory.conversation.roles import role_of
 from locus_memory.memory.extraction.thread import text_of
-from locus_memory.memory.models import Origin
+from locus_memory.memory.models import QUOTED, Origin, own_words
 from locus_memory.store.text import query_words, stem
 
 __all__ = ["Speakers"]
 
 # In a text of more characters, finding the words takes more than a few milliseconds.
 _LARGE: Final = 20_000
-
-_QUOTED: Final = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ ]{0,3}>[^\n]*"
-    r"|^<(?P<tag>[a-z_]{1,30})\b[^>\n]{0,200}>.*?(?:</(?P=tag)>|\Z)",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
-"""A text that somebody quotes: between fences, or tags that begin a line, or after a `>`."""
 
 
 class Speakers:
@@ -45,26 +37,29 @@ class Speakers:
         else:
             await in_thread(self._find_words)
 
-    def origin(self, places: Sequence[int], content: str) -> Origin:
+    def origin(self, places: Sequence[int], content: str, key: str = "") -> Origin:
         """Return the origin of a fact.
 
         It is a tool if its sources include a message of a tool, or if they include no message of
         the user but an answer of the assistant to a tool. Whatever its sources are, it is a tool
         or a document if most of its words are in the tools' messages, or in texts that the user
         quotes, and in no own words of the user: a web page can tell a model which messages to
-        name. Else it is the assistant if all sources are the assistant's.
+        name. So it is if a retirement has no sources, and its key no own words of the user. Else
+        it is the assistant if all sources are the assistant's.
 
         Args:
             places: The source messages, as positions in the sequence.
-            content: The fact; of one to retire, its key.
+            content: The fact; empty if one is retired.
+            key: Its key.
         """
         named = [place for place in places if 0 <= place < len(self._roles)]
         roles = {self._roles[place] for place in named}
         if "tool" in roles or ("user" not in roles and any(map(self.follows_tool, named))):
             return Origin.TOOL
-        words = _words([content])
+        words, is_unnamed = _words([content or key]), not (named or content)
         for told, origin in ((self._of_tools, Origin.TOOL), (self._quoted, Origin.DOCUMENT)):
-            if told and len((words - self._of_user) & told) * 2 > len(words):
+            foreign = words - self._of_user if told else set[str]()
+            if len(foreign & told) * 2 > len(words) or (told and is_unnamed and foreign == words):
                 return origin
         return Origin.ASSISTANT if roles == {"assistant"} else Origin.USER
 
@@ -79,7 +74,7 @@ class Speakers:
 
     @cached_property
     def _of_user(self) -> set[str]:
-        return _words(_QUOTED.sub(" ", text) for text in self._texts("user"))
+        return _words(map(own_words, self._texts("user")))
 
     @cached_property
     def _of_tools(self) -> set[str]:
@@ -87,7 +82,7 @@ class Speakers:
 
     @cached_property
     def _quoted(self) -> set[str]:
-        quoted = map(_QUOTED.finditer, self._texts("user"))
+        quoted = map(QUOTED.finditer, self._texts("user"))
         return _words(found[0] for each in quoted for found in each)
 
     def _texts(self, role: str) -> Iterator[str]:

@@ -327,8 +327,13 @@ class Ledger:
             scope, edit.type, edit.key, plan, vectors=vectors, said_at=edit.said_at
         )
         if step is not None and step.refused is not None:
-            error = InvalidArgumentError(step.refused)
-            emit("memory.change_refused", error=error, type=kind, key=edit.key, reason=step.refused)
+            emit(
+                "memory.change_refused",
+                error=InvalidArgumentError(step.refused),
+                type=kind,
+                key=edit.key,
+                reason=step.refused,
+            )
         elif step is not None and step.outdated:
             emit("memory.outdated", type=kind, key=edit.key)
         elif step is not None and step.memory is not None:

@@ -57,6 +57,7 @@ MANAGED: Final = frozenset(
 )
 """The names in a memory's metadata that only a change of the memory writes."""
 
+_OWN: Final = (Origin.USER, Origin.PERSON)
 _PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN))
 
 
@@ -218,10 +219,12 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     is_same = current is not None and same_content(current.content, memory.content)
     if refused is not None:
         return None if is_same else Step((), None, refused=refused)
-    if current is not None and is_same and not _is_vouched_for(current, memory):
+    vouched = origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
+    if current is not None and is_same and not vouched:
         return _refresh(shelf, current, memory, writing)
-    yields = current is not None and has_authority(memory) and not has_authority(current)
-    if not yields and _is_outdated(shelf, writing):
+    # Of two that differ, the current one has no authority.
+    is_alike = current is None or has_authority(current) is has_authority(memory)
+    if is_alike and _is_outdated(shelf, writing):
         return _overtaken(shelf, memory, writing)
     sequence = shelf.next
     managed: dict[str, Any] = {
@@ -237,12 +240,6 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
         before = _ended(shelf, current, writing, "update", sequence)
     new = _managed(memory, managed)
     return Step((*before, _put(shelf, new, writing), *_trim(shelf, before, writing)), new)
-
-
-def _is_vouched_for(current: Memory, memory: Memory) -> bool:
-    """Return whether the user or a person says what the current version has from somebody else."""
-    own = (Origin.USER, Origin.PERSON)
-    return origin_of(memory) in own and origin_of(current) not in own
 
 
 def retire(

@@ -16,7 +16,15 @@ from typing import Final, Literal
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode
-from locus_memory.memory.models import Memory, MemoryType, Origin, has_authority, origin_of, teller
+from locus_memory.memory.models import (
+    Memory,
+    MemoryType,
+    Origin,
+    has_authority,
+    origin_of,
+    own_words,
+    teller,
+)
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import current_key
 from locus_memory.store.item import StoreItem
@@ -171,7 +179,12 @@ def note_lines(episode: Episode, *, relevance: float = 0.0, of_tools: bool = Fal
 
 
 def quote_line(
-    turn: StoreItem, count: TokenCounter, query: Collection[str] = (), *, relevance: float = 0.0
+    turn: StoreItem,
+    count: TokenCounter,
+    query: Collection[str] = (),
+    *,
+    relevance: float = 0.0,
+    is_own: bool = False,
 ) -> Line:
     """Return the line of a recorded turn, or of the passage of it that fits a query best.
 
@@ -180,9 +193,11 @@ def quote_line(
         count: Counts tokens.
         query: The stems of the words of the query.
         relevance: Its relevance to the message.
+        is_own: Whether to leave out what the turn itself quotes.
     """
     text = turn.value.get("text") if isinstance(turn.value, dict) else None
-    said = passage_of(text, count, query) if isinstance(text, str) else ""
+    told = text if isinstance(text, str) else ""
+    said = passage_of(own_words(told[:_READ]) if is_own else told, count, query)
     speaker = neutralise(str(turn.metadata.get("speaker") or "unknown"))
     moment = turn.metadata.get("date")
     return Line(

@@ -327,8 +327,9 @@ class StableBook:
             and turn.namespace[-1] != thread
             and (unread is None or _place(turn) in unread)
         ]
-        lines = {line.text: line for line in (quote_line(turn, self._count) for turn in said)}
-        return [line for text, line in lines.items() if text]
+        # What they quote may be anybody's words.
+        quotes = (quote_line(turn, self._count, is_own=True) for turn in said)
+        return list({line.text: line for line in quotes if line.text}.values())
 
 
 def _place(turn: StoreItem) -> tuple[str, Any]:

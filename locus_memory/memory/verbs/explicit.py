@@ -182,4 +182,5 @@ def _result(memory: Memory, score: float | None) -> MemorySearchResult:
         score=score,
         source=str(facts.get("extractor") or ""),
         created_at=facts.get("valid_from") or facts.get("extracted_at"),
+        origin=origin_of(memory),
     )

@@ -14,7 +14,6 @@ from locus_memory.memory.models import (
     Memory,
     MemoryType,
     Origin,
-    check_origin,
     has_authority,
     is_expired,
     origin_of,
@@ -109,8 +108,8 @@ class FactVerbs:
 
 def _imported(memory: Memory, *, trust: bool) -> Memory:
     """Return a memory of a file with its origin: what it states, if that claims no authority."""
-    if trust:
-        return check_origin(memory)
-    if has_authority(memory):
-        return replace(memory, metadata={**memory.metadata, ORIGIN: Origin.IMPORT.value})
-    return memory
+    is_stated = memory.metadata.get(ORIGIN) in list(Origin)
+    if is_stated and (trust or not has_authority(memory)):
+        return memory
+    origin = Origin.PERSON if trust else Origin.IMPORT
+    return replace(memory, metadata={**memory.metadata, ORIGIN: origin.value})

@@ -34,7 +34,12 @@ def lines(facts):
 def test_facts_are_imported_once_and_exported_again(ok, run):
     call = ("import", "-", "--format", "facts", "--user", "ada")
     assert ok(*call, stdin=b"\xef\xbb\xbf" + lines(FACTS) + b"\n").out == "saved: 2, known: 0\n"
-    assert ok(*call, "--json", stdin=lines(FACTS)).json == {"user": "ada", "facts": 2, "saved": 0}
+    assert ok(*call, "--json", stdin=lines(FACTS)).json == {
+        "user": "ada",
+        "facts": 2,
+        "saved": 0,
+        "refused": 0,
+    }
     first, second = map(json.loads, ok("export", "--facts", "--user", "ada").out.splitlines())
     by_id = {each["id"]: each for each in (first, second)}
     sailing, home = (by_id[fact["id"]] for fact in FACTS)

@@ -112,7 +112,7 @@ def test_an_endpoint_needs_a_model(fails):
 
 
 def test_memories_are_listed_by_origin(ok):
-    """What a tool said, or everything else."""
+    """What a tool said, and what a person wrote."""
 
     async def fill():
         async with LLMMemoryManager("sqlite:./locus.db") as manager:
@@ -124,7 +124,7 @@ def test_memories_are_listed_by_origin(ok):
             )
 
     asyncio.run(fill())
-    for origin, keys in (("tool", ["wiki"]), ("user", ["home"])):
+    for origin, keys in (("tool", ["wiki"]), ("person", ["home"]), ("user", [])):
         found = ok("memories", "--origin", origin, "--json").json
         assert [each["key"] for each in found["memories"]] == keys
         assert found["total"] == 1

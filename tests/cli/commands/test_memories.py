@@ -100,7 +100,7 @@ def test_what_a_tool_told_says_so(ok, save):
     metadata = {"origin": "tool", "extractor": "llm", "message_ids": ["#1"]}
     save(Memory("reference", "pay", "Pay by card.", metadata), Memory("user", "pet", "A cat."))
     rows = {row["key"]: row for row in ok("memories", "--json").json["memories"]}
-    assert (rows["pay"]["origin"], rows["pet"]["origin"]) == ("tool", None)
+    assert (rows["pay"]["origin"], rows["pet"]["origin"]) == ("tool", "person")
     (line,) = [each for each in ok("memories").out.splitlines() if "Pay by card" in each]
     assert line.rstrip().endswith("llm (a tool)")
     assert "llm (a tool)" in ok("history", "pay").out

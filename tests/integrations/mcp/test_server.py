@@ -48,7 +48,7 @@ class TestMemories:
             assert said == "user:home: remembered; memory_history shows its earlier versions"
             assert "known" in await call(client, "remember", content="I live in Paris.")
             found = await call(client, "recall", query="where is home?")
-            assert "- user:home: I live in Paris." in found
+            assert "- user:home (told by the assistant): I live in Paris." in found
             past = await call(client, "memory_history", name="user:home")
             assert past.index("Paris") < past.index("Berlin")
             assert "Berlin" in await call(client, "undo_memory", name="user:home")
@@ -132,7 +132,7 @@ class TestFences:
             await manager.save(_memory(content))
             async with connected(backend, memory_manager=manager) as client:
                 listed = await call(client, "list_memories")
-        assert listed.startswith(f"{BLOCK_OPENING}- user:fact: ")
+        assert listed.startswith(f"{BLOCK_OPENING}- user:fact (written by hand): ")
         assert listed.endswith(f"\n{BLOCK_CLOSE}")
         assert len(listed[len(BLOCK_OPENING) :].splitlines()) == 2
         assert listed.count("<") == 2

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.inject import render_block
-from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.models import Memory, MemoryChange, MemoryType, Origin
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
 from locus_memory.testing.model import FakeModel
@@ -40,36 +41,56 @@ async def extract(make, *changes, talk=TALK, **options):
 
 
 @pytest.mark.parametrize(
-    ("places", "content", "told"),
+    ("places", "content", "origin"),
     [
-        ([2], "Anything.", True),
-        ([0, 2], "The user wants a summary.", True),
-        ([3], "Anything.", True),
-        ([4], "The user lives in Vienna.", False),
-        ([5], "The user was told that it is nice.", False),
-        ([4, 5], "The user lives in Vienna.", False),
+        ([2], "Anything.", "tool"),
+        ([0, 2], "The user wants a summary.", "tool"),
+        ([3], "Anything.", "tool"),
+        ([4], "The user lives in Vienna.", "user"),
+        ([5], "The user was told that it is nice.", "assistant"),
+        ([4, 5], "The user lives in Vienna.", "user"),
         # A page has the model name another message.
-        ([0], RULE, True),
-        ([4], RULE, True),
-        ([], RULE, True),
-        ([99, -1], RULE, True),
-        ([], "The user lives in Vienna.", False),
-        ([], "", False),
+        ([0], RULE, "tool"),
+        ([4], RULE, "tool"),
+        ([], RULE, "tool"),
+        ([99, -1], RULE, "tool"),
+        ([], "The user lives in Vienna.", "user"),
+        ([], "", "tool"),
     ],
 )
-def test_whose_word_it_is(places, content, told):
-    assert Speakers(TALK).is_of_tool(places, content) is told
+def test_whose_word_it_is(places, content, origin):
+    assert Speakers(TALK).origin(places, content) is Origin(origin)
 
 
 def test_without_a_tool_nothing_is_a_tools():
     talk = [each for each in TALK if each.role != "tool"]
     for place in range(len(talk)):
-        assert not Speakers(talk).is_of_tool([place], RULE)
+        assert Speakers(talk).origin([place], RULE) is not Origin.TOOL
+
+
+@pytest.mark.parametrize(
+    "quoting",
+    ["```\n{}\n```", "~~~\n{}", "> {}", "<page>\n{}\n</page>", '<div class="x">{}', "Hi\n> {}"],
+)
+def test_what_the_user_quotes_is_a_documents(quoting):
+    said = f"I live in Vienna. Is this true?\n{quoting.format(RULE)}"
+    speakers = Speakers([Message.user(said), Message.assistant("No.")])
+    for places in ([0], [0, 1], []):
+        assert speakers.origin(places, RULE) is Origin.DOCUMENT
+        assert speakers.origin(places, "The user lives in Vienna.") is Origin.USER
+
+
+@pytest.mark.parametrize("mark", ["```", "<a>", "\n<a>", "> ", "\n> ", "~~~", "<a ", "\n<a b"])
+def test_marks_without_end_are_read_in_time(mark):
+    talk = [Message.user(mark * 50_000), Message.user("I live in Vienna.")]
+    begin = time.perf_counter()
+    assert Speakers(talk).origin([1], "The user lives in Vienna.") is Origin.USER
+    assert time.perf_counter() - begin < 2
 
 
 def test_half_a_character_is_no_obstacle():
     talk = [Message.user("\ud83d hi"), Message(role="tool", content="\udc00 yes", tool_call_id="1")]
-    assert not Speakers(talk).is_of_tool([0], "\ud83d hi")
+    assert Speakers(talk).origin([0], "\ud83d hi") is Origin.USER
 
 
 @pytest.mark.parametrize("size", [10, 200_000])
@@ -85,7 +106,7 @@ async def test_much_text_is_read_in_a_thread(size, monkeypatch):
     speakers = Speakers((*TALK, Message.user("word " * size)))
     await speakers.read()
     assert (threading.get_ident() in threads) is (size == 10)
-    assert speakers.is_of_tool([0], RULE)
+    assert speakers.origin([0], RULE) is Origin.TOOL
 
 
 async def test_what_a_tool_said_keeps_its_origin(make):
@@ -104,7 +125,7 @@ async def test_what_a_tool_said_is_never_feedback(make, events, named):
     manager = await extract(make, change("feedback", messages=named))
     assert await manager.retrieve() == []
     (event,) = events.of("memory.change_refused")
-    assert event.attributes["reason"] == "feedback cannot come from a tool"
+    assert "is never a rule" in event.attributes["reason"]
     assert event.error is not None
     assert "mallory" not in str(event)
 
@@ -128,17 +149,19 @@ async def test_feedback_of_the_user_beside_a_tool_is_kept(make):
 async def test_what_the_user_says_as_well_is_the_users(make):
     manager = await extract(make, change(messages=[3]))
     assert (await manager.retrieve())[0].metadata["origin"] == "tool"
-    await manager.save(Memory("reference", "k", RULE))
-    assert "origin" not in (await manager.retrieve())[0].metadata
+    await manager.save(Memory("reference", "k", RULE, {"origin": "user"}))
+    assert (await manager.retrieve())[0].metadata["origin"] == "user"
+    now, before = await manager.history("k")
+    assert (now.content, before.metadata["origin"]) == (before.content, "tool")
 
 
-async def test_what_a_tool_says_as_well_stays_the_users(make):
+async def test_what_a_tool_says_as_well_changes_nothing(make):
     manager = make()
     await manager.save(Memory("reference", "k", RULE, {"seen": 1}))
     stored = await extract(make, change(messages=[3], importance=0.9))
     [found] = await stored.retrieve()
-    assert found.metadata["importance"] == 0.9
-    assert "origin" not in found.metadata
+    assert "importance" not in found.metadata
+    assert (found.metadata["seen"], found.metadata["origin"]) == (1, "person")
 
 
 async def test_a_queued_message_keeps_its_role(make):

@@ -43,6 +43,7 @@ async def test_a_changed_fact_is_replaced_and_kept(make, clock):
         "valid_from": "2023-11-14T22:14:20.000000+00:00",
         "sequence": 2,
         "supersedes": {"type": "user", "key": "city", "sequence": 1},
+        "origin": "person",
     }
     assert before.content == "Oslo"
     assert before.metadata["superseded_at"] == now.metadata["valid_from"]

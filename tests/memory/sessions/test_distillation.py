@@ -171,7 +171,7 @@ async def test_a_tool_never_says_who_the_user_is(tend, either, events, sources):
     await manager.sync_now()
     assert (await IdentityBook(either).read(SCOPE)).facts == ()
     (event,) = events.of("memory.change_refused")
-    assert event.attributes["reason"] == "identity cannot come from a tool"
+    assert "never fixed" in event.attributes["reason"]
 
 
 async def test_secrets_stay_out_of_all_layers(tend, either):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,7 +169,7 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        recalled = await _recall(scoped, kind, query, at, origin and [origin.value])
+        recalled = await _recall(scoped, kind, query, at, origin and {origin.value})
         found += [(user, each) for each in recalled]
     if query is None:
         found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
@@ -192,7 +193,7 @@ async def _recall(
     kind: Kind | None,
     query: str | None,
     at: str | None,
-    origins: list[str] | None,
+    origins: Collection[str] | None,
 ) -> list[Memory]:
     if query is None:
         return [memory async for memory in manager.memories(kind, at=at, origins=origins)]
