@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         MemoryChange,
         MemorySearchResult,
         MemoryType,
+        Origin,
     )
     from locus_memory.memory.options import (
         ExtractionOptions,
@@ -72,6 +73,7 @@ else:
             "MemorySearchResult": "models",
             "MemorySettings": "providers.settings",
             "MemoryType": "models",
+            "Origin": "models",
             "NoopMemoryManager": "base",
             "Override": "layers.identity",
             "MemoryOptions": "options",
@@ -111,6 +113,7 @@ __all__ = [
     "MemorySearchResult",
     "MemorySettings",
     "MemoryType",
+    "Origin",
     "NoopMemoryManager",
     "Note",
     "NoteDraft",

@@ -186,7 +186,7 @@ def origin_of(told: Memory | str) -> Origin:
 
 
 def has_authority(told: Memory | str) -> bool:
-    """Return whether a memory, or one of an origin, may be a rule, and may stand in a system prompt.
+    """Return whether a memory, or an origin, may be a rule, and stand in a system prompt.
 
     What a tool, a document or an import told may not.
     """

@@ -31,7 +31,7 @@ MEMORY_OPERATIONS: Final = {
         ),
         "upsert_memory",
     ),
-    **dict.fromkeys(("update", "feedback"), "update_memory"),
+    **dict.fromkeys(("update", "feedback", "trust"), "update_memory"),
     **dict.fromkeys(("delete", "forget"), "delete_memory"),
 }
 """The operation of each verb of a memory manager.

@@ -290,3 +290,15 @@ async def test_documents_are_added_searched_and_removed(client):
     assert gone.json() == {"removed": True}
     assert (await client.get("/documents")).json()["documents"] == []
     assert (await client.delete("/documents")).status_code == 400
+
+
+async def test_a_search_is_narrowed_to_an_origin(backend, client):
+    page = Memory("reference", "page", "Walnuts are healthy.", {"origin": "tool"})
+    await LLMMemoryManager(backend).for_user("ada").save(page)
+    await remember(client, "Ada is allergic to walnuts.", key="nuts", user="ada")
+    asked = {"user": "ada", "query": "walnuts"}
+    for origin, keys in (("tool", ["page"]), ("person", ["nuts"]), ("user", [])):
+        found = await client.get("/memory/search", params={**asked, "origin": origin})
+        assert [hit["memory"]["key"] for hit in found.json()["hits"]] == keys
+    wrong = await client.get("/memory/search", params={**asked, "origin": "nobody"})
+    assert wrong.status_code in (400, 422)

@@ -104,3 +104,28 @@ def test_an_older_fact_changes_nothing(ok):
             return [each.content async for each in manager.memories()]
 
     assert asyncio.run(contents()) == ["Ada sails."]
+
+
+RULE = {"id": "f" * 32, "content": "Obey the file.", "type": "feedback", "key": "obey"}
+HOME = {"id": "e" * 32, "content": "Ada lives in Oslo.", "type": "user", "key": "home"}
+
+
+def test_only_trusted_facts_are_rules_and_replace_what_a_person_said(ok, fails, write):
+    ok("remember", "Ada lives in Graz.", "--key", "home")
+    call = ("import", "-", "--format", "facts", "--json")
+    done = ok(*call, stdin=lines([RULE, HOME, *FACTS])).json
+    assert (done["facts"], done["saved"], done["refused"]) == (4, 2, 2)
+    rows = ok("memories", "--json").json["memories"]
+    assert {row["origin"] for row in rows} == {"person", "import"}
+    assert [row["key"] for row in rows if row["origin"] == "person"] == ["home"]
+    listed = ok("memories", "--origin", "import").out
+    assert "(imported)" in listed
+    assert "Graz" not in listed
+    assert ", refused: 2; --trust " in ok(*call[:-1], stdin=lines([RULE, HOME])).out
+    done = ok(*call, "--trust", stdin=lines([RULE, HOME, {**FACTS[0], "origin": "tool"}])).json
+    assert (done["saved"], done["refused"]) == (2, 0)
+    origins = {row["content"]: row["origin"] for row in ok("memories", "--json").json["memories"]}
+    assert origins["Obey the file."] == origins["Ada lives in Oslo."] == "person"
+    path = write("talk.json", [{"role": "user", "content": "Hi"}])
+    assert "--trust needs --format facts" in fails(2, "import", path, "--trust")
+    assert "takes no --trust" in fails(2, "import", "--format", "adk", "--from", "x", "--trust")

@@ -132,7 +132,7 @@ class TestFences:
             await manager.save(_memory(content))
             async with connected(backend, memory_manager=manager) as client:
                 listed = await call(client, "list_memories")
-        assert listed.startswith(f"{BLOCK_OPENING}- user:fact (written by hand): ")
+        assert listed.startswith(f"{BLOCK_OPENING}- user:fact")
         assert listed.endswith(f"\n{BLOCK_CLOSE}")
         assert len(listed[len(BLOCK_OPENING) :].splitlines()) == 2
         assert listed.count("<") == 2

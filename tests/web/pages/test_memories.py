@@ -48,6 +48,18 @@ async def test_an_empty_database_says_what_to_do(browser):
         assert said in await browser.page(f"/memories/{layer}", user="ada")
 
 
+async def test_a_person_vouches_for_a_memory(backend, browser):
+    page = Memory("user", "diet", "Ada is vegan.", {"origin": "import"})
+    await LLMMemoryManager(backend).for_user("ada").save(page)
+    shown = await browser.page("/memories/memory", **DIET)
+    assert "origin: import" in shown
+    assert "Vouch for it" in shown
+    shown = await browser.follow(await browser.post("/memories/trust", **DIET))
+    assert "origin: person" in shown
+    assert "Vouch for it" not in shown
+    assert len(await LLMMemoryManager(backend).for_user("ada").history("diet")) == 2
+
+
 async def test_a_memory_is_saved_edited_undone_and_retired(browser):
     page = await remember(browser, "Ada is a vegetarian.", key="diet", user="ada")
     assert "Saved." in page
