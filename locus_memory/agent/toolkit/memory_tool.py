@@ -175,8 +175,8 @@ def _provenance(content: str) -> dict[str, Any]:
     # What this tool answered to a write is no foreign text.
     said = [each for each in call.messages if not _is_receipt(each)]
     speakers = Speakers(said)
-    is_foreign = call.has_documents or speakers.follows_tool(len(said))
-    told = Origin.TOOL if is_foreign else speakers.origin((), content)
+    is_own = not call.has_documents and not speakers.follows_tool(len(said))
+    told = speakers.origin((), content) if is_own else Origin.TOOL
     return {
         "thread_id": call.thread_id,
         **({} if call.message_id is None else {"message_ids": [call.message_id]}),
@@ -186,5 +186,4 @@ def _provenance(content: str) -> dict[str, Any]:
 
 def _is_receipt(message: Message) -> bool:
     """Return whether a message is what the memory tool answered to a write."""
-    text = message.content if isinstance(message.content, str) else ""
-    return message.name == _NAME and text.startswith((_REMEMBERED, _FORGOT))
+    return message.name == _NAME and str(message.content).startswith((_REMEMBERED, _FORGOT))

@@ -200,6 +200,7 @@ class Extraction:
             return None
         if not self._may_hold(draft.text, "note"):
             return None
+        told = speakers.origin(draft.sources, draft.text)
         return Note(
             text=draft.text,
             kind=draft.kind,
@@ -207,7 +208,7 @@ class Extraction:
             at=origin.said_at(draft.sources) or "",
             thread=origin.thread_of(draft.sources) or "",
             message_ids=tuple(origin.ids(draft.sources)),
-            origin=speakers.origin(draft.sources, draft.text).value,
+            origin="" if told is Origin.USER else told.value,
         )
 
     def _refuse(self, reason: str) -> None:
