@@ -14,7 +14,6 @@ from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.facts import Fact
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, has_authority, origin_of
-from locus_memory.memory.options import TendingOptions
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
@@ -115,8 +114,8 @@ def changes(text, *named):
         wanted += [{**gone, "type": "user", "key": "allergy"}]
         wanted += [{**gone, "type": "feedback", "key": "pay"}]
     identity = [{"text": text[:200], "messages": list(named)}]
-    episode = {"summary": "The user asked about a page."}
-    return {"changes": wanted, "identity": identity, "episode": episode}
+    notes = [{"text": text[:300], "kind": "preference", "messages": list(named)}]
+    return {"changes": wanted, "identity": identity, "notes": notes}
 
 
 async def extracted(backend, said, text):
@@ -126,11 +125,7 @@ async def extracted(backend, said, text):
         if named == (3,) and len(said) == 2:
             named = (1,)  # noqa: PLW2901 - nobody but the user spoke
         model = FakeModel([json.dumps(changes(text, *named))] * 3)
-        manager = LLMMemoryManager(
-            backend,
-            extract_fn=LLMExtractor(model),
-            tending=TendingOptions(extraction_mode="manual"),
-        )
+        manager = LLMMemoryManager(backend, extract_fn=LLMExtractor(model), extract_mode="manual")
         async with manager:
             ids = {"run_id": str(named), "metadata": {"thread_id": f"t{named}"}}
             await manager.on_session_end(state.model_copy(update=ids))
@@ -242,12 +237,15 @@ async def whole(manager):
     assert not any(kind == "feedback" for kind, _ in known)
     identity = await manager.identity.read()
     assert (identity.overrides, identity.facts) == ((), ())
+    notes = [note for each in await manager.episodes() for note in each.notes]
+    assert not any(has_authority(note.origin) for note in notes), notes
     state = AgentState(messages=(Message.user(ASKED),), metadata={"thread_id": "new"})
     shown = (await manager.on_session_start(state)).messages
     prompt = "".join(str(each.content) for each in shown if each.role == "system")
     assert WISH in prompt
     assert HOME in prompt
-    assert not any(each.content[:40] in prompt for each in known.values())
+    told = [*(each.content for each in known.values()), *(each.text for each in notes)]
+    assert not any(text[:40] in prompt for text in told)
     return known
 
 

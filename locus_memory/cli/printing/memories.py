@@ -26,7 +26,6 @@ _KEY = 80
 _NAME = 16
 _DAY = 10
 _DIGITS = 4
-_TELLERS = {"tool": "a tool", "document": "a document", "import": "imported"}
 _ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "evicted", "undo": "undone"}
 
 
@@ -171,7 +170,9 @@ def origin(row: Row) -> str:
 
     A memory without authority is marked.
     """
-    told = [f"({_TELLERS[row['origin']]})"] if row["origin"] in _TELLERS else []
+    told = {"tool": ["(a tool)"], "document": ["(a document)"], "import": ["(imported)"]}.get(
+        str(row["origin"]), []
+    )
     if not row["sources"]:
         return " ".join([snippet(str(row["metadata"].get("extractor") or ""), _NAME), *told])
     places = [f"#{each['place']}" for each in row["sources"] if each["place"] is not None]
