@@ -135,10 +135,9 @@ class RecallVerbs:
     async def saw(self, thread_id: str | None = None, *, limit: int = 20) -> list[SeenRun]:
         """Return what the model was shown in the newest runs of a thread, the newest first.
 
-        A run is recorded in the background after its start, and kept for 30 days. Of a scope there
-        are at most 1,000 records: once there are more, the oldest go. Nothing is recorded with
-        `passive=False`, or if a run's process ends at once. When something is erased, the records
-        of its scope are erased with it.
+        A run is recorded in the background after its start, and kept for 30 days. A scope has at
+        most 1,000 records: the oldest go. Nothing is recorded with `passive=False`, or if a run's
+        process ends at once. When something is erased, all records of its scope go with it.
 
         Args:
             thread_id: The thread; `None`: all threads.

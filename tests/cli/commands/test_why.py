@@ -22,7 +22,7 @@ def test_the_newest_run_of_a_thread_of_any_user(ok):
     asyncio.run(talk("I live in Graz.", "Where do I live?", user="ada"))
     lines = ok("why", "trip").out.splitlines()
     assert lines[1:3] == ["message: Where do I live?", "at the end of the system prompt: nothing"]
-    assert lines[3].startswith("in front of the message: <memory>")
+    assert lines[3:5] == ["in front of the message:", "<memory>"]
     assert any("lives in Graz" in line for line in lines)
     assert lines[0].split("  ")[1].startswith("1 lines, ")
 

@@ -81,14 +81,19 @@ async def runs_of(
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:
     for run in document["runs"]:
+        at = run["at"][:19].replace("T", " ")
         lines = [
-            f"{run['at'][:19].replace('T', ' ')}  {run['items']} lines, {number(run['tokens'])} tokens",
+            f"{at}  {run['items']} lines, {number(run['tokens'])} tokens",
             f"message: {_WITHHELD if run['message'] is None else run['message']}",
-            f"at the end of the system prompt: {run['stable'] or 'nothing'}",
-            f"in front of the message: {run['tail'] or 'nothing'}",
+            _shown("at the end of the system prompt", run["stable"]),
+            _shown("in front of the message", run["tail"]),
         ]
         lines += [f"cut here: {number(run['cut'])} characters"] if run["cut"] else []
         for line in lines:
             console.out(visible(line), highlight=False)
     if not document["runs"]:
         remark(console, f"no record of a run of the thread {visible_name(document['thread'])!r}")
+
+
+def _shown(place: str, text: str | None) -> str:
+    return f"{place}:\n{text}" if text else f"{place}: nothing"
