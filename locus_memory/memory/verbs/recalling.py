@@ -136,8 +136,8 @@ class RecallVerbs:
         """Return what the model was shown in the newest runs of a thread, the newest first.
 
         A run is recorded in the background after its start, and kept for 30 days. A scope has at
-        most 1,000 records: the oldest go. Nothing is recorded with `passive=False`, or if a run's
-        process ends at once. When something is erased, all records of its scope go with it.
+        most 1,000 records: the oldest go. With `transcript=False`, off the record, or if the
+        process ends at once, a run has none. When something is erased, all of its scope go too.
 
         Args:
             thread_id: The thread; `None`: all threads.
