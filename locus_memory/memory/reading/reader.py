@@ -213,9 +213,8 @@ class Reader:
         if not self._options.transcript:
             await self._stables.touch(request.scope, request.thread)
             return
-        checks = bool(request.query) and not self._options.allow_secrets
         is_long = sum(len(text) for _, text in said) >= _LARGE
-        is_withheld = checks and (
+        is_withheld = not self._options.allow_secrets and (
             await in_thread(_may_be_secret, said) if is_long else _may_be_secret(said)
         )
         run = SeenRun(
@@ -328,7 +327,7 @@ def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:
     """Return whether the user's last message is one that the transcript would not hold."""
     messages = zip(said, answers_in(said), strict=True)
     found = [(text, is_answer) for (role, text), is_answer in messages if role == "user"]
-    return found[-1][1] or find_secret(found[-1][0]) is not None
+    return any(is_answer or find_secret(text) is not None for text, is_answer in found[-1:])
 
 
 def _fenced(lines: str) -> str:

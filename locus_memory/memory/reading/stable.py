@@ -260,9 +260,9 @@ class StableBook:
             item = await self._store.get_item(scope.blocks, thread)
             if item is None or not isinstance(item.value, dict):
                 return
-            value = {**item.value, "used_at": self._now()}
             with suppress(VersionConflictError):
-                await self._keep(scope, thread, value, item.version, *also)
+                used = {**item.value, "used_at": self._now()}
+                await self._keep(scope, thread, used, item.version, *also)
                 return
         raise VersionConflictError(0, 1)
 
