@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from locus_memory import Agent, Message, ScriptedModel
+from locus_memory import Agent, Message, ScriptedModel, open_backend
 from locus_memory.conversation.roles import REMEMBER
+from locus_memory.encryption import EncryptionKeys
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory import LLMMemoryManager, SeenRun, forget
 from locus_memory.memory.layers.runs import RunLog
@@ -15,6 +16,7 @@ from locus_memory.memory.scope import Scope
 from locus_memory.state import AgentState
 from locus_memory.store.base import all_keys, scan_all
 from locus_memory.store.wrappers import StoreWrapper
+from locus_memory.transfer import migrate
 
 QUESTION = "Where do I live?"
 ASK = "What is your password for the portal?"
@@ -266,3 +268,23 @@ async def test_an_item_that_is_no_record_is_reported(world, events):
     assert [each.message for each in await world.manager.saw()] == [QUESTION]
     assert len(events.of("memory.record_unreadable")) == 4
     assert len(await all_keys(world.store, world.scope.runs)) == 5
+
+
+async def test_records_are_migrated_encrypted_as_the_rest(tmp_path):
+    keys = EncryptionKeys({"k": b"k" * 16}, "k")
+    source = open_backend(f"sqlite:{tmp_path}/a.db", encryption=keys)
+    target = open_backend(f"sqlite:{tmp_path}/b.db", encryption=keys)
+    async with source, target:
+        async with LLMMemoryManager(source) as manager:
+            await Agent(ScriptedModel(), memory_manager=manager).run("I like Graz.", "t")
+            told = await manager.saw("t")
+        await migrate(source, target)
+        async with LLMMemoryManager(target) as manager:
+            assert await manager.saw("t") == told
+        [item] = await target.store.scan(manager._scope.runs)
+        assert item.expires_at is not None
+    assert [run.message for run in told] == ["I like Graz."]
+    for name in ("a.db", "b.db"):
+        async with open_backend(f"sqlite:{tmp_path}/{name}") as plain:
+            [item] = await plain.store.scan(manager._scope.runs)
+            assert "Graz" not in str(item.to_dict())
