@@ -158,6 +158,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         add = _Blocks(LLMMemoryManager.add)
         ingest = _Blocks(LLMMemoryManager.ingest)
         history = _Blocks(LLMMemoryManager.history)
+        saw = _Blocks(LLMMemoryManager.saw)
         undo = _Blocks(LLMMemoryManager.undo)
         forget = _Blocks(LLMMemoryManager.forget)
         memories = _Yields(LLMMemoryManager.memories)

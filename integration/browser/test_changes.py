@@ -108,7 +108,7 @@ def test_a_sentence_is_fixed_seen_and_removed(windows, changing):
     page.fill("input[name=text]", "Answer in rhymes.")
     page.click("button:text-is('Save')")
     page.wait_for_selector("li:has-text('Answer in rhymes.')")
-    page.click("text=What the model saw >> nth=1")
+    page.click("text=Try a message >> nth=1")
     page.fill("textarea[name=text]", "What is 17 times 23?")
     page.click("button:text-is('Show')")
     page.wait_for_selector("pre:has-text('- always: Answer in rhymes.')")

@@ -28,7 +28,7 @@ EMPTY = {
     "/memories/episodes": "There are no episodes",
     "/memories/transcript": "No turns were recorded",
     "/store": "The store is empty",
-    "/saw?text=Hello": "Nothing: this message costs no tokens",
+    "/try?text=Hello": "Nothing: this message costs no tokens",
     "/danger/forget?user=ada": "Nothing is stored for this user",
 }
 """What each page of an empty database says."""

@@ -15,7 +15,7 @@ from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import asked
+from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.inject import fitting, with_tail
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.messages import Message
@@ -111,7 +111,7 @@ class ResourceHooks:
         return state.model_copy(update={"messages": messages})
 
     async def _recalled(self, state: AgentState, thread_id: str) -> list[str]:
-        query = asked(state.messages)[0] or ""
+        query = query_of(asked(state.messages)) or ""
         settings = self._settings
         user = state.metadata.get("user_id")
         tree = await self._bound(user)

@@ -53,6 +53,7 @@ class _Top(LazyGroup):
             "forget": Place("commands.memory.forget", "forget", _MEMORIES),
             "identity": Place("commands.memory.identity", "commands", _MEMORIES),
             "episodes": Place("commands.memory.identity", "list_episodes", _MEMORIES),
+            "why": Place("commands.memory.why", "why", _MEMORIES),
             "ingest": Place("commands.memory.ingest", "ingest", _MEMORIES),
             "consolidate": Place("commands.memory.consolidate", "consolidate", _MEMORIES),
             "threads": Place("commands.threads.threads", "commands", _THREADS),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
     from locus_memory.memory.layers.episodes import Episode, Note
     from locus_memory.memory.layers.identity import Identity, IdentityFact, Override
+    from locus_memory.memory.layers.runs import SeenRun
     from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import (
@@ -80,6 +81,7 @@ else:
             "Note": "layers.episodes",
             "NoteDraft": "extraction.distillate",
             "RecallOptions": "options",
+            "SeenRun": "layers.runs",
             "TendingOptions": "options",
             "Vitals": "layers.vitals",
             "as_extractor": "extraction.extractors",
@@ -119,6 +121,7 @@ __all__ = [
     "Origin",
     "Override",
     "RecallOptions",
+    "SeenRun",
     "TendingOptions",
     "Vitals",
     "as_extractor",

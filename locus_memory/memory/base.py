@@ -17,7 +17,7 @@ from locus_memory._internal.resource import Resource
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import asked, is_worth_reading, told_in
+from locus_memory.memory.extraction.thread import asked, is_worth_reading, query_of, told_in
 from locus_memory.memory.inject import Placement, inject, render_block
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.providers.hooks import call_hook
@@ -91,7 +91,7 @@ class BaseMemoryManager(Resource, ABC):
         no memory is found, or the search fails, the state has no block.
         """
         messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
-        query, thread = asked(messages)[0] or "", thread_of(state)
+        query, thread = query_of(asked(messages)) or "", thread_of(state)
         if type(self).prefetch is BaseMemoryManager.prefetch:
             # Bounded inside, with events that say more.
             block: str | None = await self.prefetch(query, session_id=thread)

@@ -99,6 +99,11 @@ class Scope:
         return (*self.namespace, "log")
 
     @property
+    def runs(self) -> Namespace:
+        """The namespace of the records of what runs saw, below the log."""
+        return (*self.log, "runs")
+
+    @property
     def blocks(self) -> Namespace:
         """The namespace of the stable blocks of threads, by thread."""
         return (*self.namespace, "blocks")

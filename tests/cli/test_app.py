@@ -17,8 +17,8 @@ from locus_memory.events import subscribe
 
 COMMANDS = [
     "demo", "doctor", "verify", "chat", "mcp", "serve", "ui", "presets",
-    "memories", "remember", "history", "undo", "forget", "identity", "episodes", "ingest",
-    "consolidate",
+    "memories", "remember", "history", "undo", "forget", "identity", "episodes", "why",
+    "ingest", "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
     "ls", "get", "put", "rm", "search", "reembed", "eval", "migrate", "backup", "restore",
@@ -38,6 +38,7 @@ READING = [
     ("identity",),
     ("identity", "remove", "1f"),
     ("episodes",),
+    ("why", "t"),
     ("consolidate",),
     ("threads",),
     ("checkpoints", "t"),

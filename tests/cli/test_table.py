@@ -43,6 +43,7 @@ KILLS = {
     "identity add": ONE_WRITE,
     "identity remove": ONE_WRITE,
     "episodes": READS,
+    "why": READS,
     "ingest": "integration/test_command_kills.py::test_killed_between_two_writes",
     "consolidate": "integration/test_command_kills.py::test_killed_between_two_writes",
     "threads": READS,

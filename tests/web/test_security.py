@@ -167,6 +167,7 @@ async def test_a_read_only_server_changes_nothing(plain, serving):
         "user": "ada",
         "query": "Riga",
         "content": "x",
+        "text": "x",
         "dry_run": False,
         "confirm": "ada",
         "keep_last": 1,

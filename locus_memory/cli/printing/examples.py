@@ -63,6 +63,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "identity add": ("locus-memory identity add 'Call me Captain.' --user ada",),
         "identity remove": ("locus-memory identity remove 1f3a --user ada",),
         "episodes": ("locus-memory episodes --user ada --limit 5",),
+        "why": ("locus-memory why trip", "locus-memory why trip --limit 5 --json"),
         "ingest": (
             "locus-memory ingest march.jsonl --user noor --date 2026-03-01",
             "locus-memory ingest old.json --agent support --skip-extraction",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
@@ -16,6 +16,7 @@ __all__ = [
     "CONTEXT",
     "DAY",
     "SESSION",
+    "SPEAKERS",
     "Cursor",
     "Fork",
     "MarkedTurn",
@@ -25,7 +26,7 @@ __all__ = [
     "document",
     "fork_of",
     "is_worth_reading",
-    "latest_user_text",
+    "query_of",
     "read_document",
     "roles_and_texts",
     "text_of",
@@ -44,6 +45,9 @@ CONTEXT: Final = "locus_memory.context"
 
 DAY: Final = "locus_memory.day"
 """The name in the metadata of a message of the day on which it was said, where it was said."""
+
+SPEAKERS: Final = frozenset(("user", "assistant"))
+"""The roles whose words are recorded."""
 
 SESSION: Final = "locus_memory.session"
 """In the metadata of a message: its thread, where an extractor gets several."""
@@ -82,30 +86,26 @@ def _text_of_part(part: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def latest_user_text(messages: Sequence[Any]) -> str | None:
-    """Return the text of the user's last message, or `None`."""
-    for message in reversed(messages):
-        if message.role == "user" and (text := text_of(message).strip()):
-            return text
-    return None
+def asked(messages: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return the role and the text of the last messages: the user's, and the one it answers.
 
-
-def asked(messages: Sequence[Any]) -> tuple[str | None, bool]:
-    """Return the text of the user's last message, and whether the user has no other message.
-
-    Blocks of memories do not count. Only as many messages are read as it takes: a thread may be
-    long.
+    They begin with the assistant's last text before the user's last one. Blocks of memories do not
+    count. Only as many messages are read as it takes: a thread may be long.
     """
-    text: str | None = None
-    count = 0
+    found: list[dict[str, Any]] = []
     for message in reversed(messages):
-        for said in strip((message,)) if role_of(message) == "user" else ():
-            count += 1
-            if text is None and said.role == "user":
-                text = text_of(said).strip() or None
-        if text is not None and count > 1:
+        told = map(document, strip((message,)) if role_of(message) in SPEAKERS else ())
+        found += [each for each in told if each["content"].strip()]
+        roles = [each["role"] for each in found]
+        if roles[-1:] == ["assistant"] and "user" in roles:
             break
-    return text, count <= 1
+    return roles_and_texts(found[::-1])
+
+
+def query_of(said: Iterable[tuple[str, str]]) -> str | None:
+    """Return the user's last text of some roles and texts, or `None`."""
+    texts = [text for role, text in said if role == "user"]
+    return texts[-1].strip() if texts else None
 
 
 def is_worth_reading(messages: Sequence[Any]) -> bool:

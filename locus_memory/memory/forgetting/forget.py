@@ -57,6 +57,7 @@ async def forget(
       memory in other words. A message that states the memory again is a source as well.
     - With `query`, the memories with all its words, stop words aside, are erased, and queued
       messages with them. If only past versions of a memory have them, only these are erased.
+    - In any case, all records of what runs of the scope were shown are erased: they may show it.
 
     Let the user's runs end first: a run in progress may write again.
 

@@ -134,7 +134,7 @@ def _sort_in(item: StoreItem, scope: Scope, found: Findings) -> None:
             found.jobs[item.namespace, item.key] = _thread_of_job(item)
         case ("identity" | "vitals" | "episodes" | "log" as layer,):
             found.add_to_layer(layer, item)
-        case ("tending",):
+        case ("tending",) | ("log", "runs"):
             found.add_to_layer("log", item)
         case ("transcript", _):
             found.add_to_layer("turns", item)

@@ -1,4 +1,4 @@
-"""The stable blocks of threads, which are dropped when what a scope knows becomes less."""
+"""The stable blocks of threads and the records of runs, which show what a scope knows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,41 @@ from contextlib import asynccontextmanager
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 
-__all__ = ["without_blocks"]
+__all__ = ["drop_blocks", "without_blocks"]
 
 
 @asynccontextmanager
-async def without_blocks(store: BaseStore, scope: Scope) -> AsyncGenerator[None]:
+async def without_blocks(
+    store: BaseStore, scope: Scope, *, erases: bool = False
+) -> AsyncGenerator[None]:
     """Drop the stable blocks of a scope before and after a change, so that no run shows the past.
 
     Before it, since a process may be killed right after the change; after it, since a run may have
     built its block meanwhile.
 
+    Args:
+        store: The store.
+        scope: The scope.
+        erases: Whether the change erases a text for good: the records of runs, which may hold it,
+            are dropped as well.
+
     Raises:
         BackendError: The store failed.
     """
-    await store.clear_namespace(scope.blocks)
+    await drop_blocks(store, scope, erases=erases)
     try:
         yield
     finally:
-        await store.clear_namespace(scope.blocks)
+        await drop_blocks(store, scope, erases=erases)
+
+
+async def drop_blocks(store: BaseStore, scope: Scope, *, erases: bool) -> None:
+    """Drop the stable blocks of a scope, and then, if `erases`, the records of its runs.
+
+    A run records what it saw only as long as its block is there, so none is recorded later.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    for space in (scope.blocks, scope.runs)[: 1 + erases]:
+        await store.clear_namespace(space)

@@ -213,9 +213,9 @@ class IdentityBook:
         self, scope: Scope, old: Identity, new: Identity
     ) -> AbstractAsyncContextManager[None]:
         """Return the write of what a person fixes, or of less: it counts in every thread."""
-        is_less = not set(old.facts) <= set(new.facts)
-        counts = is_less or new.overrides != old.overrides
-        return without_blocks(self._store, scope) if counts else nullcontext()
+        erases = not {*old.facts, *old.overrides} <= {*new.facts, *new.overrides}
+        counts = erases or new.overrides != old.overrides
+        return without_blocks(self._store, scope, erases=erases) if counts else nullcontext()
 
     async def planned(self, scope: Scope, change: Callable[[Identity], Identity]) -> list[Put]:
         """Return the put of a changed identity, for the caller to write with other items.

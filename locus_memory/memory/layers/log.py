@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 from uuid import uuid4
 
 from locus_memory.errors import InvalidArgumentError
@@ -12,7 +12,10 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 
-__all__ = ["LogEntry", "log_put", "read_log"]
+__all__ = ["LOG_DAYS", "LogEntry", "log_put", "read_log"]
+
+LOG_DAYS: Final = 30.0
+"""The days that an entry is kept."""
 
 LogKind = Literal["distill", "gate", "narrative", "consolidate", "facts", "reflect"]
 

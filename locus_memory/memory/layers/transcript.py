@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from locus_memory.conversation.roles import role_of
-from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.extraction.thread import SPEAKERS, text_of
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.item import Put
 
 __all__ = ["transcript_puts"]
-
-_SPEAKERS: Final = frozenset(("user", "assistant"))
 
 
 def transcript_puts(
@@ -42,6 +40,6 @@ def transcript_puts(
             metadata={"number": number},
         )
         for number, message in enumerate(messages, first)
-        if role_of(message) in _SPEAKERS and (text := text_of(message).strip())
+        if role_of(message) in SPEAKERS and (text := text_of(message).strip())
     ]
     return turn_puts(scope.transcript(thread), turns, session=thread, first=first)

@@ -231,7 +231,7 @@ class Ledger:
         Returns:
             The number of erased versions.
         """
-        async with self._lock(scope), without_blocks(self._store, scope):
+        async with self._lock(scope), without_blocks(self._store, scope, erases=True):
             await self._store.delete(scope.vitals, current_key(kind, key))
             erased = await self._store.delete(scope.current, current_key(kind, key))
             return erased + await self._store.clear_namespace(scope.history(kind, key))

@@ -13,7 +13,7 @@ from locus_memory.conversation.roles import runs_off_record
 from locus_memory.errors import ConfigurationError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
-from locus_memory.memory.extraction.thread import latest_user_text, told_in
+from locus_memory.memory.extraction.thread import asked, query_of, told_in
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.options import check_seconds, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider, is_provider
@@ -121,7 +121,7 @@ class ProviderManager(BaseMemoryManager):
         if bound is None:
             return with_block(state, None)
         held: Any = state
-        query, thread = latest_user_text(held.messages) or "", thread_of(state)
+        query, thread = query_of(asked(held.messages)) or "", thread_of(state)
         block = await call_hook(
             "prefetch",
             lambda: bound.prefetch(query, session_id=thread),

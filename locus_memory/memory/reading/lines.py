@@ -40,6 +40,7 @@ __all__ = [
     "fitting",
     "grouped",
     "note_lines",
+    "oldest_word",
     "passage_of",
     "quote_line",
     "rule_line",
@@ -269,6 +270,12 @@ def _cut(text: str, start: int, count: TokenCounter) -> str:
             high = middle - 1
     is_cut = low < len(rest) or start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS < len(text)
     return f"{before}{rest[:low].rstrip()}{_CUT if is_cut else ''}"
+
+
+def oldest_word(lines: Iterable[Line]) -> str:
+    """Return the moment of the oldest note or quote, which goes some day; empty: there is none."""
+    moments = (line.moment for line in lines if line.kind in ("note", "quote"))
+    return min(filter(None, moments), default="")
 
 
 def grouped(lines: Iterable[Line], zone: tzinfo | None) -> Iterator[str]:

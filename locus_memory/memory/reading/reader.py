@@ -8,25 +8,32 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
 
+from locus_memory._internal.offload import in_thread
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import asked
+from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.layers.log import LogEntry
+from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
-from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped
+from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped, oldest_word
 from locus_memory.memory.reading.stable import Stable, StableBook, Unread
 from locus_memory.memory.reading.tail import Tail
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
+from locus_memory.memory.secrets.answers import answers_in
+from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
 
 __all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
+
+_LARGE: Final = 5_000
+"""In more characters, finding secrets takes more than a few milliseconds."""
 
 Outcome = Literal["stable", "tail", "budget", "gate"]
 """The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
@@ -68,6 +75,7 @@ class Plan:
         items: How many lines both have, besides fences and headings.
         left_out: How many overrides did not fit.
         is_kept: Whether the stable part is that of an earlier run of the thread.
+        since: The moment of the oldest note or quote in both; empty: there is none.
         shown: The names of the memories in the tail, see `current_key`.
         lines: If an explanation was requested, each line that was found, and its place.
     """
@@ -79,6 +87,7 @@ class Plan:
     items: int = 0
     left_out: int = 0
     is_kept: bool = False
+    since: str = ""
     shown: tuple[str, ...] = field(default=(), repr=False)
     lines: tuple[PlannedLine, ...] = field(default=(), repr=False)
 
@@ -115,6 +124,9 @@ class Reader:
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
         model: Decides in the mode `"model"` whether a message needs memories.
+
+    Attributes:
+        runs: The records of what runs were shown.
     """
 
     def __init__(
@@ -130,6 +142,8 @@ class Reader:
         now: Callable[[], str],
         model: ChatModel | None = None,
     ) -> None:
+        self.runs = RunLog(store)
+        self._options = options
         self._budget = options.memory_budget_tokens
         self._mode = options.gate
         self._zone = options.zone()
@@ -156,7 +170,7 @@ class Reader:
         start: Callable[[], Awaitable[None]],
         timeout: float,  # noqa: ASYNC109 - a bound, then the run goes on
     ) -> Plan:
-        """Return what a run is shown, report it, and count what it shows.
+        """Return what a run is shown, report and record it, and count what it shows.
 
         A failure is an event, and the run is shown nothing. A run that is off the record is shown
         the same, and nothing of it is counted or kept. The budget is at most an eighth of the
@@ -174,14 +188,14 @@ class Reader:
         try:
             async with asyncio.timeout(timeout):
                 await start()
-                request = _Request(scope, asked(state.messages)[0], budget, thread, off_record)
+                said, at = asked(state.messages), self._now()
+                request = _Request(scope, query_of(said), budget, thread, off_record)
                 plan = await self._plan(request, explain=False)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
-        if plan.is_kept and not off_record:
-            self._afterwards.later(self._stables.touch(scope, thread))
         if not off_record:
+            self._afterwards.later(self._record(request, plan, said, at))
             self._afterwards.count_uses(scope, plan.shown, thread)
         emit(
             "memory.planned",
@@ -191,6 +205,31 @@ class Reader:
             cached=plan.is_kept,
         )
         return plan
+
+    async def _record(
+        self, request: _Request, plan: Plan, said: Sequence[tuple[str, str]], at: str
+    ) -> None:
+        """Record that the stable part of a run was used now, and what the run saw."""
+        if not self._options.transcript:
+            await self._stables.touch(request.scope, request.thread)
+            return
+        is_long = sum(len(text) for _, text in said) >= _LARGE
+        is_withheld = not self._options.allow_secrets and (
+            await in_thread(_may_be_secret, said) if is_long else _may_be_secret(said)
+        )
+        run = SeenRun(
+            thread=request.thread,
+            at=at,
+            message=None if is_withheld else request.query or "",
+            stable=plan.stable,
+            tail=plan.tail,
+            tokens=plan.tokens,
+            items=plan.items,
+            since=plan.since,
+        )
+        put = self.runs.put(request.scope, run)
+        await self._stables.touch(request.scope, request.thread, put)
+        await self.runs.trim(request.scope)
 
     async def plan(
         self, scope: Scope, query: str | None, *, thread: str = "", explain: bool = False
@@ -232,6 +271,7 @@ class Reader:
             items=len(chosen) + _items(stable.text),
             left_out=stable.left_out,
             is_kept=stable.is_kept,
+            since=min(filter(None, (stable.since, oldest_word(chosen))), default=""),
             shown=tuple(line.name for line in chosen if line.kind == "fact"),
             lines=tuple(await self._explained(request, stable, found, chosen, is_open))
             if explain
@@ -281,6 +321,13 @@ class Reader:
 
 def _unlogged(entry: LogEntry) -> None:
     del entry
+
+
+def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the user's last message is one that the transcript would not hold."""
+    messages = zip(said, answers_in(said), strict=True)
+    found = [(text, is_answer) for (role, text), is_answer in messages if role == "user"]
+    return any(is_answer or find_secret(text) is not None for text, is_answer in found[-1:])
 
 
 def _fenced(lines: str) -> str:

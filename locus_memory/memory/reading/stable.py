@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Final, Self
@@ -23,6 +24,7 @@ from locus_memory.memory.reading.lines import (
     fitting,
     grouped,
     note_lines,
+    oldest_word,
     quote_line,
 )
 from locus_memory.memory.recall.recall import Recall
@@ -37,6 +39,7 @@ _NOTES: Final = 200
 _TURNS: Final = 600
 """How many of the newest are looked at: more do not fit into any usual budget."""
 
+_ATTEMPTS: Final = 10
 _SLACK: Final = 60.0
 """Seconds that a part is kept beyond its last use: the clock of the database may differ."""
 
@@ -98,6 +101,7 @@ class Stable:
         seen_at: The moment of the newest memory then, by the store; empty: there was none.
         left_out: How many overrides found no room.
         budget: The tokens of the stable part and the tail together, for which it was built.
+        since: The moment of the oldest note or quote in it; empty: there is none.
         lines: The lines, if it was built just now.
         is_kept: Whether it was built before, for an earlier run of the thread.
     """
@@ -109,6 +113,7 @@ class Stable:
     seen_at: str
     left_out: int = 0
     budget: int = 0
+    since: str = ""
     lines: tuple[Line, ...] = ()
     is_kept: bool = False
 
@@ -122,6 +127,7 @@ class Stable:
             "seen_at": self.seen_at,
             "left_out": self.left_out,
             "budget": self.budget,
+            "since": self.since,
             "used_at": used_at,
         }
 
@@ -141,6 +147,7 @@ class Stable:
             seen_at=value["seen_at"],
             left_out=value["left_out"],
             budget=value.get("budget", 0),
+            since=value.get("since", ""),
             is_kept=True,
         )
 
@@ -192,32 +199,32 @@ class StableBook:
             keeps: Whether a new one is kept for the next run.
 
         Raises:
+            VersionConflictError: Other runs of the thread were faster each time.
             BackendError: The store failed.
         """
-        item = await self._store.get_item(scope.blocks, thread)
-        kept = None if item is None else self._read(item)
-        if kept is not None and kept.budget <= budget:
-            return kept
-        built = await self.build(scope, thread, budget)
-        if not keeps:
-            return built
-        version = 0 if item is None else item.version
-        try:
-            await self._keep(scope, thread, built.to_value(self._now()), version)
-        except VersionConflictError:
-            # Another process began the thread as well: both show what was kept first.
+        for _ in range(_ATTEMPTS):
             item = await self._store.get_item(scope.blocks, thread)
-            return built if item is None else self._read(item) or built
-        again = await self.build(scope, thread, budget)
-        if again.text != built.text:
-            # It may show what was erased after it was read, and kept after that.
-            await self._store.delete(scope.blocks, thread)
-        return again
+            kept = None if item is None else self._read(item)
+            if kept is not None and kept.budget <= budget:
+                return kept
+            built = await self.build(scope, thread, budget)
+            if not keeps:
+                return built
+            version = 0 if item is None else item.version
+            # If another process began the thread as well, both show what was kept first.
+            with suppress(VersionConflictError):
+                await self._keep(scope, thread, built.to_value(self._now()), version)
+                again = await self.build(scope, thread, budget)
+                if again.text != built.text:
+                    # It may show what was erased after it was read, and kept after that.
+                    await self._store.delete(scope.blocks, thread)
+                return again
+        raise VersionConflictError(0, 1)
 
     async def _keep(
-        self, scope: Scope, thread: str, value: Mapping[str, Any], version: int
+        self, scope: Scope, thread: str, value: Mapping[str, Any], version: int, *also: Put
     ) -> None:
-        """Write the part of a thread, for as long as it may be shown."""
+        """Write the part of a thread, for as long as it may be shown, and `also` with it."""
         put = Put(
             namespace=scope.blocks,
             key=thread,
@@ -226,7 +233,7 @@ class StableBook:
             if_version=version,
             text="",
         )
-        await self._store.put_batch([put])
+        await self._store.put_batch([put, *also])
 
     def _read(self, item: StoreItem) -> Stable | None:
         """Return the part of an item; `None`: it is to be built again."""
@@ -240,16 +247,24 @@ class StableBook:
             return None
         return stable if 0 <= (now - used_at).total_seconds() <= self._idle else None
 
-    async def touch(self, scope: Scope, thread: str) -> None:
-        """Record that a run of the thread used its stable part now.
+    async def touch(self, scope: Scope, thread: str, *also: Put) -> None:
+        """Record that a run of the thread used its stable part now, and write `also` with that.
+
+        If the part was dropped meanwhile, nothing is written: `also` may show what was erased.
 
         Raises:
+            VersionConflictError: Other runs of the thread were faster each time.
             BackendError: The store failed.
         """
-        item = await self._store.get_item(scope.blocks, thread)
-        if item is None or not isinstance(item.value, dict):
-            return
-        await self._keep(scope, thread, {**item.value, "used_at": self._now()}, item.version)
+        for _ in range(_ATTEMPTS):
+            item = await self._store.get_item(scope.blocks, thread)
+            if item is None or not isinstance(item.value, dict):
+                return
+            with suppress(VersionConflictError):
+                used = {**item.value, "used_at": self._now()}
+                await self._keep(scope, thread, used, item.version, *also)
+                return
+        raise VersionConflictError(0, 1)
 
     async def build(self, scope: Scope, thread: str, budget: int) -> Stable:
         """Return the stable part that a thread would get now; nothing is kept.
@@ -276,6 +291,7 @@ class StableBook:
             seen_at=newest[0].updated_at.isoformat() if newest else "",
             left_out=len(known.left_out),
             budget=budget,
+            since=oldest_word(lines),
             lines=tuple(lines),
         )
 

@@ -64,9 +64,9 @@ class Afterwards:
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
         """Add an entry to the log of a scope."""
-        self._start(self._write(scope, entry))
+        self.later(self._store.put_batch([log_put(scope, entry)]))
 
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
+    def later(self, work: Coroutine[Any, Any, object]) -> None:
         """Do some work that no run waits for; a failure is an event."""
         self._start(_reported(work))
 
@@ -116,18 +116,12 @@ class Afterwards:
             except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
                 emit("memory.count_failed", error=error)
 
-    async def _write(self, scope: Scope, entry: LogEntry) -> None:
-        try:
-            await self._store.put_batch([log_put(scope, entry)])
-        except Exception as error:  # noqa: BLE001 - reported; an entry is not worth a failed run
-            emit("memory.log_failed", error=error)
 
-
-async def _reported(work: Coroutine[Any, Any, None]) -> None:
+async def _reported(work: Coroutine[Any, Any, object]) -> None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
-        emit("memory.count_failed", error=error)
+    except Exception as error:  # noqa: BLE001 - reported; an entry is not worth a failed run
+        emit("memory.log_failed", error=error)
 
 
 def _by_name(counted: Iterable[tuple[_Use, Iterable[str]]]) -> dict[str, list[_Use]]:

@@ -12,7 +12,7 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["before", "pages", "prune_log", "prune_turns"]
+__all__ = ["before", "pages", "prune_log", "prune_runs", "prune_turns"]
 
 _PAGE: Final = 50
 """After so many items, other tasks of the event loop get their turn."""
@@ -59,6 +59,34 @@ async def prune_log(
         BackendError: The store failed; call it again.
     """
     return await _prune(store, scope.log, oldest, _logged_at, dry_run=dry_run)
+
+
+async def prune_runs(
+    store: BaseStore,
+    scope: Scope,
+    logged: datetime,
+    oldest: datetime | None,
+    *,
+    dry_run: bool = False,
+) -> int:
+    """Erase the records of runs from before a moment, or that show words of before another one.
+
+    Raises:
+        BackendError: The store failed; call it again.
+    """
+
+    def is_old(item: StoreItem) -> bool:
+        since = read_moment(item.value.get("since")) if isinstance(item.value, dict) else None
+        shows_old = oldest is not None and since is not None and since < oldest
+        return shows_old or (_logged_at(item) or item.created_at) < logged
+
+    count = 0
+    async for items in pages(store, scope.runs):
+        old = [(scope.runs, item.key) for item in items if is_old(item)]
+        count += len(old)
+        if not dry_run:
+            await store.delete_batch(old)
+    return count
 
 
 async def _prune(

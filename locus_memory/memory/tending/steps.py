@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.chat.base import ChatModel
@@ -22,7 +21,7 @@ from locus_memory.events import emit
 from locus_memory.memory.batch import rewritten
 from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.identity import IdentityBook
-from locus_memory.memory.layers.log import LogEntry, log_put
+from locus_memory.memory.layers.log import LOG_DAYS, LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, vitals_put
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
@@ -32,14 +31,18 @@ from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.tending.facts import tended
 from locus_memory.memory.tending.narrative import is_stale, write_narrative
-from locus_memory.memory.tending.pruning import before, pages, prune_log, prune_turns
+from locus_memory.memory.tending.pruning import (
+    before,
+    pages,
+    prune_log,
+    prune_runs,
+    prune_turns,
+)
 from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = ["Steps"]
-
-_LOG_DAYS: Final = 30.0
 
 
 class Steps:
@@ -185,14 +188,17 @@ class Steps:
             await self._store.put_batch([put])
 
     async def _rest(self) -> ConsolidationReport:
-        """Erase old turns and old entries of the log, and write the narrative."""
+        """Erase old turns, entries of the log and records of runs, and write the narrative."""
         pruned = purged = 0
         oldest = before(self._now, self._days) if self._days else None
         if oldest is not None:
             pruned = await prune_turns(self._store, self._scope, oldest, dry_run=self._dry_run)
-        logged = before(self._now, _LOG_DAYS)
+        logged = before(self._now, LOG_DAYS)
         if logged is not None:
             purged = await prune_log(self._store, self._scope, logged, dry_run=self._dry_run)
+            purged += await prune_runs(
+                self._store, self._scope, logged, oldest, dry_run=self._dry_run
+            )
         narratives = int(await self._narrate())
         return ConsolidationReport(pruned_turns=pruned, purged=purged, narratives=narratives)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from locus_memory.memory.base import query_and_limit
 from locus_memory.memory.blend import Blend
+from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Memory, MemoryType, Origin
 from locus_memory.memory.reading.reader import Plan, Reader
@@ -19,6 +20,7 @@ from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.verbs.single import kinds_of, moment_of
+from locus_memory.store.item import check_limit
 
 __all__ = ["RecallVerbs"]
 
@@ -131,6 +133,25 @@ class RecallVerbs:
             BackendError: The store failed.
         """
         return await self._reader.plan(self._scope, query, explain=explain)
+
+    async def saw(self, thread_id: str | None = None, *, limit: int = 20) -> list[SeenRun]:
+        """Return what the model was shown in the newest runs of a thread, the newest first.
+
+        A run is recorded in the background after its start, and kept for 30 days. A scope has at
+        most 1,000 records: the oldest go. With `transcript=False`, off the record, or if the
+        process ends at once, a run has none. When something is erased, all of its scope go too.
+
+        Args:
+            thread_id: The thread; `None`: all threads.
+            limit: At most this many.
+
+        Raises:
+            InvalidArgumentError: `limit` is not an integer of at least 0.
+            BackendError: The store failed.
+        """
+        check_limit(limit)
+        await self._afterwards.wait()
+        return await self._reader.runs.newest(self._scope, thread_id, limit)
 
     def _train(self, query: str | None, found: Sequence[Memory], thread: str = "") -> None:
         """Count what a query recalled, if that decides about the order of later recalls."""

@@ -51,7 +51,7 @@ from locus_memory.web.questions.memories import (
     memory_history,
     search_memories,
 )
-from locus_memory.web.questions.planning import plan_run
+from locus_memory.web.questions.planning import list_runs, plan_run
 from locus_memory.web.questions.threads import (
     delete_thread,
     diff_checkpoints,
@@ -100,6 +100,7 @@ OPERATIONS: Final = (
     Operation("DELETE", "/memory/identity", remove_override),
     Operation("GET", "/memory/episodes", list_episodes),
     Operation("GET", "/memory/transcript", list_transcript),
+    Operation("GET", "/memory/saw", list_runs),
     Operation("GET", "/memory/plan", plan_run),
     Operation("POST", "/memory/ingest", ingest),
     Operation("POST", "/memory/consolidate", consolidate),

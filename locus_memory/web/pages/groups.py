@@ -16,6 +16,7 @@ GROUPS: Final[tuple[Group, ...]] = (
     threads.GROUP,
     memories.GROUP,
     saw.GROUP,
+    saw.TRIAL,
     store.GROUP,
     danger.GROUP,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the model saw: the plan of a run, for a text that somebody types, and for a thread."""
+"""What the model saw in runs, as each run recorded it; and what it would see of a typed text."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from starlette.responses import Response
 
 from locus_memory.web.pages.frame.visit import Group, Visit, get
 from locus_memory.web.pages.memories.place import Place
-from locus_memory.web.questions.journal import EventEntry
-from locus_memory.web.questions.planning import PlanAnswer, PlanAsked, plan_run
+from locus_memory.web.questions.planning import PlanAsked, SawAsked, list_runs, plan_run
 
-__all__ = ["GROUP"]
-
-_EVENT = "memory.planned"
-_SHOWN = 10
+__all__ = ["GROUP", "TRIAL"]
 
 
 async def _show(visit: Visit) -> Response:
+    place, asked = Place.of(visit), visit.asked(SawAsked)
+    found = await list_runs(place.data, asked)
+    at = visit.text("at")
+    chosen = next((run for run in found.runs if at in (None, run.at)), None)
+    return place.render("saw.html", asked=asked, user=found.user, runs=found.runs, chosen=chosen)
+
+
+async def _try(visit: Visit) -> Response:
     place = Place.of(visit)
-    is_asked = visit.text("text") is not None or visit.text("thread") is not None
-    asked = visit.asked(PlanAsked)
-    plan: PlanAnswer | None = await plan_run(place.data, asked) if is_asked else None
-    return place.render("saw.html", asked=asked, plan=plan, events=_planned(visit))
-
-
-def _planned(visit: Visit) -> list[EventEntry]:
-    """Return the newest plans of runs in this process, the newest first."""
-    found = [each for each in visit.data.journal.page(0, 1_000) if each.name == _EVENT]
-    return found[: -_SHOWN - 1 : -1]
+    asked = None if visit.text("text") is None else visit.asked(PlanAsked)
+    plan = None if asked is None else await plan_run(place.data, asked)
+    return place.render("try.html", asked=asked, plan=plan)
 
 
 GROUP = Group("/saw", "What the model saw", (get("/saw", _show),))
+TRIAL = Group("/try", "Try a message", (get("/try", _try),))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.memory.extraction.thread import asked, latest_user_text
+from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.inject import inject, render_block, strip
 from locus_memory.memory.models import Memory
 from locus_memory.messages import Message
@@ -24,12 +24,16 @@ messages = st.lists(
 @given(messages, st.sampled_from([None, BLOCK]), st.sampled_from(["system", "user"]))
 def test_it_is_the_last_text_of_the_user_without_blocks(conversation, block, placement):
     shown = inject(conversation, block, placement)
-    own = strip(shown)
-    is_first = sum(each.role == "user" for each in own) <= 1
-    assert asked(shown) == (latest_user_text(own), is_first)
+    own = [each.content.strip() for each in strip(shown) if each.role == "user"]
+    assert query_of(asked(shown)) == next(filter(None, reversed(own)), None)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_it_is_the_first_message_unless_there_is_another_one(count):
-    conversation = [Message.user("Hi")] * count
-    assert asked(conversation) == ("Hi" if count else None, count <= 1)
+def test_the_message_that_it_answers_is_before_it():
+    told = [Message.user("Hi"), Message.assistant("Who?"), Message.assistant("")]
+    last = [("user", "I am Ada."), ("user", "From Graz.")]
+    asking = [*told, *(Message.user(text) for _, text in last)]
+    assert asked(asking) == [("assistant", "Who?"), *last]
+    answered = [*asking, Message.assistant("Noted.")]
+    assert asked(answered) == [("assistant", "Who?"), *last, ("assistant", "Noted.")]
+    assert query_of(asked(answered)) == "From Graz."
+    assert (asked([]), query_of([])) == ([], None)

@@ -82,6 +82,7 @@ async def live(backend, user):
     agent = Agent(ScriptedModel(), checkpointer=backend, memory_manager=manager)
     await agent.run("I live in Lyon.", f"thread of {user}", user_id=user)
     await agent.run("I live in Paris. My name is Kim.", f"thread of {user}", user_id=user)
+    await manager.drain()
     context = StoreContext(backend.store, user_id=user)
     await context.remember("tea", "green")
     await context.remember_with_embedding("likes", "tea", [1.0, 0.5])

@@ -74,11 +74,11 @@ class World:
 async def make_world(clock):
     made = []
 
-    def make(store=None, **options):
+    def make(store=None, manager=None, **options):
         store = store or InMemoryStore(clock=clock)
         told = {"extract_fn": Told(), "max_memories": 5000, "extract_mode": "session_end"}
         options = {**told, "clock": clock, **options}
-        manager = LLMMemoryManager(store, **options)
+        manager = manager or LLMMemoryManager(store, **options)
         made.append(World(store, clock, manager))
         return made[-1]
 

@@ -152,8 +152,8 @@ async def test_other_namespaces_have_memories_too(browser, backend):
     assert "stork" in page
     assert "stork" in await browser.page("/memories/list", **where)
     assert "stork" not in await browser.page("/memories/list")
-    saw = await browser.page("/saw", text="Where does Bo live?", gate="off", user="bo", **where)
-    assert "Graz" in saw
+    tried = await browser.page("/try", text="Where does Bo live?", gate="off", user="bo", **where)
+    assert "Graz" in tried
 
 
 async def test_forgetting_begins_with_a_preview(browser):
@@ -216,7 +216,7 @@ async def test_nothing_that_is_stored_becomes_markup(browser):
         await browser.page("/memories/list", user=SCRIPT, query="said"),
         await browser.page("/memories/memory", type="user", **fields),
         await browser.page("/memories/forget", type="user", **fields),
-        await browser.page("/saw", user=SCRIPT, text=f"What was said? {SCRIPT}", gate="off"),
+        await browser.page("/try", user=SCRIPT, text=f"What was said? {SCRIPT}", gate="off"),
         await browser.page("/memories/list", user="ada", namespace=[SCRIPT, "a/b"]),
     ]
     for page in pages:
@@ -237,16 +237,46 @@ async def test_a_read_only_server_shows_no_form(plain, browsing):
         assert "Forget for good" not in await browser.page("/memories/forget", **DIET)
 
 
-async def test_what_the_model_saw(browser):
+async def test_what_the_model_would_see_of_a_message(browser):
+    assert "Try a message" in await browser.page("/saw", user="ada")
     await remember(browser, "Ada is allergic to walnuts.", key="diet", user="ada")
-    page = await browser.page("/saw", user="ada", text="Am I allergic to anything?")
+    page = await browser.page("/try", user="ada", text="Am I allergic to anything?")
     said = words(page)
     assert "At the end of the system prompt" in said
     assert "- Ada is allergic to walnuts." in said
-    page = await browser.page("/saw", user="bob", text="What are walnuts?")
+    page = await browser.page("/try", user="bob", text="What are walnuts?")
     assert "this message costs no tokens" in page
-    assert (await browser.get("/saw", thread="nothing")).status_code == 404
-    assert (await browser.get("/saw", thread="t", text="x")).status_code == 400
+    assert "costs" not in await browser.page("/try")
+
+
+async def test_what_the_model_saw(browser, backend):
+    memory = LLMMemoryManager(backend.store)
+    ada = memory.for_user("ada")
+    thread = f"t {SCRIPT}"
+    async with memory, Agent(ScriptedModel(), memory_manager=memory) as agent:
+        await ada.save([Memory("user", "diet", f"Ada is allergic to {SCRIPT}.")])
+        await agent.run(f"Am I allergic to {SCRIPT}?", thread, user_id="ada")
+        await memory.drain()
+        page = await browser.page("/saw", user="ada", thread=thread)
+        assert SCRIPT not in page
+        assert page.count("alert(") > 2
+        await ada.forget("diet")
+        await ada.save([Memory("user", "diet", "Ada is allergic to walnuts.")])
+        await agent.run("What am I allergic to?", "u", user_id="ada")
+        await agent.run("My password is hunter2-Xy9!q.", "u", user_id="ada")
+        await memory.drain()
+    page = await browser.page("/saw", user="ada")
+    assert "What am I allergic to?" in page
+    assert "withheld" in page
+    assert "hunter2" not in page
+    older = re.findall(r'href="(/saw[^"]+at=[^"]+)"', page)[1]
+    page = words(await browser.page(html.unescape(older)))
+    assert "- Ada is allergic to walnuts." in page
+    page = await browser.page("/saw", user="ada", thread="u", limit=1)
+    assert "Show more" in page
+    assert "What am I allergic to?" not in page
+    for fields in ({"user": "bob"}, {"thread": "nothing"}, {"user": "ada", "thread": thread}):
+        assert "No run is recorded here" in await browser.page("/saw", **fields)
 
 
 @pytest.mark.parametrize("path", ["/memories/memory", "/memories/forget", "/memories/list"])

@@ -1,0 +1,99 @@
+"""The command `why`: what the model saw in the newest runs of a thread."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from locus_memory.cli.commands.threads.checkpoints import ThreadArgument
+from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, scoped_manager
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import number, remark, visible, visible_name
+from locus_memory.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.memory.layers.runs import SeenRun
+
+__all__ = ["runs_of", "why"]
+
+_WITHHELD = "withheld, since it may hold a secret"
+
+
+def why(
+    context: typer.Context,
+    thread: ThreadArgument,
+    *,
+    user: UserOption = None,
+    limit: Limit = 1,
+    offset: Offset = 0,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the model saw of the memory in the newest run of a thread.
+
+    That is the exact text at the end of the system prompt and in front of the message, as the run
+    recorded it. Without --user, the user is that of the thread's newest checkpoint.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(
+        partial(_why, thread=thread, user=user, limit=limit, offset=offset, prefix=prefix)
+    )
+    session.answer(document, partial(_render, document=document))
+
+
+async def _why(
+    backend: Backend, *, thread: str, user: str | None, limit: int, offset: int, prefix: str
+) -> dict[str, Any]:
+    owner, runs = await runs_of(backend, thread, user, prefix=prefix, limit=offset + limit)
+    return {"user": owner, "thread": thread, "runs": [asdict(each) for each in runs[offset:]]}
+
+
+async def runs_of(
+    backend: Backend, thread: str | None, user: str | None, *, prefix: str, limit: int
+) -> tuple[str | None, list[SeenRun]]:
+    """Return the user of a thread, and what the model saw in its newest runs.
+
+    Args:
+        backend: The database.
+        thread: The thread; `None`: all threads.
+        user: The user; `None`: the one of the thread's newest checkpoint, if it has one.
+        prefix: The namespace of the memories.
+        limit: At most this many runs.
+    """
+    if user is None and thread is not None:
+        # A provider may have no threads.
+        with suppress(ConfigurationError):
+            newest = await backend.checkpointer.list_with_metadata(thread, 1)
+            named = [info.metadata.get("user_id") for info in newest]
+            user = next((each for each in named if isinstance(each, str)), None)
+    manager = scoped_manager(backend.store, prefix, user)
+    return user, await manager.saw(thread, limit=limit)
+
+
+def _render(console: Console, *, document: dict[str, Any]) -> None:
+    for run in document["runs"]:
+        at = run["at"][:19].replace("T", " ")
+        lines = [
+            f"{at}  {run['items']} lines, {number(run['tokens'])} tokens",
+            f"message: {_WITHHELD if run['message'] is None else run['message']}",
+            _shown("at the end of the system prompt", run["stable"]),
+            _shown("in front of the message", run["tail"]),
+        ]
+        lines += [f"cut here: {number(run['cut'])} characters"] if run["cut"] else []
+        for line in lines:
+            console.out(visible(line), highlight=False)
+    if not document["runs"]:
+        remark(console, f"no record of a run of the thread {visible_name(document['thread'])!r}")
+
+
+def _shown(place: str, text: str | None) -> str:
+    return f"{place}:\n{text}" if text else f"{place}: nothing"
