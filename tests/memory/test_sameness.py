@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
+from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.manager import LLMMemoryManager
@@ -19,6 +20,7 @@ from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock, FakeModel
+from tests.memory.sessions.conftest import Distiller as Answering
 
 USER = MemoryType.USER
 LONG = "We sat in the garden for the whole afternoon, and talked about whatever came to our minds."
@@ -70,6 +72,40 @@ PAIRS = [
     ("उसे मछली पसंद है।", "उसे मछली पसंद नहीं है।"),
     ("Balık sever.", "Balık sevmez."),
     ("Ser glad ut.", "Ser inte glad ut."),
+    ("Nimmt die Tablette vor dem Essen.", "Nimmt die Tablette nach dem Essen."),
+    ("Muss freitags arbeiten.", "Kann freitags arbeiten."),
+    ("Prend le comprimé avant le repas.", "Prend le comprimé après le repas."),
+    ("Boit son thé avec du sucre.", "Boit son thé sans sucre."),
+    ("Toma la pastilla antes de comer.", "Toma la pastilla después de comer."),
+    ("Bebe el té con azúcar.", "Bebe el té sin azúcar."),
+    ("Prende la pillola prima di cena.", "Prende la pillola dopo cena."),
+    ("Deve lavorare il venerdì.", "Può lavorare il venerdì."),
+    ("Toma o comprimido antes do almoço.", "Toma o comprimido depois do almoço."),
+    ("Bebe o chá com açúcar.", "Bebe o chá sem açúcar."),
+    ("Neemt de pil voor het eten.", "Neemt de pil na het eten."),
+    ("Moet op vrijdag werken.", "Mag op vrijdag werken."),
+    ("Bierze lek przed obiadem.", "Bierze lek po obiedzie."),
+    ("Pije herbatę z cukrem.", "Pije herbatę bez cukru."),
+    ("Пьёт таблетку до обеда.", "Пьёт таблетку после обеда."),
+    ("Пьёт чай с сахаром.", "Пьёт чай без сахара."),
+    ("Hapı yemekten önce alır.", "Hapı yemekten sonra alır."),
+    ("Çayı şekerli içer.", "Çayı şekersiz içer."),
+    ("饭前吃药。", "饭后吃药。"),
+    ("周五必须上班。", "周五可以上班。"),
+    ("食前に薬を飲む。", "食後に薬を飲む。"),
+    ("砂糖を入れて飲む。", "砂糖を入れずに飲む。"),
+    ("식사 전에 약을 먹는다.", "식사 후에 약을 먹는다."),
+    ("설탕을 넣어 마신다.", "설탕을 안 넣어 마신다."),
+    ("يأخذ الدواء قبل الأكل.", "يأخذ الدواء بعد الأكل."),
+    ("يشرب الشاي بسكر.", "يشرب الشاي بلا سكر."),
+    ("दवा खाने से पहले लेता है।", "दवा खाने के बाद लेता है।"),
+    ("चाय चीनी के साथ पीता है।", "चाय चीनी के बिना पीता है।"),
+    ("Tar medicinen före maten.", "Tar medicinen efter maten."),
+    ("П'є чай із цукром.", "П'є чай без цукру."),
+    ("Παίρνει το χάπι πριν το φαγητό.", "Παίρνει το χάπι μετά το φαγητό."),
+    ("אוהב דגים.", "לא אוהב דגים."),
+    ("Thích ăn cá.", "Không thích ăn cá."),
+    ("ชอบกินปลา", "ไม่ชอบกินปลา"),
     ("Oui.", "Non."),
     ("\U0001f44d", "\U0001f44e"),
 ]
@@ -176,6 +212,26 @@ async def test_what_differs_by_one_word_stays_two(place, clock, way):
             clock.advance(400 * 86_400)
             await manager.consolidate()
     assert sorted(await known(place)) == sorted(CONTENTS)
+
+
+async def test_notes_and_identity_facts_that_differ_stay(place, clock):
+    """Forty a session, in an order that sets the two of a pair into different sessions."""
+    mixed = CONTENTS[0::2] + CONTENTS[1::2]
+    parts = [mixed[start : start + 40] for start in range(0, len(mixed), 40)]
+    answers = [
+        Distillate(notes=tuple(map(NoteDraft, part)), identity=tuple(map(IdentityClaim, part)))
+        for part in parts
+    ]
+    options = {"extract_fn": Answering(*answers), "clock": clock, "extract_mode": "session_end"}
+    async with LLMMemoryManager(place, **options) as manager:
+        for thread in range(len(parts)):
+            await manager.on_session_end(said(LONG, f"t{thread}"))
+            await manager.sync_now()
+        await manager.consolidate()
+        notes = [note.text for each in await manager.episodes() for note in each.notes]
+        assert sorted(notes) == sorted(map(neutralise, CONTENTS))
+        identity = await manager.identity.read()
+        assert sorted(each.text for each in identity.facts) == sorted(CONTENTS)
 
 
 async def test_a_sentence_without_a_key_replaces_no_other(place, clock):
