@@ -207,7 +207,7 @@ async def test_every_search_filters_by_origin(make):
 )
 def test_a_line_says_who_told_it(origin, text, heading):
     line = fact_line(told(origin, "Pay."))
-    assert (line.text, line.heading()) == (text, heading)
+    assert (line.text, line.heading(None)) == (text, heading)
 
 
 def test_a_rule_of_a_model_says_so():
