@@ -102,6 +102,17 @@ class Extraction:
         """Return the messages of a conversation, as `source_of`."""
         return messages_of(said, withholds=not self._options.allow_secrets)
 
+    async def stated(self, origin: Source) -> list[Statement | Retirement]:
+        """Return what phrases find, known already or not; nothing where somebody else extracts.
+
+        Raises:
+            Exception: Any error of the extractor.
+        """
+        if self.is_by_model:
+            return []
+        changes = await self._extractor.extract(origin.messages, ())
+        return await self._edits_of(changes, origin, Speakers(origin.messages))
+
     async def edits(self, scope: Scope, origin: Source) -> list[Statement | Retirement]:
         """Return the memories that an extractor writes and retires, each with its source."""
         if not origin.messages:

@@ -58,7 +58,7 @@ class _Findings:
         distilled: What the extractor made of the session.
         mentioned: The memories that the session mentions, by `current_key`.
         facts: How many memories were written.
-        log: The put of the log entry.
+        log: The puts of the log entry of a model's call.
     """
 
     key: str
@@ -66,7 +66,7 @@ class _Findings:
     distilled: Distilled
     mentioned: Mapping[str, _Mention]
     facts: int
-    log: Put
+    log: Sequence[Put]
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Ended:
             operations += await IdentityBook(self.store).planned(
                 scope, lambda identity: identity.with_facts(facts)
             )
-        operations.append(found.log)
+        operations += found.log
         if found.episode is not None:
             operations.append(episode_put(scope, found.episode))
         return operations
@@ -206,10 +206,11 @@ class Distillation:
         try:
             source = self._extraction.source_of(jobs)
             distilled = await self._extraction.distilled(scope, source)
+            stated = await self._extraction.stated(source)
         except Exception as error:
             await self._log(scope, entry(error))
             raise
-        log = log_put(scope, entry())
+        log = [log_put(scope, entry())] if self._extraction.is_by_model else []
         if not await self._holds(jobs):
             return None
         known = await self._ledger.duplicates(scope, distilled.edits)
@@ -219,7 +220,7 @@ class Distillation:
             key=_key_of(sessions[-1]),
             episode=_episode_of(sessions, distilled),
             distilled=distilled,
-            mentioned=_mentions(distilled.edits, known),
+            mentioned=_mentions([*stated, *distilled.edits], known),
             facts=len(written),
             log=log,
         )

@@ -370,7 +370,7 @@ TEXT = st.one_of(
 @given(
     st.lists(TEXT, max_size=30),
     st.lists(TEXT.filter(str.strip), max_size=10),
-    st.integers(1000, 3000),
+    st.integers(1300, 3300),
     st.sampled_from([None, len, lambda text: len(text) // 3 + text.count("\n") ** 2 // 20]),
 )
 @settings(deadline=None, max_examples=60)

@@ -369,8 +369,8 @@ def test_decay_in_any_split_of_passes_equals_one_pass(
     day = 0.0
     for step in steps:
         day += step
-        split = tended(memory, split, at(day), 0.2)
-    whole = tended(memory, first, at(day), 0.2)
+        split = tended(memory, split, at(day))
+    whole = tended(memory, first, at(day))
     assert split.salience == pytest.approx(whole.salience, abs=1e-9)
 
 
@@ -386,8 +386,8 @@ def test_a_second_look_at_one_moment_changes_nothing(
     """Decay and revival are idempotent within one moment."""
     memory = Memory(MemoryType.USER, "k", "c")
     vitals = Vitals(salience=salience, decayed_at=at(0), pinned_at=at(0), retired_at=retired)
-    once = tended(memory, vitals, at(day), 0.2)
-    assert tended(memory, once, at(day), 0.2) == once
+    once = tended(memory, vitals, at(day))
+    assert tended(memory, once, at(day)) == once
     assert 0 <= once.salience <= 1
 
 
