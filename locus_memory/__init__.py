@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from locus_memory.checkpoint.storage import DeltaStorage as DeltaStorage
     from locus_memory.conversation.base import ConversationManager
     from locus_memory.conversation.base import NullManager as NullManager
+    from locus_memory.conversation.notes import NotesManager as NotesManager
     from locus_memory.conversation.summary.manager import SummarizingManager
     from locus_memory.conversation.tokens import TokenCounter as TokenCounter
     from locus_memory.conversation.tokens import count_tokens as count_tokens
@@ -330,6 +331,7 @@ else:
             "ModelRequestError": "errors",
             "ModelUnavailableError": "errors",
             "NoopMemoryManager": "memory.base",
+            "NotesManager": "conversation.notes",
             "NullManager": "conversation.base",
             "OCIBackend": "backends.oci.backend",
             "OCICheckpointer": "backends.oci.checkpoints",
@@ -431,6 +433,7 @@ __all__ = [
     "MemoryType",
     "Message",
     "NamespacedStore",
+    "NotesManager",
     "OpenAIChat",
     "Put",
     "Role",
