@@ -208,7 +208,7 @@ async def test_off_the_record_stays_and_is_never_noted(backend):
     agent = an_agent(backend, model)
     await tell(agent, 0, 2)
     await tell(agent, 2, 3, remember=False)
-    await tell(agent, 3, 20)
+    await tell(agent, 3, 12)
     sent = model.requests[-1]
     assert 2 in birds_in(sent)
     noted = notes_in(sent)

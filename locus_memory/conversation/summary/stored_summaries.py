@@ -60,11 +60,3 @@ class SummaryStore:
             await self._store.put(self._namespace, summary.digest, value, ttl=self._ttl, text="")
         except Exception as error:  # noqa: BLE001 - reported; this process still has it
             emit("conversation.store_failed", error=error, verb="put")
-
-    async def drop(self, summary: Summary) -> None:
-        """Delete a stored summary.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        await self._store.delete(self._namespace, summary.digest)

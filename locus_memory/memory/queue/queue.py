@@ -247,11 +247,13 @@ class ExtractionQueue:
         before = count - start
         jobs = await self.waiting(scope.lane(thread))
         if fork is not None:
-            shared = before + fork.shared
-            theirs = await self.waiting(scope.lane(fork.thread))
-            jobs += [job for job in theirs if job.messages[0]["number"] <= shared]
-        firsts = [job.messages[0]["number"] for job in jobs]
-        return max(0, min([count, *(first - 1 for first in firsts)]) - before), before
+            jobs += [
+                job
+                for job in await self.waiting(scope.lane(fork.thread))
+                if job.messages[0]["number"] <= before + fork.shared
+            ]
+        read = min([count, *(job.messages[0]["number"] - 1 for job in jobs)])
+        return max(0, read - before), before
 
     async def waiting(self, lane: str) -> list[Job]:
         """Return the jobs of a thread, in order."""

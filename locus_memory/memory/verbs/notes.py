@@ -13,11 +13,9 @@ from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import EpisodeBook
-from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.queue.queue import ExtractionQueue
-from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.reading.lines import note_lines
-from locus_memory.memory.scope import Scope, thread_of
+from locus_memory.memory.scope import thread_of
+from locus_memory.memory.verbs.sessions import SessionVerbs
 from locus_memory.store.base import BaseStore
 
 __all__ = ["NoteVerbs"]
@@ -25,16 +23,12 @@ __all__ = ["NoteVerbs"]
 _KEPT: Final = 86_400.0
 
 
-class NoteVerbs:
+class NoteVerbs(SessionVerbs):
     """The part of a memory manager that tells a `NotesManager` the notes of a thread."""
 
     _store: BaseStore
-    _scope: Scope
-    _queue: ExtractionQueue
-    _worker: Worker
     _extraction: Extraction
     _episodes: EpisodeBook
-    _options: MemoryOptions
 
     @property
     def has_notes(self) -> bool:
@@ -68,17 +62,15 @@ class NoteVerbs:
         """
         said, thread, fork = conversation(messages), thread_of(state), fork_of(state)
         told = [0, *accumulate(len(conversation((each,))) for each in messages)]
-        lanes = [self._scope.lane(each) for each in (thread, *([fork.thread] if fork else ()))]
         read, before = await self._queue.read_of(self._scope, thread, said, fork)
         if read < told[bounds[-1]]:
-            await self._worker.start()
-            for lane in lanes:
-                await self._worker.flush(lane)
+            for each in (thread, *([fork.thread] if fork else ())):
+                await self._worker.flush(self._scope.lane(each))
             read, before = await self._queue.read_of(self._scope, thread, said, fork)
         bound = max((each for each in bounds if told[each] <= read), default=0)
-        last = {thread: before + told[bound]}
-        if fork is not None:
-            last[fork.thread] = before + min(told[bound], fork.shared)
+        last = {thread: before + told[bound]} | (
+            {} if fork is None else {fork.thread: before + min(told[bound], fork.shared)}
+        )
         return bound, await self._lines(thread, last, said, before) if bound else []
 
     async def _lines(
@@ -92,9 +84,12 @@ class NoteVerbs:
             said: The conversation.
             before: The number of the message before it.
         """
-        numbers: dict[str | None, int] = {f"#{n}": n for n, _ in enumerate(said, before + 1)}
-        numbers |= {getattr(each, "id", None): n for n, each in enumerate(said, before + 1)}
-        zone, found = self._options.zone(), list[tuple[float, str]]()
+        numbers = {
+            name: number
+            for number, each in enumerate(said, before + 1)
+            for name in (f"#{number}", getattr(each, "id", None))
+        }
+        zone, found = self._sessions.zone, list[tuple[float, str]]()
         async for _, episode in self._episodes.scan(self._scope):
             first = {name: start for name, start, _ in episode.all_turns if name in last}
             for note in episode.notes:
@@ -105,8 +100,10 @@ class NoteVerbs:
                 # A note of messages of which the fork does not have all is of the other thread.
                 is_shared = name in first and len(places) == len(note.message_ids)
                 if place <= last.get(name, 0) and (is_own or is_shared):
-                    lines = note_lines(replace(episode, notes=(note,)))
-                    found += [(place, f"{e.heading(zone)} {e.text[2:]}") for e in lines]
+                    found += [
+                        (place, f"{line.heading(zone)} {line.text[2:]}")
+                        for line in note_lines(replace(episode, notes=(note,)))
+                    ]
             if first and min(first.values()) <= before + 1:
                 break
         # The episodes came from new to old, and each has its notes in order.
