@@ -12,9 +12,9 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 
-__all__ = ["LogEntry", "log_put", "read_log"]
+__all__ = ["LogEntry", "LogKind", "log_put", "read_log"]
 
-LogKind = Literal["distill", "gate", "narrative", "consolidate", "facts", "reflect"]
+LogKind = Literal["distill", "gate", "narrative", "condense", "consolidate", "facts", "reflect"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
