@@ -230,7 +230,10 @@ class Steps:
             found = await answer
         except Exception as error:  # noqa: BLE001 - reported; what was there stays
             raise_if_cancelled(error)
-            emit(f"memory.{kind}_failed", error=error)
+            if kind == "condense":
+                emit("memory.condense_failed", error=error)
+            else:
+                emit("memory.narrative_failed", error=error)
             failure = type(error).__name__
         took = (time.monotonic() - started) * 1000.0
         entry = LogEntry(
