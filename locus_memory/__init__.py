@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from locus_memory.checkpoint.storage import DeltaStorage as DeltaStorage
     from locus_memory.conversation.base import ConversationManager
     from locus_memory.conversation.base import NullManager as NullManager
+    from locus_memory.conversation.notes import NotesManager as NotesManager
     from locus_memory.conversation.summary.manager import SummarizingManager
     from locus_memory.conversation.tokens import TokenCounter as TokenCounter
     from locus_memory.conversation.tokens import count_tokens as count_tokens
@@ -240,6 +241,7 @@ else:
             "MemoryType": "memory.models",
             "Message": "messages",
             "NamespacedStore": "store.view",
+            "NotesManager": "conversation.notes",
             "OpenAIChat": "chat.openai.model",
             "Put": "store.item",
             "Role": "messages",
@@ -431,6 +433,7 @@ __all__ = [
     "MemoryType",
     "Message",
     "NamespacedStore",
+    "NotesManager",
     "OpenAIChat",
     "Put",
     "Role",

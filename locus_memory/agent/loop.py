@@ -336,7 +336,7 @@ class Agent(Resource):
 
     async def _ask_model(self, session: Session) -> None:
         view = session.view
-        seen = await trimmed(self.conversation_manager, view)
+        seen = await trimmed(self.conversation_manager, view, session.state, self.memory_manager)
         await self._memory.compact(session.state, view, seen, session.thread_id)
         seen = with_placement(seen, self.memory_placement)
         specs = [each.spec for each in self.tools.values()]

@@ -234,12 +234,23 @@ async def remember(manager: SessionHooks | None, state: AgentState) -> None:
         emit("agent.memory_failed", error=error, hook="on_session_end")
 
 
-async def trimmed(manager: Trimmer | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages that the model sees; all of them if the manager fails."""
+async def trimmed(
+    manager: Trimmer | None, messages: Sequence[Message], state: AgentState, memory: object
+) -> Sequence[Message]:
+    """Return the messages that the model sees; all of them if the manager fails.
+
+    Args:
+        manager: The conversation manager; one with `for_run` is bound to the run first.
+        messages: The messages before.
+        state: The state of the run.
+        memory: The memory manager of the agent.
+    """
     if manager is None:
         return messages
     try:
-        apply = getattr(manager, "async_apply", None) or manager.apply
+        for_run: Any = getattr(manager, "for_run", None)
+        bound: Trimmer = manager if for_run is None else for_run(state, memory)
+        apply = getattr(bound, "async_apply", None) or bound.apply
         return _checked(await _awaited(apply(list(messages))))
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; all is shown
         raise_if_cancelled(error)

@@ -3,7 +3,8 @@
 A manager returns the newest messages in whole groups, so that a tool call is never separated from
 its result. Messages may be of any class: the library's, LangChain's, plain dicts.
 
-Read `base.py` and `groups.py` first, then `window.py`; `summary/` is the rolling summary.
+Read `base.py` and `groups.py` first, then `window.py`; `summary/` is the rolling
+summary, and `notes.py` has the notes of a memory in its place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.conversation.base import ConversationManager, NullManager
+    from locus_memory.conversation.notes import NotesManager
     from locus_memory.conversation.summary.manager import SummarizingManager
     from locus_memory.conversation.summary.thread import root_digest
     from locus_memory.conversation.tokens import (
@@ -30,6 +32,7 @@ else:
         {
             "ConversationManager": "base",
             "Fault": "validation",
+            "NotesManager": "notes",
             "NullManager": "base",
             "SlidingWindowManager": "window",
             "SummarizingManager": "summary.manager",
@@ -46,6 +49,7 @@ else:
 __all__ = [
     "ConversationManager",
     "Fault",
+    "NotesManager",
     "NullManager",
     "SlidingWindowManager",
     "SummarizingManager",

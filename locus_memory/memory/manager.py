@@ -55,8 +55,8 @@ from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.verbs.explicit import ExplicitMemories
 from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
+from locus_memory.memory.verbs.notes import NoteVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
-from locus_memory.memory.verbs.sessions import SessionVerbs
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
@@ -71,7 +71,7 @@ _COUNTED: Final = 4_096
 
 
 class LLMMemoryManager(
-    SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, ExplicitMemories, BaseMemoryManager
+    NoteVerbs, RecallVerbs, LayerVerbs, FactVerbs, ExplicitMemories, BaseMemoryManager
 ):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 

@@ -38,8 +38,8 @@ class Scope:
     The current memories are in one namespace, `(*namespace, "current")`, each under its type,
     a colon and its key. Nothing else is in it, so one search finds the current facts and never
     past ones. The namespaces `history`, `cursors`, `queue`, `identity`, `vitals`, `episodes`,
-    `transcript`, `log`, `blocks` and `tending` are beside it, and in the scope without a user also
-    `users`.
+    `condensed`, `transcript`, `log`, `blocks` and `tending` are beside it, and in the scope without
+    a user also `users`.
 
     Attributes:
         namespace: The prefix of all of them.
@@ -83,6 +83,11 @@ class Scope:
     def episodes(self) -> Namespace:
         """The namespace of the digests of sessions, in the order of time."""
         return (*self.namespace, "episodes")
+
+    @property
+    def condensed(self) -> Namespace:
+        """The namespace of what a model condensed the oldest notes into."""
+        return (*self.namespace, "condensed")
 
     @property
     def transcripts(self) -> Namespace:

@@ -55,6 +55,7 @@ from locus_memory import (
     Message,
     NamespacedStore,
     NoopMemoryManager,
+    NotesManager,
     NullManager,
     OpenAIChat,
     PostgreSQLCheckpointer,
@@ -539,6 +540,9 @@ async def conversations(messages: list[Message], store: BaseStore) -> None:
     assert_type(count_tokens(messages, len), int)
     window = SlidingWindowManager(None, max_tokens=1_000, token_counter=estimate_tokens)
     window.apply(messages)
+    async with LLMMemoryManager(store) as memory:
+        noting = NotesManager(memory, 20_000, keep_tokens=5_000).for_run(AgentState())
+        assert_type(noting, NotesManager)
     async with SummarizingManager(summarize_fn=lambda said: str(len(said)), store=store) as manager:
         await manager.async_apply(messages)
 

@@ -20,11 +20,13 @@ class SummaryStore:
     Args:
         store: The store.
         namespace: The namespace of the summaries.
+        ttl: The seconds for which a summary is kept; `None`: for ever.
     """
 
-    def __init__(self, store: BaseStore, namespace: Namespace) -> None:
+    def __init__(self, store: BaseStore, namespace: Namespace, ttl: float | None = None) -> None:
         self._store = store
         self._namespace = namespace
+        self._ttl = ttl
 
     async def newest(self, thread: Thread, after: int) -> Summary | None:
         """Return the summary that covers most of a conversation, if any is stored.
@@ -55,6 +57,6 @@ class SummaryStore:
         """Store a summary."""
         value = {"text": summary.text, "covered": summary.covered, "root": summary.root}
         try:
-            await self._store.put(self._namespace, summary.digest, value, text="")
+            await self._store.put(self._namespace, summary.digest, value, ttl=self._ttl, text="")
         except Exception as error:  # noqa: BLE001 - reported; this process still has it
             emit("conversation.store_failed", error=error, verb="put")

@@ -85,13 +85,13 @@ def text_of_summary(message: Any) -> str:
     return "\n".join(line.removeprefix(_ITEM) for line in inside.split("\n"))
 
 
-def cleaned(text: str) -> str:
-    """Return the text with each of its lines neutralised, at most 8,000 characters.
+def cleaned(text: str, longest: int = MAX_LENGTH) -> str:
+    """Return the text with each of its lines neutralised, cut at a number of characters.
 
     See `neutralise`: a summary is neutralised like a memory. Empty lines and bullets are dropped,
     since each line is shown as an item. Each lone surrogate becomes a question mark.
     """
-    return "\n".join(_lines(text.encode(errors="replace").decode()))[:MAX_LENGTH].strip()
+    return "\n".join(_lines(text.encode(errors="replace").decode()))[:longest].strip()
 
 
 def _lines(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from locus_memory.conversation.cache import MessageCache
 from locus_memory.conversation.groups import Group
 from locus_memory.conversation.roles import is_memory_block, role_of
 from locus_memory.conversation.summary.text import (
+    MAX_LENGTH,
     cleaned,
     fenced,
     is_summary,
@@ -59,6 +60,7 @@ class Thread:
         digests: The digest of each message of the groups.
         sample: Any message, of the class of new messages.
         root: Its `root_digest`.
+        longest: The limit of a summary, in characters.
     """
 
     pinned: list[Group]
@@ -69,6 +71,7 @@ class Thread:
     digests: list[bytes]
     sample: Any
     root: str | None
+    longest: int = MAX_LENGTH
 
     @property
     def total(self) -> int:
@@ -102,7 +105,7 @@ class Thread:
 
     def summary_of(self, bound: int, text: str) -> Summary:
         """Return a summary with this text for all messages before a bound."""
-        text = cleaned(text)
+        text = cleaned(text, self.longest)
         message = summary_message(self.sample, text, self.root) if text else None
         return Summary(bound, self.digest_at(bound), text, message, self.root)
 

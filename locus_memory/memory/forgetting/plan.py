@@ -28,6 +28,7 @@ from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forgetting.threads import ThreadView, all_threads, holds, roots_of
 from locus_memory.memory.forgetting.words import take_out_words
 from locus_memory.memory.layers.blocks import drop_blocks
+from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, split_key, user_namespace
@@ -334,6 +335,7 @@ class ForgetPlan:
         await take_out_words(self.store, self.target.scope, self._past_of_others())
         for names in (found.layers.get("vitals", ()), found.past, found.current):
             await self._erase(names)
+        await EpisodeBook(self.store).drop_condensed(self.target.scope)
         await drop_blocks(self.store, self.target.scope, erases=True)
         if self.target.is_user:
             await self._clear(self._roots())

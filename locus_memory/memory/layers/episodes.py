@@ -15,7 +15,7 @@ from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Put, StoreItem, check_limit
+from locus_memory.store.item import Namespace, Put, StoreItem, check_limit
 
 __all__ = [
     "MOST_NOTES",
@@ -102,6 +102,7 @@ class Episode:
         turns: The numbers of the first and the last message in the thread, from 1.
         joined_turns: The sessions that were read together with this one, or that an earlier version
             merged into it, each with its `turns`.
+        condenses: The keys of the sessions whose notes these stand for in a block; mostly empty.
 
     Raises:
         InvalidArgumentError: There is no note.
@@ -116,6 +117,7 @@ class Episode:
     decayed_at: str = ""
     turns: tuple[int, int] = (1, 1)
     joined_turns: tuple[tuple[str, int, int], ...] = ()
+    condenses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -131,8 +133,11 @@ class Episode:
         """The store key: in the order of the first turns, the same for a repeated distillation.
 
         A repeat after a crash may cover more turns than the first attempt, but it begins with the
-        same one: it replaces the episode, and never adds a second one.
+        same one: it replaces the episode, and never adds a second one. That of condensed notes is
+        the same for the same sessions.
         """
+        if self.condenses:
+            return episode_key("\n".join(self.condenses), self.started_at, len(self.condenses))
         return episode_key(self.session_id, self.started_at, self.turns[0])
 
     @property
@@ -157,6 +162,8 @@ class Episode:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         values["notes"] = [note.to_value() for note in self.notes]
         joined = [list(each) for each in values.pop("joined_turns")]
+        if not self.condenses:
+            del values["condenses"]
         listed = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
         return {**listed, "joined_turns": joined} if joined else listed
 
@@ -172,6 +179,7 @@ class Episode:
             joined = ((str(s), int(a), int(b)) for s, a, b in value.get("joined_turns", ()))
             named = {name: each for name, each in value.items() if name not in _DIGEST}
             named |= {"turns": (int(first), int(last)), "joined_turns": tuple(joined)}
+            named["condenses"] = tuple(map(str, value.get("condenses", ())))
             named["notes"] = tuple(_notes_of(value))
             return cls(**named)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -228,17 +236,61 @@ class EpisodeBook:
             found.append(episode)
         return found
 
-    async def scan(self, scope: Scope) -> AsyncIterator[tuple[StoreItem, Episode]]:
+    async def shown(self, scope: Scope, limit: int) -> list[Episode]:
+        """Return the newest episodes for a block: some as what a model condensed them into.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        made = [each async for _, each in self.scan(scope, scope.condensed)]
+        hidden = {key for each in made for key in each.condenses}
+        return [
+            *made,
+            *(each for each in await self.newest(scope, limit) if each.key not in hidden),
+        ]
+
+    async def condense(self, scope: Scope, made: Episode) -> None:
+        """Keep condensed notes, in place of earlier ones of the same sessions.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        put = replace(episode_put(scope, made), namespace=scope.condensed, text="")
+        await self._store.put_batch([put])
+        await self.drop_condensed(scope)
+
+    async def drop_condensed(self, scope: Scope) -> None:
+        """Delete the condensed notes of a session that is no more, or that others stand for.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        made = [each async for _, each in self.scan(scope, scope.condensed)]
+        for each in made:
+            names = {(scope.episodes, key) for key in each.condenses}
+            is_replaced = any(set(each.condenses) < set(other.condenses) for other in made)
+            if is_replaced or names > (await self._store.get_batch(names)).keys():
+                await self._store.delete(scope.condensed, each.key)
+
+    async def scan(
+        self, scope: Scope, namespace: Namespace | None = None
+    ) -> AsyncIterator[tuple[StoreItem, Episode]]:
         """Yield all episodes with their items, the newest first, a page at a time.
 
         An item that is not an episode is reported as `memory.record_unreadable`.
+
+        Args:
+            scope: The scope.
+            namespace: The namespace of it; `None`: that of the episodes.
 
         Raises:
             BackendError: The store failed.
         """
         after: str | None = None
         while True:
-            items = await self._store.scan(scope.episodes, _PAGE, after=after, descending=True)
+            items = await self._store.scan(
+                namespace or scope.episodes, _PAGE, after=after, descending=True
+            )
             for item in items:
                 episode = read_episode(item)
                 if episode is not None:

@@ -12,12 +12,12 @@ from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 
-__all__ = ["LOG_DAYS", "LogEntry", "log_put", "read_log"]
+__all__ = ["LOG_DAYS", "LogEntry", "LogKind", "log_put", "read_log"]
 
 LOG_DAYS: Final = 30.0
 """The days that an entry is kept."""
 
-LogKind = Literal["distill", "gate", "narrative", "consolidate", "facts", "reflect"]
+LogKind = Literal["distill", "gate", "narrative", "condense", "consolidate", "facts", "reflect"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -226,6 +226,35 @@ class ExtractionQueue:
         item = await self._store.get_item(scope.cursors, thread)
         return (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
 
+    async def read_of(
+        self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
+    ) -> tuple[int, int]:
+        """Return how many messages of a conversation extraction has read.
+
+        Args:
+            scope: The scope of the memories.
+            thread: The thread.
+            said: Its conversation.
+            fork: As for `add`.
+
+        Returns:
+            How many of the first messages wait no more, and the number of the one before them.
+        """
+        cursor, version = await self._stored(scope, thread)
+        if version == 0 and fork is not None:
+            cursor = (await self._stored(scope, fork.thread))[0].forked(said, fork.shared)
+        start, count = cursor.unseen(said)
+        before = count - start
+        jobs = await self.waiting(scope.lane(thread))
+        if fork is not None:
+            jobs += [
+                job
+                for job in await self.waiting(scope.lane(fork.thread))
+                if job.messages[0]["number"] <= before + fork.shared
+            ]
+        read = min([count, *(job.messages[0]["number"] - 1 for job in jobs)])
+        return max(0, read - before), before
+
     async def waiting(self, lane: str) -> list[Job]:
         """Return the jobs of a thread, in order."""
         items = [item async for item in scan_all(self._store, self._namespace, prefix=lane)]

@@ -57,12 +57,14 @@ class Known:
         left_out: The overrides that found no room.
         facts: Who the owner is, facts and notes, from old to new.
         quotes: The turns of the user in other threads that no extraction has read, from old to new.
+        whole: Whether all notes are among them, and none as what it was condensed into.
     """
 
     fixed: Sequence[Line]
     left_out: Sequence[Line]
     facts: Sequence[Line]
     quotes: Sequence[Line]
+    whole: bool
 
     def chosen(
         self, budget: int, count: TokenCounter, zone: tzinfo | None
@@ -80,13 +82,13 @@ class Known:
         everything = [*self.fixed, *self.facts, *self.quotes]
         fits, _ = fitting(everything, budget * 3 // 4, count, zone)
         if len(fits) == len(everything):
-            return fits, True
+            return fits, self.whole
         best = sorted(self.facts, key=lambda line: line.moment, reverse=True)
         best.sort(key=lambda line: (line.kind != "identity", -line.salience))
         chosen, _ = fitting(best, budget // 2, count, zone)
         names = set(map(id, chosen))
         facts = [line for line in self.facts if id(line) in names]
-        return [*self.fixed, *facts], len(facts) == len(self.facts)
+        return [*self.fixed, *facts], self.whole and len(facts) == len(self.facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +310,7 @@ class StableBook:
         fixed, facts, notes, quotes = await asyncio.gather(
             self._fixed.of(scope),
             self._facts(scope),
-            self._episodes.newest(scope, _NOTES),
+            self._episodes.shown(scope, _NOTES),
             self._quotes(scope, thread),
         )
         names = {line.name for line in fixed.lines}
@@ -321,6 +323,7 @@ class StableBook:
             left_out=fixed.left_out,
             facts=[*fixed.about, *told],
             quotes=sorted(quotes, key=lambda line: line.moment),
+            whole=not any(each.condenses for each in notes),
         )
 
     async def _facts(self, scope: Scope) -> list[Line]:

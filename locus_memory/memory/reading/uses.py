@@ -42,7 +42,7 @@ class Afterwards:
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[Scope, list[tuple[_Use, tuple[str, ...]]]] = {}
-        self._timers: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.TimerHandle]
+        self._timers: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[None]]
         self._timers = WeakKeyDictionary()
         self._lock = Lock()
 
@@ -95,16 +95,16 @@ class Afterwards:
     def _count_soon(self) -> None:
         loop = asyncio.get_running_loop()
         if loop not in self._timers:
-            context = uncollected()
-            self._timers[loop] = loop.call_later(_PAUSE, self._count_now, loop, context=context)
+            # A task, which a loop that ends cancels.
+            self._timers[loop] = asyncio.create_task(self._pause(loop), context=uncollected())
 
-    def _count_now(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timers.pop(loop, None)
-        if self._of(loop):
+    async def _pause(self, loop: asyncio.AbstractEventLoop) -> None:
+        await asyncio.sleep(_PAUSE)
+        while self._of(loop):
             # The database is slow: two counts at a time would only be in each other's way.
-            self._count_soon()
-        else:
-            self._start(self._count())
+            await asyncio.sleep(_PAUSE)
+        self._timers.pop(loop, None)
+        self._start(self._count())
 
     async def _count(self) -> None:
         with self._lock:

@@ -10,18 +10,20 @@ What is done to an episode or a fact depends on no other one, so it is done fift
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Final, TypeVar
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.chat.base import ChatModel
+from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.batch import rewritten
-from locus_memory.memory.layers.episodes import Episode, read_episode
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.identity import IdentityBook
-from locus_memory.memory.layers.log import LOG_DAYS, LogEntry, log_put
+from locus_memory.memory.layers.log import LOG_DAYS, LogEntry, LogKind, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, vitals_put
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
@@ -29,6 +31,7 @@ from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope, split_key
+from locus_memory.memory.tending.condensing import condensed, to_condense
 from locus_memory.memory.tending.facts import tended
 from locus_memory.memory.tending.narrative import is_stale, write_narrative
 from locus_memory.memory.tending.pruning import (
@@ -44,6 +47,13 @@ from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = ["Steps"]
 
+_Answer = TypeVar("_Answer")
+
+_SHARE: Final = 4
+"""Notes are condensed once they take more than this part of the budget of a block."""
+
+_READ: Final = 1_000
+
 
 class Steps:
     """The steps of one pass.
@@ -52,9 +62,9 @@ class Steps:
         store: The store.
         ledger: The ledger of the memories.
         scope: The scope.
-        options: The retention.
+        options: The retention, and the budget of a block.
         now: The moment of the pass, in the format of `Ledger.now`.
-        model: Writes the narrative; `None`: it stays.
+        model: Condenses notes and writes the narrative; `None`: they stay.
         dry_run: Only count; nothing is written.
     """
 
@@ -73,6 +83,8 @@ class Steps:
         self._ledger = ledger
         self._scope = scope
         self._days = options.retention
+        self._room = options.memory_budget_tokens // _SHARE
+        self._count = as_token_counter(options.token_counter or expected_tokens)
         self._now = now
         self._model = model
         self._dry_run = dry_run
@@ -87,6 +99,7 @@ class Steps:
         of_facts = await self._facts()
         if not self._dry_run:
             await self._sweep()
+            await self._condense()
         return of_episodes + of_facts + await self._rest()
 
     async def _episodes(self) -> ConsolidationReport:
@@ -168,7 +181,11 @@ class Steps:
         return count
 
     async def _sweep(self) -> None:
-        """Mark the vital signs of facts that can be brought back, and erase those of no fact."""
+        """Mark the vital signs of facts that can be brought back, and erase those of no fact.
+
+        Condensed notes of a session that is no more go as well.
+        """
+        await EpisodeBook(self._store).drop_condensed(self._scope)
         async for items in pages(self._store, self._scope.vitals):
             names = [(self._scope.current, item.key) for item in items]
             current = await self._store.get_batch(names)
@@ -202,6 +219,37 @@ class Steps:
         narratives = int(await self._narrate())
         return ConsolidationReport(pruned_turns=pruned, purged=purged, narratives=narratives)
 
+    async def _condense(self) -> None:
+        """Condense the oldest notes, if they take too much of a block; a failure is an event."""
+        if self._model is None or not self._room:
+            return
+        book = EpisodeBook(self._store)
+        shown = await book.shown(self._scope, _READ)
+        taken = to_condense(shown, self._room, self._count)
+        made = await self._asked("condense", condensed(self._model, taken)) if taken else None
+        if made is not None:
+            await book.condense(self._scope, made)
+            emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))
+
+    async def _asked(self, kind: LogKind, answer: Awaitable[_Answer]) -> _Answer | None:
+        """Return the answer of a model, and log it; `None`, with an event, if it failed."""
+        started, failure, found = time.monotonic(), None, None
+        try:
+            found = await answer
+        except Exception as error:  # noqa: BLE001 - reported; what was there stays
+            raise_if_cancelled(error)
+            if kind == "condense":
+                emit("memory.condense_failed", error=error)
+            else:
+                emit("memory.narrative_failed", error=error)
+            failure = type(error).__name__
+        took = (time.monotonic() - started) * 1000.0
+        entry = LogEntry(
+            kind=kind, at=self._now, duration_ms=took, ok=failure is None, error=failure
+        )
+        await self._store.put_batch([log_put(self._scope, entry)])
+        return found
+
     async def _narrate(self) -> bool:
         """Write the narrative if facts were derived since; a failure keeps the old one."""
         book = IdentityBook(self._store)
@@ -210,28 +258,15 @@ class Steps:
             return False
         if self._dry_run:
             return True
-        started, failure, text = time.monotonic(), None, ""
-        try:
-            text = await write_narrative(self._model, identity)
-        except Exception as error:  # noqa: BLE001 - reported; the old narrative stays
-            raise_if_cancelled(error)
-            emit("memory.narrative_failed", error=error)
-            failure = type(error).__name__
-        if failure is None:
-            # The facts that it tells may have been erased meanwhile.
-            facts = identity.facts
-            kept = await book.change(
-                self._scope,
-                lambda it: it.with_content(text, self._now) if it.facts == facts else it,
-            )
-            if kept.facts != facts:
-                return False
-        took = (time.monotonic() - started) * 1000.0
-        entry = LogEntry(
-            kind="narrative", at=self._now, duration_ms=took, ok=failure is None, error=failure
+        text = await self._asked("narrative", write_narrative(self._model, identity))
+        if text is None:
+            return False
+        # The facts that it tells may have been erased meanwhile.
+        facts = identity.facts
+        kept = await book.change(
+            self._scope, lambda it: it.with_content(text, self._now) if it.facts == facts else it
         )
-        await self._store.put_batch([log_put(self._scope, entry)])
-        return failure is None
+        return kept.facts == facts
 
 
 def _removal(item: StoreItem) -> Delete:
