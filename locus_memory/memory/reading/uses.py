@@ -100,7 +100,7 @@ class Afterwards:
 
     async def _pause(self, loop: asyncio.AbstractEventLoop) -> None:
         await asyncio.sleep(_PAUSE)
-        while self._of(loop):
+        while self._of(loop):  # noqa: ASYNC110 - none of them knows when the last one ends
             # The database is slow: two counts at a time would only be in each other's way.
             await asyncio.sleep(_PAUSE)
         self._timers.pop(loop, None)

@@ -10,7 +10,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ModelAnswerError
 from locus_memory.memory.extraction.distillate import parse_distillate
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
-from locus_memory.memory.models import TOOL
+from locus_memory.memory.models import has_authority
 from locus_memory.memory.tending.narrative import text_answer
 from locus_memory.messages import Message
 
@@ -90,7 +90,7 @@ async def condensed(model: ChatModel, sessions: Sequence[Episode]) -> Episode:
 
 def _told(sessions: Iterable[Episode]) -> list[tuple[Episode, Note]]:
     """Return the notes of sessions, but those of a tool, which no block shows."""
-    return [(each, note) for each in sessions for note in each.notes if note.origin != TOOL]
+    return [(each, note) for each in sessions for note in each.notes if has_authority(note.origin)]
 
 
 def _size(notes: Iterable[Note]) -> int:
