@@ -47,7 +47,7 @@ def test_each_process_has_its_turn_read(tmp_path):
     shown = [json.loads(line)[-1] for line in calls.read_text().splitlines()]
     for number, call in enumerate(shown):
         assert [f"Box {n}" for n in range(5) if f"Box {n}" in call] == [f"Box {number}"]
-        assert ("(before) assistant: Ok." in call) == (number > 0)
+        assert ("1. (before) (" in call) == (number > 0)
     assert len(shown) == 5
 
     async def check():
