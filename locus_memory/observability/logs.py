@@ -38,7 +38,7 @@ _ERRORS: Final = frozenset(
 _NORMAL: Final = frozenset(
     (
         *("agent.thread_repaired", "checkpoint.removed", "conversation.summarized"),
-        *("conversation.trimmed", "documents.ingested"),
+        *("conversation.noted", "conversation.trimmed", "documents.ingested", "memory.condensed"),
         *("memory.duplicate_dropped", "memory.expired", "memory.extracted", "memory.injected"),
         "memory.outdated",
         *("memory.secret_dropped", "opensearch.unchecked_index"),
