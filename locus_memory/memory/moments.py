@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Final
 
-__all__ = ["as_moment", "days_between", "read_moment"]
+__all__ = ["as_moment", "days_between", "local_day", "read_moment"]
 
 _DAY: Final = 86_400.0
 
@@ -18,6 +18,21 @@ def read_moment(text: object) -> datetime | None:
         parsed = datetime.fromisoformat(text)
         return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
+        return None
+
+
+def local_day(text: object, zone: tzinfo | None) -> date | None:
+    """Return the day of an ISO 8601 text in a time zone; `None` if it has none.
+
+    Args:
+        text: The moment.
+        zone: The time zone; `None`: that of the machine.
+    """
+    read = read_moment(text)
+    try:
+        return None if read is None else read.astimezone(zone).date()
+    except (ValueError, OverflowError, OSError):
+        # At the ends of the calendar, there is no such day.
         return None
 
 

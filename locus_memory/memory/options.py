@@ -208,6 +208,8 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
         value = told.pop(name, None) or {}
         if not isinstance(value, Mapping):
             raise ConfigurationError(f"{name} is a part of MemoryOptions(...), not {quote(value)}")
+        if value:
+            warnings.warn(f"{name} is now options", DeprecationWarning, stacklevel=3)
         told |= value
     for name, (new, read) in _OLD.items():
         if name in told:

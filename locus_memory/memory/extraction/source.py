@@ -17,7 +17,7 @@ from locus_memory.memory.extraction.thread import (
     roles_and_texts,
     text_of,
 )
-from locus_memory.memory.moments import read_moment
+from locus_memory.memory.moments import local_day
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in
 from locus_memory.messages import Message
@@ -162,8 +162,5 @@ def _documents(session: Sequence[Job]) -> Iterator[tuple[Mapping[str, Any], Job,
 
 def _day_of(moment: str | None, offset: Any, zone: tzinfo | None) -> dict[str, str]:
     """Return the day of a moment where it was said, such as `Friday 2026-05-15`, as metadata."""
-    read = read_moment(moment)
-    if read is None:
-        return {}
-    local = read.astimezone(timezone(timedelta(minutes=offset)) if offset is not None else zone)
-    return {DAY: f"{_DAYS[local.weekday()]} {local.date().isoformat()}"}
+    day = local_day(moment, zone if offset is None else timezone(timedelta(minutes=offset)))
+    return {} if day is None else {DAY: f"{_DAYS[day.weekday()]} {day}"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from locus_memory.chat.usage import usage_in
 from locus_memory.errors import VersionConflictError
-from locus_memory.events import collect
+from locus_memory.events import collect, emit
 from locus_memory.memory.queue.jobs import Job, Outcome
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
@@ -57,14 +57,19 @@ class Allowance:
         """Return what `handle` makes of jobs, and count the tokens that it took.
 
         Raises:
-            BackendError: The store failed.
-            Exception: Any error of `handle`.
+            Exception: Any error of `handle`; one of the count is only reported.
         """
         with collect() as events:
             try:
                 return await handle(jobs)
             finally:
-                await self._add(tokens=usage_in(events).extraction_tokens)
+                await self._spend(usage_in(events).extraction_tokens)
+
+    async def _spend(self, tokens: int) -> None:
+        try:
+            await self._add(tokens=tokens)
+        except Exception as error:  # noqa: BLE001 - reported; the answer is not asked for again
+            emit("memory.count_failed", error=error)
 
     async def _add(self, *, calls: int = 0, tokens: int = 0) -> bool:
         """Add to the count of today; a call is not added to a count that is used up."""
@@ -73,7 +78,8 @@ class Allowance:
             item = await self.store.get_item(self.scope.tending, _KEY)
             value: Any = None if item is None else item.value
             told: Mapping[str, Any] = value if isinstance(value, dict) else {}
-            spent = (told["calls"], told["tokens"]) if told.get("day") == day else (0, 0)
+            is_today = told.get("day") == day
+            spent = [_count(told.get(name)) if is_today else 0 for name in ("calls", "tokens")]
             if calls and (spent[0] >= self.calls or spent[1] >= self.tokens):
                 return False
             put = Put(
@@ -86,4 +92,9 @@ class Allowance:
             with suppress(VersionConflictError):
                 await self.store.put_batch([put])
                 return True
-        return False
+        raise VersionConflictError(0, 1)
+
+
+def _count(value: Any) -> int:
+    """Return a stored count; 0 if it is none."""
+    return value if type(value) is int and value > 0 else 0

@@ -101,12 +101,17 @@ class ExtractionQueue:
 
     async def pass_by(self, scope: Scope, thread: str, said: Sequence[Any]) -> None:
         """Move a thread's cursor behind messages that are off the record; nothing is queued."""
-        cursor, version = await self._stored(scope, thread)
-        start, before = cursor.unseen(said)
-        if start < len(said):
+        for _ in range(_ATTEMPTS):
+            cursor, version = await self._stored(scope, thread)
+            start, before = cursor.unseen(said)
+            if start == len(said):
+                return
             self._cursors.discard(scope.lane(thread))
             moved = cursor.after(said, start, before, passed=True)
-            await write_together(self._store, [_cursor_put(scope, thread, moved, version)])
+            with suppress(VersionConflictError):
+                await write_together(self._store, [_cursor_put(scope, thread, moved, version)])
+                return
+        raise VersionConflictError(0, 1)
 
     async def add_turns(
         self, scope: Scope, thread: str, turns: Sequence[MarkedTurn], at: str, agent: str

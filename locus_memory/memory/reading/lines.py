@@ -25,7 +25,7 @@ from locus_memory.memory.models import (
     own_words,
     teller,
 )
-from locus_memory.memory.moments import read_moment
+from locus_memory.memory.moments import local_day
 from locus_memory.memory.scope import current_key
 from locus_memory.store.item import StoreItem
 
@@ -105,8 +105,7 @@ class Line:
         """
         if self.kind not in ("fact", "note", "quote"):
             return ""
-        read = read_moment(self.moment)
-        day = "unknown day" if read is None else read.astimezone(zone).date().isoformat()
+        day = local_day(self.moment, zone) or "unknown day"
         return f"{day}, {self.speaker}:" if self.speaker else f"{day}:"
 
 

@@ -172,7 +172,7 @@ def moment_of(
         offset = read.utcoffset()
         told = read if offset is not None or zone is None else read.replace(tzinfo=zone)
         moment = told.astimezone(UTC).isoformat(timespec="microseconds")
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, OSError) as error:
         raise InvalidArgumentError(
             f"session_date is ISO 8601, not {quote(session_date)}"
         ) from error

@@ -75,3 +75,16 @@ async def test_a_call_that_a_run_waits_for_is_not_counted(store, clock):
 async def test_what_is_no_budget_is_refused(budget):
     with pytest.raises(ConfigurationError, match="extraction_budget"):
         LLMMemoryManager("memory", extraction_budget=budget)
+
+
+@pytest.mark.parametrize("value", [7, {}, {"day": 19_675}, {"calls": "9", "tokens": None}])
+async def test_a_damaged_count_stops_nothing(store, clock, value):
+    day = {"day": int(clock.now // 86_400)}
+    await store.put(("locus_memory", "tending"), "allowance", value)
+    if isinstance(value, dict):
+        await store.put(("locus_memory", "tending"), "allowance", value | day)
+    model = Metered()
+    options = {"extract_mode": "background", "extraction_budget": (2, 800), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        await talk(manager, "a")
+        assert (await manager.drain(), model.calls) == (0, 1)

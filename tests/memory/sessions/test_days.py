@@ -87,3 +87,16 @@ async def test_what_is_no_date_is_refused(store, date):
     async with LLMMemoryManager(store) as manager:
         with pytest.raises(InvalidArgumentError, match="session_date"):
             await manager.ingest("agent", "c", TURNS, session_date=date)
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Kiritimati", "UTC"])
+@pytest.mark.parametrize("date", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+async def test_the_ends_of_the_calendar_stop_nothing(store, date, zone):
+    """There may be no such day where it was said: it is unknown, and everything else is there."""
+    model = FakeModel([ANSWER])
+    options = {"extract_fn": LLMExtractor(model), "timezone": zone, "retention": 0}
+    async with LLMMemoryManager(store, **options) as manager:
+        done = await manager.ingest("agent", "run", TURNS, session_date=date)
+        assert (done["turns"], done["episodes"], done["pending"]) == (1, 1, 0)
+        plan = await manager.plan("What did I do?")
+    assert "- Ada ran a marathon.\n" in plan.stable
