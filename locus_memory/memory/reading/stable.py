@@ -57,19 +57,15 @@ class Known:
         left_out: The overrides that found no room.
         facts: Who the owner is, facts and notes, from old to new.
         quotes: The turns of the user in other threads that no extraction has read, from old to new.
-        whole: Whether all notes are among them, and none as what it was condensed into.
     """
 
     fixed: Sequence[Line]
     left_out: Sequence[Line]
     facts: Sequence[Line]
     quotes: Sequence[Line]
-    whole: bool
 
-    def chosen(
-        self, budget: int, count: TokenCounter, zone: tzinfo | None
-    ) -> tuple[list[Line], bool]:
-        """Return what is shown, and whether all facts and notes are.
+    def chosen(self, budget: int, count: TokenCounter, zone: tzinfo | None) -> list[Line]:
+        """Return what is shown.
 
         Everything, if it fits into three quarters of the budget. If not, facts and notes have half
         of it, the most salient and then the newest first, and there are no quotes.
@@ -82,13 +78,12 @@ class Known:
         everything = [*self.fixed, *self.facts, *self.quotes]
         fits, _ = fitting(everything, budget * 3 // 4, count, zone)
         if len(fits) == len(everything):
-            return fits, self.whole
+            return fits
         best = sorted(self.facts, key=lambda line: line.moment, reverse=True)
         best.sort(key=lambda line: (line.kind != "identity", -line.salience))
         chosen, _ = fitting(best, budget // 2, count, zone)
         names = set(map(id, chosen))
-        facts = [line for line in self.facts if id(line) in names]
-        return [*self.fixed, *facts], self.whole and len(facts) == len(self.facts)
+        return [*self.fixed, *(line for line in self.facts if id(line) in names)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +94,6 @@ class Stable:
         text: Its lines, without a fence; empty: there are none.
         tokens: Their tokens.
         names: The names of what it shows, see `Line.name`.
-        whole: Whether all facts and notes of the moment are in it.
         seen_at: The moment of the newest memory then, by the store; empty: there was none.
         left_out: How many overrides found no room.
         budget: The tokens of the stable part and the tail together, for which it was built.
@@ -111,7 +105,6 @@ class Stable:
     text: str
     tokens: int
     names: frozenset[str]
-    whole: bool
     seen_at: str
     left_out: int = 0
     budget: int = 0
@@ -125,7 +118,6 @@ class Stable:
             "text": self.text,
             "tokens": self.tokens,
             "names": sorted(self.names),
-            "whole": self.whole,
             "seen_at": self.seen_at,
             "left_out": self.left_out,
             "budget": self.budget,
@@ -145,7 +137,6 @@ class Stable:
             text=value["text"],
             tokens=value["tokens"],
             names=frozenset(value["names"]),
-            whole=value["whole"],
             seen_at=value["seen_at"],
             left_out=value["left_out"],
             budget=value.get("budget", 0),
@@ -281,7 +272,7 @@ class StableBook:
         """
         newest = await self._store.search(scope.current, None, 1)
         known = await self.known(scope, thread)
-        lines, whole = known.chosen(budget, self._count, self._zone)
+        lines = known.chosen(budget, self._count, self._zone)
         texts = list(grouped(lines, self._zone))
         if any(line.kind in ("override", "rule") for line in lines):
             texts = [NOTE, *texts]
@@ -289,7 +280,6 @@ class StableBook:
             text="".join(f"{text}\n" for text in texts),
             tokens=sum(self._count(f"{text}\n") for text in texts),
             names=frozenset(line.name for line in lines if line.name),
-            whole=whole,
             seen_at=newest[0].updated_at.isoformat() if newest else "",
             left_out=len(known.left_out),
             budget=budget,
@@ -323,7 +313,6 @@ class StableBook:
             left_out=fixed.left_out,
             facts=[*fixed.about, *told],
             quotes=sorted(quotes, key=lambda line: line.moment),
-            whole=not any(each.condenses for each in notes),
         )
 
     async def _facts(self, scope: Scope) -> list[Line]:

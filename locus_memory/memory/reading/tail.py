@@ -93,7 +93,7 @@ class Tail:
         found = await asyncio.gather(
             new,
             self._facts(scope, query, stable),
-            self._notes(scope, query, stable, thread),
+            self._notes(scope, query, thread),
             self._quotes(scope, query, thread),
         )
         shown = stable.names if not found[0] else stable.names - {each.name for each in found[0]}
@@ -128,9 +128,7 @@ class Tail:
         told = (each for each in found if each.name not in stable.names)
         return [fact_line(each.memory, relevance=each.relevance) for each in told]
 
-    async def _notes(self, scope: Scope, query: str, stable: Stable, thread: str) -> list[Line]:
-        if stable.whole:
-            return []
+    async def _notes(self, scope: Scope, query: str, thread: str) -> list[Line]:
         hits = await self.recall.hits(self.episodes, scope.episodes, _NOTES, query)
         read = [(read_episode(hit.item), hit.relevance) for hit in hits]
         return [

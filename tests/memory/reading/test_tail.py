@@ -173,3 +173,14 @@ async def test_a_plan_tells_the_place_of_each_line(make_world):
 def test_the_gate_is_off_and_the_budget_is_large_by_default():
     options = MemoryOptions()
     assert (options.gate, options.memory_budget_tokens) == ("off", 4_000)
+
+
+async def test_a_note_that_was_written_since_stands_in_the_tail(world):
+    """The stable part does not change, although it has everything that was known before."""
+    await world.session(1, "Ada planned a trip to Lyon.")
+    before, _ = await world.shown("Hello.")
+    await world.session(2, "Ada cancelled the trip to Lyon.")
+    stable, tail = await world.shown("What about the trip to Lyon?")
+    assert stable == before
+    assert "cancelled" in tail
+    assert "planned" not in tail
