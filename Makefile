@@ -44,15 +44,27 @@ CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || { \
 QUICK := cli integrations backends/postgresql backends/redis backends/test_unclosed.py test_examples.py \
 	$(addprefix conformance/test_,checked_store.py encrypted_checkpointers.py four_verbs.py wrappers.py)
 
-# The quick tests in an environment: $(call quick,ENVIRONMENT,LEFT_OUT).
-quick = $(1)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal $(2:%=--ignore=tests/%) \
-	--hypothesis-profile quick -m "not server and not slow" $(ARGS)
+# The quick tests in an environment, each with at most four of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
+quick = $(1)/bin/python -m pytest --numprocesses 2 --dist worksteal $(2:%=--ignore=tests/%) \
+	--hypothesis-profile quick --few 4 -m "not server and not slow" $(ARGS)
 
 # Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.
 PYENV := $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.*/bin)
 empty :=
 find_python = PATH="$(subst $(empty) $(empty),:,$(FETCHED)/bin $$PATH $(PYENV))" \
 	$(BIN)/uv python find --system --no-python-downloads
+
+# Make a target of each of them that is here: $(call each_python,PREFIX,SUFFIX).
+define each_python
+	@if command -v mvn >/dev/null && ! $(find_python) 3.14 >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory $(FETCHED)/bin/python3.14 || true; fi
+	@default=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	for version in $(PYTHONS); do \
+		if [ $$version = $$default ]; then continue; \
+		elif $(find_python) $$version >/dev/null 2>&1; then \
+			$(MAKE) --no-print-directory $(1)$$version$(2) || exit; \
+		else echo "there is no Python $$version here: it is left out" >&2; fi; done
+endef
 
 # Tests elsewhere than in `tests/integrations` that run inside of a framework.
 INSIDE := cli/conversations/test_langgraph_threads.py docs
@@ -71,11 +83,11 @@ PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CACHE_DIR PIP_DISABLE_PIP_VERSION_CHECK
 
-.PHONY: help setup demo quick lowest pythons test slow frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
+.PHONY: help setup demo quick lowest pythons environments test slow frameworks pgbouncer chromium live bench bench-peers coverage lint types docs all clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv and install the package and its tools into it
 
@@ -107,14 +119,10 @@ lowest: .venv-lowest/.ready ## run the quick tests with the lowest versions of a
 	$(call quick,.venv-lowest,$(filter-out cli,$(QUICK)) $(INSIDE))
 
 pythons: $(MADE) ## run the quick tests on each other Python that is here
-	@if command -v mvn >/dev/null && ! $(find_python) 3.14 >/dev/null 2>&1; then \
-		$(MAKE) --no-print-directory $(FETCHED)/bin/python3.14 || true; fi
-	@default=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	for version in $(PYTHONS); do \
-		if [ $$version = $$default ]; then continue; \
-		elif $(find_python) $$version >/dev/null 2>&1; then \
-			$(MAKE) --no-print-directory python-$$version || exit; \
-		else echo "there is no Python $$version here: it is left out" >&2; fi; done
+	$(call each_python,python-)
+
+environments: $(MADE) $(FRAMEWORKS:%=.venv-%/.ready) .venv-lowest/.ready ## make those of `pythons`, `lowest` and `frameworks`
+	$(call each_python,.venv-,/.ready)
 
 $(PYTHONS:%=python-%): python-%: .venv-%/.ready
 	$(call quick,.venv-$*,$(QUICK) $(INSIDE))

@@ -8,6 +8,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
@@ -75,6 +76,11 @@ def is_fit_for_files(folder):
     return system.f_bavail * system.f_frsize >= ROOM and not system.f_flag & os.ST_NOEXEC
 
 
+def pytest_addoption(parser):
+    """Add an option for a run on a further interpreter, after a whole one on another."""
+    parser.addoption("--few", type=int, metavar="N", help="run a test with at most N parameters")
+
+
 def pytest_configure():
     """Keep the files of the tests in memory, if it has room: databases wait for a disk."""
     if is_fit_for_files(MEMORY):
@@ -105,8 +111,19 @@ def is_slow(item):
     return item.get_closest_marker("slow") is not None or is_long_property(item)
 
 
+def few_of(items, most):
+    """Yield the tests with at most so many parameters each, spread over all of them."""
+    of_a_test = defaultdict(list)
+    for item in items:
+        marks = tuple(item.get_closest_marker(name) is None for name in ("slow", "server"))
+        of_a_test[item.nodeid.partition("[")[0], marks].append(item)
+    for group in of_a_test.values():
+        number = min(most, len(group))
+        yield from (group[place * len(group) // number] for place in range(number))
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Mark what needs a server and what is slow; begin with the slow, lest one be the last."""
     for item in items:
         if needs_a_server(item):
@@ -114,6 +131,8 @@ def pytest_collection_modifyitems(items):
         if is_slow(item):
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if (most := config.getoption("--few")) is not None:
+        items[:] = list(few_of(items, most))
 
 
 def skip_servers_without_a_wheel():
