@@ -43,6 +43,16 @@ async def test_a_memory_is_saved_edited_and_taken_back(client):
     assert (await client.get("/memory/item", params={**DIET, "user": "bob"})).status_code == 404
 
 
+async def test_a_memory_without_authority_is_vouched_for(client, backend):
+    told = Memory("user", "diet", "Ada is a vegetarian.", {"origin": "tool"})
+    await LLMMemoryManager(backend.store).for_user("ada").save([told])
+    trusted = (await client.post("/memory/trust", json=DIET)).json()
+    assert trusted["metadata"]["origin"] == "person"
+    undone = (await client.post("/memory/undo", json=DIET)).json()
+    assert undone["current"]["metadata"]["origin"] == "tool"
+    assert (await client.post("/memory/trust", json={**DIET, "key": "no"})).status_code == 404
+
+
 async def test_two_users_at_once_lose_nothing(client):
     await remember(client, "old", key="diet", user="ada")
     tag = {"if-match": (await client.get("/memory/item", params=DIET)).headers["etag"]}

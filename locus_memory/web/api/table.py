@@ -16,6 +16,7 @@ from locus_memory.web.questions.editing import (
     forget_data,
     remember,
     retire_memory,
+    trust_memory,
     undo_memory,
 )
 from locus_memory.web.questions.export import export_facts, export_thread
@@ -93,6 +94,7 @@ OPERATIONS: Final = (
     Operation("DELETE", "/memory/item", retire_memory),
     Operation("GET", "/memory/history", memory_history),
     Operation("POST", "/memory/remember", remember),
+    Operation("POST", "/memory/trust", trust_memory),
     Operation("POST", "/memory/undo", undo_memory),
     Operation("POST", "/memory/forget", forget_data),
     Operation("GET", "/memory/identity", get_identity),

@@ -77,11 +77,8 @@ async def _preview_consolidation(visit: Visit) -> Response:
 
 async def _consolidate(visit: Visit) -> Response:
     done = await consolidate(visit.data, visit.asked(ConsolidateAsked, dry_run=False))
-    said = (
-        f"Consolidated in {done.duration_ms:.0f} ms: {done.decayed} faded, "
-        f"{done.evicted} expired and moved to the history."
-    )
-    return visit.go("/danger", said)
+    took, gone = f"{done.duration_ms:.0f} ms", counted(done.evicted, "expired fact")
+    return visit.go("/danger", f"Consolidated in {took}: {gone} moved to the history.")
 
 
 async def _sync(visit: Visit) -> Response:

@@ -41,6 +41,7 @@ __all__ = [
     "forget_data",
     "remember",
     "retire_memory",
+    "trust_memory",
     "undo_memory",
 ]
 
@@ -153,7 +154,6 @@ class Forgotten(Answer):
     namespace: tuple[str, ...]
     memories: list[ForgottenMemory]
     items: list[ForgottenItem]
-    vectors: int
     jobs: list[str]
     """The threads of the queued messages."""
     cursors: list[str]
@@ -215,6 +215,14 @@ async def retire_memory(data: Data, asked: MemoryAsked) -> Retired:
     """Retire a memory: it moves to the history, from which `undo` brings it back."""
     name = current_key(asked.type, asked.key)
     return Retired(retired=await data.scoped(asked.user).delete(name))
+
+
+async def trust_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:
+    """Promote a memory to one that a person vouches for; `undo` takes it back."""
+    trusted = await data.scoped(asked.user).trust(current_key(asked.type, asked.key))
+    if trusted is None:
+        raise RefusalError(404, "there is no such memory")
+    return await detail_of(data, asked.user, trusted)
 
 
 async def undo_memory(data: Data, asked: UndoAsked) -> Undone:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from locus_memory.memory.layers.episodes import Episode
-from locus_memory.memory.layers.identity import IdentityFact, Override
+from locus_memory.memory.layers.identity import Override
 from locus_memory.web.models import Answer, Asked, Limit, UserAsked, cursor_key, write_cursor
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.items import Item
@@ -39,13 +39,9 @@ __all__ = [
 
 
 class IdentityAnswer(Answer):
-    """Who a user is: sentences that a person fixed, derived facts, and a narrative."""
+    """The sentences that a person fixed for a user."""
 
     overrides: list[Override]
-    facts: list[IdentityFact]
-    content: str
-    """The narrative; empty if there is none."""
-    content_at: str | None
 
 
 class AddOverride(UserAsked):
@@ -133,14 +129,10 @@ class Consolidated(Answer):
     """The numbers of a consolidation."""
 
     dry_run: bool
-    decayed: int
-    merged: int
-    promoted: int
     evicted: int
     pruned_episodes: int
     pruned_turns: int
     purged: int
-    narratives: int
     duration_ms: float
     scopes: int
     busy: int
@@ -158,14 +150,9 @@ class SyncAnswer(Answer):
 
 
 async def get_identity(data: Data, asked: UserAsked) -> IdentityAnswer:
-    """Return who a user is."""
+    """Return the sentences that a person fixed for a user."""
     identity = await data.scoped(asked.user).identity.read()
-    return IdentityAnswer(
-        overrides=list(identity.overrides),
-        facts=list(identity.facts),
-        content=identity.content,
-        content_at=identity.content_at,
-    )
+    return IdentityAnswer(overrides=list(identity.overrides))
 
 
 async def add_override(data: Data, asked: AddOverride) -> IdentityAnswer:
@@ -216,7 +203,7 @@ async def ingest(data: Data, asked: IngestAsked) -> IngestAnswer:
 
 
 async def consolidate(data: Data, asked: ConsolidateAsked) -> Consolidated:
-    """Let memories fade, merge, end or move to the history; see `locus-memory consolidate`."""
+    """Let memories end, and erase what is too old; see `locus-memory consolidate`."""
     manager = data.scoped(asked.user)
     report = await manager.consolidate(dry_run=asked.dry_run)
     return Consolidated(dry_run=asked.dry_run, **report.counts())

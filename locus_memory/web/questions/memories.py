@@ -95,7 +95,6 @@ class MemoryRow(Answer):
     hits: int
     uses: int
     last_used: str | None
-    episodes: int
 
     @property
     def etag(self) -> str:
@@ -233,7 +232,6 @@ def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
         "hits": vitals.hits,
         "uses": vitals.use_count,
         "last_used": vitals.last_used,
-        "episodes": vitals.source_count,
     }
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
-from locus_memory.memory.scope import current_key
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, write_etag
 from locus_memory.web.pages.frame.visit import Visit
@@ -19,6 +18,7 @@ from locus_memory.web.questions.editing import (
     UndoAsked,
     edit_memory,
     retire_memory,
+    trust_memory,
     undo_memory,
 )
 from locus_memory.web.questions.memories import (
@@ -109,7 +109,7 @@ async def retire(visit: Visit) -> Response:
 async def trust(visit: Visit) -> Response:
     """Promote a memory to one that a person vouches for."""
     place, asked = Place.of(visit), visit.asked(MemoryAsked)
-    await place.data.scoped(place.user).trust(current_key(asked.type, asked.key))
+    await trust_memory(place.data, asked)
     return place.go(_PAGE, "Promoted.", type=asked.type.value, key=asked.key)
 
 
