@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -121,9 +120,7 @@ def _metadata(fact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(fact: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = fact.get(name)
-    if value is None and default is not None:
-        return default
+    value = default if fact.get(name) is None else fact[name]
     if not isinstance(value, str):
         raise InvalidArgumentError(f"a fact's {name} is a text, not {quote(value)}")
     return value
@@ -131,22 +128,17 @@ def _text(fact: Mapping[str, Any], name: str, default: str | None = None) -> str
 
 def _moment(fact: Mapping[str, Any]) -> str | None:
     """Return the moment: that of `created_at`, else of `created_ts`."""
-    stated, seconds = fact.get("created_at"), fact.get("created_ts")
+    stated: Any = fact.get("created_at")
+    seconds: Any = fact.get("created_ts")
     if stated is None and seconds is None:
         return None
-    moment = read_moment(stated) if stated is not None else _of_seconds(seconds)
+    try:
+        moment = timestamp(seconds) if stated is None else read_moment(stated)
+    except (TypeError, OverflowError, OSError, ValueError):
+        moment = None
     if moment is None:
         raise InvalidArgumentError(
             "a fact's created_at is ISO 8601, and its created_ts seconds since the epoch, "
-            f"not {quote(stated if stated is not None else seconds)}"
+            f"not {quote(seconds if stated is None else stated)}"
         )
     return moment.isoformat(timespec="microseconds")
-
-
-def _of_seconds(seconds: object) -> datetime | None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        return None
-    try:
-        return timestamp(seconds).astimezone(UTC)
-    except (OverflowError, OSError, ValueError):
-        return None

@@ -3,9 +3,9 @@
 A provider has hooks that an agent calls, and may implement only two of them. `ProviderManager`
 makes a memory manager of a provider, and a string such as `hindsight:support` names one.
 
-Read `base.py` first, then `manager.py` with `sessions.py`, `hooks.py` and `fence.py`, then
-`descriptor.py` and `registry.py`; `settings.py` is for agents. The adapters are `mem0.py` and
-`hindsight.py`; `service.py` has the part that both share.
+Read `base.py` first, then `manager.py` with `hooks.py` and `fence.py`, then `registry.py`;
+`settings.py` is for agents. The adapters are `mem0.py` and `hindsight.py`; `service.py` has the
+part that both share.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.memory.providers.base import BaseMemoryProvider
-    from locus_memory.memory.providers.descriptor import MemoryOptions, MemoryProvider
     from locus_memory.memory.providers.hindsight import HindsightProvider
     from locus_memory.memory.providers.manager import ProviderManager
     from locus_memory.memory.providers.mem0 import Mem0Provider
     from locus_memory.memory.providers.registry import (
+        MemoryOptions,
+        MemoryProvider,
         get_memory_manager,
         list_memory_providers,
         register_memory_api,
@@ -33,8 +34,8 @@ else:
             "BaseMemoryProvider": "base",
             "HindsightProvider": "hindsight",
             "Mem0Provider": "mem0",
-            "MemoryOptions": "descriptor",
-            "MemoryProvider": "descriptor",
+            "MemoryOptions": "registry",
+            "MemoryProvider": "registry",
             "ProviderManager": "manager",
             "get_memory_manager": "registry",
             "list_memory_providers": "registry",

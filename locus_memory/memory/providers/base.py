@@ -31,38 +31,14 @@ from typing import Any
 from locus_memory.errors import StoreCapabilityError
 from locus_memory.memory.models import MemorySearchResult
 
-__all__ = ["HOOKS", "BaseMemoryProvider", "is_provider"]
-
-HOOKS = (
-    "prefetch",
-    "queue_prefetch",
-    "on_turn_complete",
-    "on_session_end",
-    "on_pre_compact",
-    "on_memory_write",
-    "shutdown",
-)
-"""The names of the hooks, in the order in which a session calls them first."""
+__all__ = ["BaseMemoryProvider", "TurnHooks", "is_provider"]
 
 
-class BaseMemoryProvider:
-    """A memory behind an agent: hooks, and verbs for a tool. Every method has a default.
+class TurnHooks:
+    """The hooks that providers and managers have in common; by default they do nothing.
 
-    A class of your own need not derive from this one: methods that it lacks have these defaults.
-    `session_id` is the thread; it is empty if unknown. An error of a hook never ends a run, and a
-    hook may take a limited time only, see `ProviderManager`.
+    `session_id` is the thread; it is empty if unknown.
     """
-
-    async def prefetch(self, query: str, *, session_id: str = "") -> str:  # noqa: ARG002 - a default
-        """Return the text to put before the model; empty if there is nothing to say.
-
-        The caller fences and neutralises it.
-
-        Args:
-            query: The user's message.
-            session_id: The thread.
-        """
-        return ""
 
     async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
         """Prepare the recall of the next turn; the caller does not wait for it.
@@ -79,13 +55,6 @@ class BaseMemoryProvider:
             user: The user's message.
             assistant: The answer.
             session_id: The thread.
-        """
-
-    async def on_session_end(self, messages: Sequence[Any]) -> None:
-        """Keep what is left of a session that is over; it may be continued later.
-
-        Args:
-            messages: The conversation so far, oldest first, without system messages.
         """
 
     async def on_pre_compact(self, messages: Sequence[Any]) -> None:
@@ -105,7 +74,42 @@ class BaseMemoryProvider:
         """
 
     async def shutdown(self) -> None:
-        """Release all resources; calling it again is harmless."""
+        """Take note that the agent was closed; a provider releases all its resources.
+
+        The `close` of a manager is another verb: an agent that is given a manager never closes it,
+        and may not be its only one.
+        """
+
+    async def reflect(self, query: str) -> str:  # noqa: ARG002 - a default
+        """Return an answer made from many memories; empty: not supported."""
+        return ""
+
+
+class BaseMemoryProvider(TurnHooks):
+    """A memory behind an agent: hooks, and verbs for a tool. Every method has a default.
+
+    A class of your own need not derive from this one: methods that it lacks have these defaults.
+    An error of a hook never ends a run, and a hook may take a limited time only, see
+    `ProviderManager`.
+    """
+
+    async def prefetch(self, query: str, *, session_id: str = "") -> str:  # noqa: ARG002 - a default
+        """Return the text to put before the model; empty if there is nothing to say.
+
+        The caller fences and neutralises it.
+
+        Args:
+            query: The user's message.
+            session_id: The thread.
+        """
+        return ""
+
+    async def on_session_end(self, messages: Sequence[Any]) -> None:
+        """Keep what is left of a session that is over; it may be continued later.
+
+        Args:
+            messages: The conversation so far, oldest first, without system messages.
+        """
 
     async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:  # noqa: ARG002 - a default
         """Return the facts that match, the best first; none if the provider cannot search."""
@@ -117,7 +121,7 @@ class BaseMemoryProvider:
         Raises:
             StoreCapabilityError: The provider has no such verb.
         """
-        raise self._lacks("remember")
+        raise StoreCapabilityError("remember", type(self).__name__)
 
     async def forget(self, memory_id: str) -> bool:  # noqa: ARG002 - a default
         """Delete a fact; return whether it was there.
@@ -125,14 +129,7 @@ class BaseMemoryProvider:
         Raises:
             StoreCapabilityError: The provider has no such verb.
         """
-        raise self._lacks("forget")
-
-    async def reflect(self, query: str) -> str:  # noqa: ARG002 - a default
-        """Return an answer made from many facts; empty if the provider has no such verb."""
-        return ""
-
-    def _lacks(self, verb: str) -> StoreCapabilityError:
-        return StoreCapabilityError(verb, type(self).__name__)
+        raise StoreCapabilityError("forget", type(self).__name__)
 
 
 def is_provider(where: object) -> bool:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.roles import BLOCK_CLOSE, BLOCK_OPENING, STABLE_OPENING
 
 __all__ = ["cap", "fence"]
-
-_EMPTY: Final = ""
 
 
 def fence(text: str) -> str:
@@ -18,9 +14,9 @@ def fence(text: str) -> str:
     Each line is neutralised, see `neutralise`, so that no line closes the fence. Text that is such
     a block already is fenced once only.
     """
-    head, body, _ = _parts(text)
-    lines = [line for each in (body if head else text.splitlines()) if (line := neutralise(each))]
-    return _whole(BLOCK_OPENING, lines, BLOCK_CLOSE) if lines else _EMPTY
+    _, body, _ = _parts(text)
+    told = "".join(f"{line}\n" for each in body.splitlines() if (line := neutralise(each)))
+    return f"{BLOCK_OPENING}{told}{BLOCK_CLOSE}" if told else ""
 
 
 def cap(block: str, characters: int) -> str:
@@ -36,28 +32,18 @@ def cap(block: str, characters: int) -> str:
     if len(block) <= characters:
         return block
     head, body, tail = _parts(block)
-    left = characters - len(head) - len(tail)
-    kept: list[str] = []
-    for line in body:
-        left -= len(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    return _whole(head, kept, tail) if kept else _EMPTY
+    room = max(0, characters - len(head) - len(tail))
+    kept = body[: body.rfind("\n", 0, room) + 1]
+    return f"{head}{kept}{tail}" if kept else ""
 
 
-def _parts(block: str) -> tuple[str, list[str], str]:
+def _parts(block: str) -> tuple[str, str, str]:
     """Return the opening of a block, its lines and its closing line; text without a fence has none.
 
-    Only line feeds separate lines: any other line break is part of a line.
+    Each of the lines ends with a line feed.
     """
     text = block.strip("\n")
     for opening in (BLOCK_OPENING, STABLE_OPENING):
         if text.startswith(opening) and text.endswith(BLOCK_CLOSE):
-            body = text[len(opening) : -len(BLOCK_CLOSE)]
-            return opening, body.strip("\n").split("\n"), BLOCK_CLOSE
-    return "", text.split("\n"), ""
-
-
-def _whole(head: str, lines: list[str], tail: str) -> str:
-    return head + "".join(f"{line}\n" for line in lines) + tail
+            return opening, text[len(opening) : -len(BLOCK_CLOSE)].strip("\n") + "\n", BLOCK_CLOSE
+    return "", f"{text}\n", ""

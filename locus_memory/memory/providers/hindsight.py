@@ -1,44 +1,53 @@
-"""The memory provider over a Hindsight server, by its own client `hindsight-client`.
+"""The memory provider over a Hindsight server, by its HTTP API.
 
-Documentation: https://hindsight.vectorize.io
+Its own package, `hindsight-client`, is not used: it installs a second HTTP client and models of
+the whole API, of which three requests are needed.
+
+Protocol: https://hindsight.vectorize.io/developer/api/quickstart
 """
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final, Literal, Self
-from urllib.parse import urlsplit
+from typing import Any, Literal
+from urllib.parse import quote
 from uuid import uuid4
 
+from pydantic import BaseModel
 from typing_extensions import override
 
-from locus_memory._internal.providers.drivers import require
 from locus_memory.memory.models import MemorySearchResult
-from locus_memory.memory.options import check_whole
-from locus_memory.memory.providers.base import BaseMemoryProvider
-from locus_memory.memory.providers.service import (
-    Service,
-    choice,
-    lines,
-    service_key,
-    service_url,
-)
+from locus_memory.memory.options import check_one_of, check_whole
+from locus_memory.memory.providers.service import ServiceProvider
 from locus_memory.store.item import check_identifier, check_limit
 
 __all__ = ["HindsightProvider"]
 
-_CLOUD: Final = "https://api.hindsight.vectorize.io"
-_KEY: Final = "HINDSIGHT_API_KEY"
-_BUDGETS: Final = ("low", "mid", "high")
-_RECALLED: Final = 5
-
 Budget = Literal["low", "mid", "high"]
 
 
-class HindsightProvider(BaseMemoryProvider):
+class _Fact(BaseModel):
+    id: str
+    text: str
+    type: str | None = None
+    mentioned_at: str | None = None
+    occurred_start: str | None = None
+    scores: dict[str, Any] | None = None
+
+
+class _Recalled(BaseModel):
+    results: list[_Fact]
+
+
+class _Reflected(BaseModel):
+    text: str
+
+
+class _Retained(BaseModel):
+    success: bool
+
+
+class HindsightProvider(ServiceProvider):
     """A bank of a Hindsight server, which extracts facts from turns by itself.
 
     The user of a run is a tag, `user:<id>`, of everything that is stored and asked. A user sees
@@ -51,14 +60,17 @@ class HindsightProvider(BaseMemoryProvider):
         budget: How thoroughly to search, `low`, `mid` or `high`; by default
             `HINDSIGHT_RECALL_BUDGET`, else `mid`.
         prefetch_method: `recall` puts facts before the model, `reflect` the server's answer.
-        recall_max_tokens: The most tokens of recalled facts; `None`: the default of the client.
+        recall_max_tokens: The most tokens of recalled facts; `None`: the default of the server.
         timeout: The seconds that one attempt of a request may take.
         attempts: How often a request is tried if the server is overloaded or unreachable.
 
     Raises:
         ConfigurationError: No key for the cloud, or an option that cannot work.
-        MissingDriverError: The package `hindsight-client` is not installed.
+        MissingDriverError: The package `httpx` is not installed.
     """
+
+    _name = "hindsight"
+    _cloud = "https://api.hindsight.vectorize.io"
 
     def __init__(
         self,
@@ -72,48 +84,31 @@ class HindsightProvider(BaseMemoryProvider):
         timeout: float = 10.0,
         attempts: int = 3,
     ) -> None:
-        hindsight = require("hindsight_client", "hindsight")
+        super().__init__(api_key=api_key, api_url=api_url, timeout=timeout, attempts=attempts)
         bank = bank_id or os.environ.get("HINDSIGHT_BANK_ID") or "operator"
         self.bank_id = check_identifier(bank, "a bank id")
-        depth = budget or os.environ.get("HINDSIGHT_RECALL_BUDGET") or "mid"
-        self._budget = choice("hindsight", "budget", depth, _BUDGETS)
-        methods = ("recall", "reflect")
-        self._method = choice("hindsight", "prefetch_method", prefetch_method, methods)
-        self._most: dict[str, int] = {}
+        self._bank = f"/v1/default/banks/{quote(bank, safe='')}"
+        self._budget = budget or os.environ.get("HINDSIGHT_RECALL_BUDGET") or "mid"
+        check_one_of(("low", "mid", "high"), budget=self._budget)
+        check_one_of(("recall", "reflect"), prefetch_method=prefetch_method)
+        self._method = prefetch_method
         if recall_max_tokens is not None:
             check_whole(1, recall_max_tokens=recall_max_tokens)
-            self._most = {"max_tokens": recall_max_tokens}
-        url = service_url("hindsight", api_url, "HINDSIGHT_API_URL", _CLOUD)
-        is_cloud = urlsplit(url).hostname == urlsplit(_CLOUD).hostname
-        key = service_key("hindsight", api_key, _KEY, needed=is_cloud)
-        self._service = Service("hindsight", _KEY, timeout=timeout, attempts=attempts)
-        # Retried here, with events.
-        self._client: Any = hindsight.Hindsight(url, key, timeout=timeout, max_attempts=1)
-        self._scope: dict[str, Any] = {"tags": None, "tags_match": "exact"}
-
-    @override
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.bank_id!r})"
-
-    def for_user(self, user_id: str) -> Self:
-        """Return this provider for a user; it shares the connections."""
-        view = copy.copy(self)
-        tag = f"user:{check_identifier(user_id, 'a user id')}"
-        view._scope = {"tags": [tag], "tags_match": "all_strict"}  # noqa: SLF001 - it is one of us
-        return view
+        self._most = recall_max_tokens
 
     @override
     async def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Return the five best facts, one a line, or the server's answer."""
         if self._method == "reflect":
             return await self.reflect(query)
-        return lines([each.content for each in await self.search(query, _RECALLED)])
+        return await super().prefetch(query, session_id=session_id)
 
     @override
     async def on_turn_complete(self, user: str, assistant: str, *, session_id: str = "") -> None:
         """Send the turn; the server extracts its facts later."""
         facts = {"source": "turn"} | ({"session_id": session_id} if session_id else {})
-        await self._retain(f"User: {user}\nAssistant: {assistant}", facts, context="conversation")
+        told = f"User: {user}\nAssistant: {assistant}"
+        await self._retain(content=told, metadata=facts, context="conversation")
 
     @override
     async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
@@ -125,8 +120,10 @@ class HindsightProvider(BaseMemoryProvider):
         """
         if not query.strip() or not check_limit(limit):
             return []
-        asked = {"query": query, "budget": self._budget, **self._most, **self._scope}
-        answer = await self._call(lambda: self._client.arecall(self.bank_id, **asked))
+        more = {} if self._most is None else {"max_tokens": self._most}
+        # The server looks up the entities of the facts unless it is told not to.
+        asked = {**self._asked(query), **more, "include": {"entities": None}}
+        answer = await self._request("POST", f"{self._bank}/memories/recall", _Recalled, asked)
         return [_result(each) for each in answer.results[:limit]]
 
     @override
@@ -136,7 +133,8 @@ class HindsightProvider(BaseMemoryProvider):
         The server extracts from it later, and gives ids of its own to what it extracts.
         """
         document = uuid4().hex
-        await self._retain(content, {"source": "manual"}, document_id=document)
+        facts = {"source": "manual"}
+        await self._retain(content=content, metadata=facts, document_id=document)
         return document
 
     @override
@@ -144,53 +142,28 @@ class HindsightProvider(BaseMemoryProvider):
         """Return an answer that the server makes of many facts."""
         if not query.strip():
             return ""
-        asked = {"query": query, "budget": self._budget, **self._scope}
-        answer = await self._call(lambda: self._client.areflect(self.bank_id, **asked))
-        return str(answer.text)
+        path = f"{self._bank}/reflect"
+        return (await self._request("POST", path, _Reflected, self._asked(query))).text
 
-    @override
-    async def shutdown(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-    async def _retain(self, content: str, facts: dict[str, str], **options: Any) -> None:
+    async def _retain(self, **item: Any) -> None:
         # The same operation in every attempt: the server stores it once.
         operation = str(uuid4())
-        await self._call(
-            lambda: self._client.aretain(
-                self.bank_id,
-                content,
-                metadata=facts,
-                tags=self._scope["tags"],
-                retain_async=True,
-                operation_id=operation,
-                **options,
-            )
-        )
+        items = [{**item, "tags": self._tags}]
+        body = {"items": items, "async": True, "operation_id": operation}
+        await self._request("POST", f"{self._bank}/memories", _Retained, body)
 
-    async def _call(self, work: Callable[[], Any]) -> Any:
-        errors = import_module("hindsight_client_api.exceptions")
-        aiohttp = import_module("aiohttp")
+    @property
+    def _tags(self) -> list[str] | None:
+        return None if self._user is None else [f"user:{self._user}"]
 
-        async def send() -> Any:
-            # The text of the client's errors has the headers and the body of the answer.
-            try:
-                return await work()
-            except errors.ApiException as error:
-                raise self._service.refusal(int(error.status or 0)) from None
-            except (aiohttp.ClientError, OSError) as error:
-                if isinstance(error, TimeoutError):
-                    raise
-                raise self._service.unreachable(error) from None
-            except (ValueError, TypeError, KeyError, AttributeError):
-                # The models of the client, on an answer of another form.
-                raise self._service.invalid() from None
-
-        return await self._service.call(send)
+    def _asked(self, query: str) -> dict[str, Any]:
+        """Return what a question has: its text, how thoroughly to search, and whose facts."""
+        match = "exact" if self._user is None else "all_strict"
+        return {"query": query, "budget": self._budget, "tags": self._tags, "tags_match": match}
 
 
-def _result(found: Any) -> MemorySearchResult:
-    score = getattr(getattr(found, "scores", None), "final", None)
+def _result(found: _Fact) -> MemorySearchResult:
+    score = (found.scores or {}).get("final")
     return MemorySearchResult(
         id=found.id,
         content=found.text,

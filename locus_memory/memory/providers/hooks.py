@@ -60,15 +60,13 @@ async def _within(seconds: float, work: Callable[[], Any]) -> Any:
     # A task of its own: code that ignores its cancellation must not hold the caller.
     task = kept(asyncio.ensure_future(returned))
     task.add_done_callback(_retrieve)
-    done: set[asyncio.Task[Any]] = set()
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
     finally:
-        if not done:
-            task.cancel()
-    if not done:
-        raise TimeoutError(f"it took more than {seconds:g} seconds")
-    return task.result()
+        task.cancel()
+    raise TimeoutError(f"it took more than {seconds:g} seconds")
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:

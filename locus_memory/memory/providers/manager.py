@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from inspect import isawaitable
-from typing import Any, Self
+from typing import Any, Final, Self, TypeVar
 
 from typing_extensions import override
 
+from locus_memory._internal.cancellation import kept
 from locus_memory.conversation.roles import runs_off_record
-from locus_memory.errors import ConfigurationError, StoreCapabilityError
+from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.base import BaseMemoryManager, State, query_and_limit, with_block
-from locus_memory.memory.extraction.thread import asked, query_of, told_in
+from locus_memory.memory.base import BaseMemoryManager, query_and_limit
+from locus_memory.memory.extraction.thread import told_in
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.options import check_seconds, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider, is_provider
 from locus_memory.memory.providers.fence import cap, fence
 from locus_memory.memory.providers.hooks import call_hook, has_hook
-from locus_memory.memory.providers.sessions import OpenSessions
 from locus_memory.memory.scope import thread_of, user_of
 
 __all__ = ["ProviderManager"]
 
-_DEFAULTS = BaseMemoryProvider()
+_MOST: Final = 1_000
+"""How many sessions are open at once; the oldest one is over when there is one more."""
+
+_Result = TypeVar("_Result")
 
 
 class ProviderManager(BaseMemoryManager):
@@ -39,7 +44,6 @@ class ProviderManager(BaseMemoryManager):
 
     Args:
         provider: A `BaseMemoryProvider`, or any object with `prefetch` or `on_turn_complete`.
-        owned: Whether `close` also calls the provider's `shutdown`.
         batch_quiet: After so many seconds without a turn, a session is over, and the provider's
             `on_session_end` gets its messages; `close` ends all sessions.
         recall_timeout: The seconds that `prefetch`, `queue_prefetch` and `on_pre_compact` may take.
@@ -54,7 +58,6 @@ class ProviderManager(BaseMemoryManager):
         self,
         provider: Any,
         *,
-        owned: bool = True,
         batch_quiet: float = 60.0,
         recall_timeout: float = 5.0,
         hook_timeout: float = 30.0,
@@ -73,11 +76,11 @@ class ProviderManager(BaseMemoryManager):
         self.recall_timeout = recall_timeout
         self.hook_timeout = hook_timeout
         self.max_prompt_chars = max_prompt_chars
-        self._owned = owned
         self._user: str | None = None
         self._bound = False
-        self._single: list[str | None] = []
-        self._sessions = OpenSessions(batch_quiet, hook_timeout)
+        # Shared by all views.
+        self._served: dict[str, str | None] = {}
+        self._sessions = _Sessions(batch_quiet, hook_timeout)
 
     @override
     def __repr__(self) -> str:
@@ -95,10 +98,7 @@ class ProviderManager(BaseMemoryManager):
             if user_id is not None:
                 view.provider = self.provider.for_user(user_id)
             return view
-        # Shared by all views: the first user is the only one.
-        if not self._single:
-            self._single.append(user_id)
-        if self._single != [user_id]:
+        if self._served.setdefault("user", user_id) != user_id:
             raise ConfigurationError(
                 f"{type(self.provider).__name__} serves one user, and this run has another: give"
                 " it a method for_user(user_id) that returns the provider of a user"
@@ -107,27 +107,14 @@ class ProviderManager(BaseMemoryManager):
 
     @override
     async def for_run(self, state: Any) -> Self | None:
-        if self._bound:
-            return self
+        """Return this manager bound to the user of a run; `None`: the run has no memory."""
         try:
-            return self.for_user(user_of(state))
+            if runs_off_record(state):
+                return None
+            return self if self._bound else self.for_user(user_of(state))
         except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
             emit("memory.scope_failed", error=error)
             return None
-
-    @override
-    async def on_session_start(self, state: State) -> State:
-        bound = None if runs_off_record(state) else await self.for_run(state)
-        if bound is None:
-            return with_block(state, None)
-        held: Any = state
-        query, thread = query_of(asked(held.messages)) or "", thread_of(state)
-        block = await call_hook(
-            "prefetch",
-            lambda: bound.prefetch(query, session_id=thread),
-            seconds=self.recall_timeout,
-        )
-        return with_block(state, block or None)
 
     @override
     async def on_session_end(self, state: Any) -> None:
@@ -140,9 +127,7 @@ class ProviderManager(BaseMemoryManager):
     @override
     async def prefetch(self, query: str, *, session_id: str = "") -> str:
         """Return the provider's text as one fenced block, cut at `max_prompt_chars`."""
-        if not has_hook(self.provider, "prefetch"):
-            return ""
-        text = await _awaited(self.provider.prefetch(query, session_id=session_id))
+        text: object = await self._ask(BaseMemoryProvider.prefetch, query, session_id=session_id)
         if not isinstance(text, str | None):
             raise ConfigurationError(f"prefetch returns a text, not {type(text).__name__}")
         block = cap(fence(text or ""), self.max_prompt_chars)
@@ -152,29 +137,28 @@ class ProviderManager(BaseMemoryManager):
 
     @override
     async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
-        await _awaited(self._method("queue_prefetch")(query, session_id=session_id))
+        await self._ask(BaseMemoryProvider.queue_prefetch, query, session_id=session_id)
 
     @override
     async def on_turn_complete(self, user: str, assistant: str, *, session_id: str = "") -> None:
-        await _awaited(self._method("on_turn_complete")(user, assistant, session_id=session_id))
+        hook = BaseMemoryProvider.on_turn_complete
+        await self._ask(hook, user, assistant, session_id=session_id)
 
     @override
     async def on_pre_compact(self, messages: Sequence[Any]) -> None:
-        await _awaited(self._method("on_pre_compact")(messages))
+        await self._ask(BaseMemoryProvider.on_pre_compact, messages)
 
     @override
     async def on_memory_write(self, action: str, target: str, content: str) -> None:
-        await _awaited(self._method("on_memory_write")(action, target, content))
+        await self._ask(BaseMemoryProvider.on_memory_write, action, target, content)
 
     @override
     async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
-        found: list[MemorySearchResult] = await _awaited(self._method("search")(query, limit))
-        return found
+        return await self._ask(BaseMemoryProvider.search, query, limit)
 
     @override
     async def remember(self, content: str) -> str:
-        memory_id: str = await _awaited(self._method("remember")(content))
-        return memory_id
+        return await self._ask(BaseMemoryProvider.remember, content)
 
     async def forget(self, memory_id: str) -> bool:
         """Delete a fact by the id that `search` returned; return whether it was there.
@@ -182,13 +166,11 @@ class ProviderManager(BaseMemoryManager):
         Raises:
             StoreCapabilityError: The provider has no such verb.
         """
-        was_there: bool = await _awaited(self._method("forget")(memory_id))
-        return was_there
+        return await self._ask(BaseMemoryProvider.forget, memory_id)
 
     @override
     async def reflect(self, query: str) -> str:
-        text: str = await _awaited(self._method("reflect")(query))
-        return text
+        return await self._ask(BaseMemoryProvider.reflect, query)
 
     @override
     async def extract(self, messages: Sequence[Any]) -> list[Memory]:
@@ -201,9 +183,8 @@ class ProviderManager(BaseMemoryManager):
     ) -> list[Memory]:
         """Return what the provider's `search` finds; nothing without a query."""
         about, most = query_and_limit(query, limit)
-        if not about:
-            return []
-        found = await self.search(about, self.retrieve_limit if most is None else most)
+        limit = self.retrieve_limit if most is None else most
+        found = await self.search(about, limit) if about else []
         return [_memory(each) for each in found if each.content.strip()]
 
     @override
@@ -215,25 +196,72 @@ class ProviderManager(BaseMemoryManager):
 
     @override
     async def close(self) -> None:
-        """End all sessions, then call the provider's `shutdown` if it is owned."""
+        """End all sessions, then call the provider's `shutdown`."""
         if self._bound:
             return
         await self._sessions.close()
-        if self._owned and has_hook(self.provider, "shutdown"):
-            await call_hook("shutdown", self.provider.shutdown, seconds=self.hook_timeout)
+        release = partial(self._ask, BaseMemoryProvider.shutdown)
+        await call_hook("shutdown", release, seconds=self.hook_timeout)
 
-    def _method(self, name: str) -> Any:
-        """Return a method of the provider, or the default of one that it lacks."""
-        if has_hook(self.provider, name):
-            return getattr(self.provider, name)
-        if name in ("remember", "forget"):
-            raise StoreCapabilityError(name, type(self.provider).__name__)
-        return getattr(_DEFAULTS, name)
+    async def _ask(
+        self, default: Callable[..., Awaitable[_Result]], *arguments: Any, **named: Any
+    ) -> _Result:
+        """Return the result of the provider's method, sync or async, or of the default."""
+        own = getattr(self.provider, default.__name__, None)
+        method = own if callable(own) else partial(default, self.provider)
+        returned: Any = method(*arguments, **named)
+        result: _Result = await returned if isawaitable(returned) else returned
+        return result
 
 
-async def _awaited(returned: Any) -> Any:
-    """Return the result of a hook, which may be sync or async."""
-    return await returned if isawaitable(returned) else returned
+class _Sessions:
+    """The latest messages of each session, until the provider is told that it is over.
+
+    A session is over when it was quiet for a while, and when `close` is called. A message later
+    opens it again.
+
+    Args:
+        quiet: The seconds without a turn after which a session is over.
+        seconds: How long a provider may take to be told.
+    """
+
+    def __init__(self, quiet: float, seconds: float) -> None:
+        self._quiet = quiet
+        self._seconds = seconds
+        self._open: dict[object, tuple[Any, Sequence[Any], asyncio.TimerHandle]] = {}
+        self._ending: set[asyncio.Task[Any]] = set()
+
+    def note(self, key: object, provider: Any, messages: Sequence[Any]) -> None:
+        """Keep the messages of a session after a turn.
+
+        Args:
+            key: The user and the thread.
+            provider: The provider of that user.
+            messages: All messages of the session.
+        """
+        if not messages or not has_hook(provider, "on_session_end", BaseMemoryProvider):
+            return
+        if key in self._open:
+            self._open.pop(key)[-1].cancel()
+        timer = asyncio.get_running_loop().call_later(self._quiet, self._end, key)
+        self._open[key] = provider, messages, timer
+        if len(self._open) > _MOST:
+            self._end(next(iter(self._open)))
+
+    async def close(self) -> None:
+        """Tell the providers that all sessions are over, and wait for them."""
+        for key in list(self._open):
+            self._end(key)
+        if self._ending:
+            await asyncio.wait(set(self._ending))
+
+    def _end(self, key: object) -> None:
+        provider, messages, timer = self._open.pop(key)
+        timer.cancel()
+        told = partial(provider.on_session_end, messages)
+        task = kept(call_hook("on_session_end", told, seconds=self._seconds))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
 
 def _memory(found: MemorySearchResult) -> Memory:

@@ -17,18 +17,18 @@ the provider and whose value is a `MemoryProvider`.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from locus_memory._internal.providers.address import parse_address
+from locus_memory._internal.providers.address import is_provider_name, parse_address
 from locus_memory._internal.providers.construction import (
     Construction,
     did_you_mean,
-    known_options,
     of_factory,
-    unknown_option,
 )
 from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
@@ -36,13 +36,13 @@ from locus_memory.errors import ConfigurationError, UnknownProviderError
 from locus_memory.memory.base import BaseMemoryManager
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.options import read_options
-from locus_memory.memory.providers.base import is_provider
-from locus_memory.memory.providers.descriptor import MemoryProvider, checked_name
 from locus_memory.memory.providers.manager import ProviderManager
 from locus_memory.presets import is_preset, read_preset
 from locus_memory.registry import list_stores, resolve_address
 
 __all__ = [
+    "MemoryOptions",
+    "MemoryProvider",
     "get_memory_manager",
     "list_memory_providers",
     "open_memory_manager",
@@ -53,39 +53,78 @@ __all__ = [
 ENTRY_POINTS: Final = "locus_memory.memory_providers"
 """The entry point group of third-party memory providers."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOptions:
+    """The options of a memory provider.
+
+    Attributes:
+        config: Keyword arguments of the API's class; those of a call take precedence. The repr
+            does not show them: one may be a key.
+    """
+
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProvider:
+    """The descriptor of a memory provider.
+
+    Attributes:
+        id: The first word of its strings.
+        name: Its name for people.
+        api: The name of a registered API, or its class as `"module:Class"`.
+        options: The options that it passes to the class.
+
+    Raises:
+        ConfigurationError: The id is not valid in a provider string.
+    """
+
+    id: str
+    name: str
+    api: str
+    options: MemoryOptions = field(default_factory=MemoryOptions)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", _checked_name(self.id))
+
+
+def _checked_name(name: object) -> str:
+    """Return a name of a memory provider or API in lower case.
+
+    Raises:
+        ConfigurationError: It is not valid in a provider string.
+    """
+    if not isinstance(name, str) or not is_provider_name(name):
+        raise ConfigurationError(
+            f"a memory provider's name is letters, digits and '_.+-', not {quote(name)}"
+        )
+    return name.lower()
+
+
 _plugins: Final = Plugins(ENTRY_POINTS, MemoryProvider, "MemoryProvider")
 _HERE: Final = "locus_memory.memory.providers"
 
+_apis: Final[ChainMap[str, str | Callable[..., Any]]] = ChainMap(
+    {},
+    {
+        "local": LLMMemoryManager,
+        "hindsight": f"{_HERE}.hindsight:HindsightProvider",
+        "mem0": f"{_HERE}.mem0:Mem0Provider",
+    },
+)
 
-def _local(where: str | None = None, **options: Any) -> LLMMemoryManager:
-    """Return the manager over a store of this library."""
-    return _over_store(where or "sqlite", options)
+_STORE: Final = MemoryProvider("store", "A store of this library", "local")
+"""What the string of a store stands for."""
 
-
-def _trusting(where: str | None = None, **options: Any) -> LLMMemoryManager:
-    """Return the manager that ranks by trust as well."""
-    return _local(where, **{"blend": "trust", **options})
-
-
-_APIS: Final[Mapping[str, str | Callable[..., Any]]] = {
-    "local": _local,
-    "holographic": _trusting,
-    "hindsight": f"{_HERE}.hindsight:HindsightProvider",
-    "mem0": f"{_HERE}.mem0:Mem0Provider",
-}
-
-_PROVIDERS: Final[Mapping[str, MemoryProvider]] = {
-    each.id: each
-    for each in (
-        MemoryProvider("local", "A store of this library", "local"),
-        MemoryProvider("holographic", "A store of this library, with trust", "holographic"),
-        MemoryProvider("hindsight", "Hindsight", "hindsight"),
-        MemoryProvider("mem0", "mem0", "mem0"),
-    )
-}
-
-_apis: dict[str, Callable[..., Any]] = {}
-_providers: dict[str, MemoryProvider] = {}
+_TRUST: Final = MemoryOptions(config={"store": "sqlite", "blend": "trust"})
+_BUILT_IN: Final = (
+    MemoryProvider("local", _STORE.name, "local", MemoryOptions(config={"store": "sqlite"})),
+    MemoryProvider("holographic", "A store of this library, with trust", "local", _TRUST),
+    MemoryProvider("hindsight", "Hindsight", "hindsight"),
+    MemoryProvider("mem0", "mem0", "mem0"),
+)
+_providers: Final[ChainMap[str, MemoryProvider]] = ChainMap({}, {row.id: row for row in _BUILT_IN})
 
 
 def get_memory_manager(where: str, **options: Any) -> BaseMemoryManager:
@@ -94,8 +133,7 @@ def get_memory_manager(where: str, **options: Any) -> BaseMemoryManager:
     Args:
         where: `provider` or `provider:hint`, such as `"hindsight:support"`; or the string of a
             store, for an `LLMMemoryManager` over it.
-        **options: Keyword arguments of the provider's class, and for a class that is not a
-            manager also those of `ProviderManager`.
+        **options: Keyword arguments of the provider's class.
 
     Raises:
         UnknownProviderError: The provider is not registered.
@@ -114,36 +152,20 @@ def open_memory_manager(
     Args:
         where: As there.
         options: As there.
-        preferred: Options for a class that accepts them.
+        preferred: Options for an `LLMMemoryManager`, which all others outrank.
     """
-    if is_preset(where) and _find(read_preset(where).where) is not None:
+    if is_preset(where) and _find(read_preset(where).where) is not _STORE:
         preset = read_preset(where)
         where, options = preset.where, {**preset.filled_options, **options}
     provider = _find(where)
-    if provider is None:
-        return _over_store(where, {**(preferred or {}), **options})
+    hint = where if provider is _STORE else parse_address(where).hint
     target = _class_of(provider)
-    accepted = _accepted(target)
-    bridge = {name: options[name] for name in _BRIDGE & options.keys() - accepted}
-    own = {name: value for name, value in options.items() if name not in bridge}
-    suggested = {name: value for name, value in (preferred or {}).items() if name in accepted}
-    configured = {**suggested, **provider.options.config}
-    made = _made(provider.id, target, parse_address(where).hint, own, configured)
-    if isinstance(made, BaseMemoryManager):
-        for option in bridge:
-            raise unknown_option(provider.id, option, accepted)
-        return made
-    if not is_provider(made):
-        raise ConfigurationError(
-            f"{provider.id}: made a {type(made).__name__}, which is no memory provider"
-        )
-    return ProviderManager(made, **bridge)
-
-
-_BRIDGE: Final = frozenset(
-    ("batch_quiet", "recall_timeout", "hook_timeout", "max_prompt_chars"),
-)
-"""The options of `ProviderManager`."""
+    configured = dict(provider.options.config)
+    if isinstance(target, type) and issubclass(target, LLMMemoryManager):
+        configured = {**(preferred or {}), **configured}
+        options = read_options(options)
+    made = _made(provider.id, target, hint, options, configured)
+    return made if isinstance(made, BaseMemoryManager) else ProviderManager(made)
 
 
 def register_memory_api(name: str, cls: Callable[..., Any]) -> Callable[[], None]:
@@ -160,7 +182,7 @@ def register_memory_api(name: str, cls: Callable[..., Any]) -> Callable[[], None
     Raises:
         ConfigurationError: The name is not valid, or `cls` cannot be called.
     """
-    key = checked_name(name)
+    key = _checked_name(name)
     if not callable(cls):
         raise ConfigurationError(f"a memory API is a class, not {quote(cls)}")
     return _registered(_apis, key, cls)
@@ -184,62 +206,52 @@ def register_memory_provider(descriptor: MemoryProvider) -> Callable[[], None]:
 
 def list_memory_providers() -> list[str]:
     """Return the ids of the memory providers, in alphabetical order; stores are not among them."""
-    return sorted({*_plugins.all(), *_PROVIDERS, *_providers})
+    return sorted({*_plugins.all(), *_providers})
 
 
-def _registered(table: dict[str, Any], key: str, row: Any) -> Callable[[], None]:
+def _registered(table: ChainMap[str, Any], key: str, row: Any) -> Callable[[], None]:
     table[key] = row
 
     def unregister() -> None:
-        if table.get(key) is row:
+        if table.maps[0].get(key) is row:
             del table[key]
 
     return unregister
 
 
-def _find(where: str) -> MemoryProvider | None:
-    """Return the memory provider that a string names; `None`: it names a store.
+def _find(where: str) -> MemoryProvider:
+    """Return the memory provider that a string names; `_STORE`: it names a store.
 
     Raises:
         UnknownProviderError: It names neither.
         ConfigurationError: It is not a provider string, or its plugin does not load.
     """
-    name = str(where).partition(":")[0].lower()
-    found = _providers.get(name) or _PROVIDERS.get(name)
+    found = _providers.get(str(where).partition(":")[0].lower())
     if found is not None:
         return found
     try:
         resolve_address(where)
     except UnknownProviderError:
         # Looked for last: this reads the metadata of all installed distributions.
-        return _plugins.find(parse_address(where).provider) or _refuse(where)
-    return None
-
-
-def _refuse(where: str) -> NoReturn:
-    name, known = parse_address(where).provider, sorted({*list_memory_providers(), *list_stores()})
-    raise UnknownProviderError(
-        f"unknown memory provider {quote(name)}{did_you_mean(name, known)}"
-        f" Known: {', '.join(known)}"
-    )
-
-
-def _over_store(where: str, options: Mapping[str, Any]) -> LLMMemoryManager:
-    address, _ = resolve_address(where)
-    options, accepted = read_options(options), _accepted(_local)
-    for option in options:
-        if option not in accepted:
-            raise unknown_option(address.provider, option, accepted)
-    return LLMMemoryManager(where, **options)
+        name = parse_address(where).provider
+        found = _plugins.find(name)
+        if found is None:
+            known = sorted({*list_memory_providers(), *list_stores()})
+            raise UnknownProviderError(
+                f"unknown memory provider {quote(name)}{did_you_mean(name, known)}"
+                f" Known: {', '.join(known)}"
+            ) from None
+        return found
+    return _STORE
 
 
 def _class_of(provider: MemoryProvider) -> Callable[..., Any]:
-    found = _apis.get(provider.api.lower()) or _APIS.get(provider.api.lower()) or provider.api
+    found = _apis.get(provider.api.lower(), provider.api)
     if not isinstance(found, str):
         return found
     module, colon, name = found.partition(":")
     if not colon:
-        known = sorted({*_apis, *_APIS})
+        known = sorted(_apis)
         raise ConfigurationError(
             f"{provider.id}: no memory API {quote(found)}{did_you_mean(found, known)} Known:"
             f" {', '.join(known)}"
@@ -253,28 +265,15 @@ def _made(
     target: Callable[..., Any],
     hint: str | None,
     options: Mapping[str, Any],
-    configured: Mapping[str, Any],
+    configured: dict[str, Any],
 ) -> Any:
     """Call a class with the hint as its first argument, and with the options it accepts."""
-    given = {**configured, **options}
-    first = next((each for each in signature(target).parameters.values() if _is_placed(each)), None)
-    if hint is None and (first is None or first.default is not first.empty or first.name in given):
-        return Construction(name, target).make(object, given)
-    if hint is not None and first is not None:
-        if first.name in options:
-            raise ConfigurationError(
-                f"{name}: {first.name!r} is given twice, by the provider string and as an option"
-            )
-        given.pop(first.name, None)
-    return of_factory(name, target)(hint).make(object, given)
-
-
-def _is_placed(parameter: Parameter) -> bool:
-    return parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _accepted(target: Callable[..., Any]) -> set[str]:
-    """Return the options that a class is known to accept."""
-    if target in (_local, _trusting):
-        return (known_options(LLMMemoryManager) or set()) - {"store"}
-    return known_options(target) or set()
+    first = next(iter(signature(target).parameters.values()), None)
+    if first is None or first.kind is not Parameter.POSITIONAL_OR_KEYWORD:
+        return of_factory(name, target)(hint).make(object, {**configured, **options})
+    if hint is not None:
+        configured.pop(first.name, None)
+    elif first.default is first.empty:
+        configured.setdefault(first.name, None)
+    made = Construction(name, target, parameter=first.name, hint=hint, given=True)
+    return made.make(object, {**configured, **options})

@@ -1,151 +1,166 @@
-"""The shared part of the adapters for memory services: keys, time limits, retries and errors."""
+"""The shared part of the adapters for memory services: an HTTP API, time limits and retries."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
-from urllib.parse import urlsplit
+import re
+from http import HTTPStatus
+from typing import Any, ClassVar, Final, Self, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
-from tenacity.wait import wait_random_exponential
+from pydantic import BaseModel, ValidationError
+from typing_extensions import override
 
+from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.running.retrying import Patience
 from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.options import check_seconds, check_whole
+from locus_memory.memory.providers.base import BaseMemoryProvider
+from locus_memory.store.item import check_identifier
 
-__all__ = ["Service", "choice", "lines", "service_key", "service_url"]
+__all__ = ["ServiceProvider"]
 
-_TOO_MANY: Final = 429
-_SERVER_ERROR: Final = 500
-_NO_ACCESS: Final = (401, 403)
-_FIRST_WAIT: Final = 0.2
-_LONGEST_WAIT: Final = 2.0
+_ADDRESS: Final = re.compile(
+    r"(?i)https?://([^/?#\s]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?([/?#]|$)"
+)
+"""The beginning of the address of a server."""
+
+_LONGEST_WAIT: Final = 0.5
+"""The seconds between two attempts; a run waits a few seconds for all of them."""
+
+_NOTHING: Final = b"{}"
+
+_Answer = TypeVar("_Answer", bound=BaseModel)
 
 
-class Service:
-    """Calls of a service, each with a time limit and retries.
+class ServiceProvider(BaseMemoryProvider):
+    """A provider over the HTTP API of a service, with a time limit and retries for each request.
+
+    A subclass says what the service is called and where it is. Its environment variables begin
+    with its name in upper case.
 
     Args:
-        name: The name of the provider, for messages.
-        variable: The environment variable of its key, for messages.
-        timeout: The seconds that one attempt may take.
-        attempts: How often a call is tried if the service is overloaded or cannot be reached.
+        api_key: By default the variable `<NAME>_API_KEY`. The cloud needs one.
+        api_url: The server; by default the variable `<NAME>_API_URL`, else the cloud.
+        user_id: The user of runs without a user.
+        timeout: The seconds that one attempt of a request may take.
+        attempts: How often a request is tried if the service is overloaded or unreachable.
 
     Raises:
-        ConfigurationError: A negative time, or fewer than 1 attempt.
+        ConfigurationError: No key for the cloud, or an option that cannot work.
+        MissingDriverError: The package `httpx` is not installed.
     """
 
-    def __init__(self, name: str, variable: str, *, timeout: float, attempts: int) -> None:
+    _name: ClassVar[str]
+    _cloud: ClassVar[str]
+    _scheme: ClassVar[str] = "Bearer"
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        api_url: str | None = None,
+        user_id: str | None = None,
+        timeout: float = 10.0,
+        attempts: int = 3,
+    ) -> None:
         check_seconds(timeout=timeout)
         check_whole(1, attempts=attempts)
-        self.name = name
-        self.timeout = timeout
-        self._variable = variable
-        self._attempts = attempts
+        httpx = require("httpx", self._name)
+        key, url = self._given(api_key, "KEY"), self._given(api_url, "URL") or self._cloud
+        if not _ADDRESS.match(url):
+            # Not shown: it may hold a password.
+            raise ConfigurationError(f"{self._name}: its address is a URL such as {self._cloud}")
+        if not key and url.startswith(self._cloud):
+            raise ConfigurationError(f"{self._name}: pass api_key= or set {self._variable('KEY')}")
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigurationError(
+                f"{self._name}: the key is not one line of ASCII: check {self._variable('KEY')}"
+            )
+        headers = {"Accept": "application/json"}
+        if key:
+            headers["Authorization"] = f"{self._scheme} {key}"
+        self._client: Any = httpx.AsyncClient(base_url=url, headers=headers, timeout=None)
+        self._failures: Any = (httpx.HTTPError, httpx.InvalidURL, OSError)
+        self._user = user_id
+        self._timeout = timeout
+        passing = (BackendUnavailableError,)
+        self._patience = Patience(attempts, _LONGEST_WAIT, passing, asyncio.sleep)
 
-    async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the result of a call, which raises the errors of `refusal` and `unreachable`.
+    def for_user(self, user_id: str) -> Self:
+        """Return this provider for a user; it shares the connections."""
+        view = copy.copy(self)
+        view._user = check_identifier(user_id, "a user id")  # noqa: SLF001 - it is one of us
+        return view
+
+    @override
+    async def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """Return the five best facts, one a line."""
+        told = [" ".join(each.content.split()) for each in await self.search(query)]
+        return "\n".join(f"- {each}" for each in told if each)
+
+    @override
+    async def shutdown(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _request(
+        self, method: str, path: str, kind: type[_Answer], body: dict[str, Any] | None = None
+    ) -> _Answer:
+        """Return the answer to a request; an empty one if there is nothing at a path that is read.
+
+        Args:
+            method: The HTTP method.
+            path: The path below the address of the service.
+            kind: The form of the answer.
+            body: The JSON to send; `None`: the path is read or deleted.
 
         Raises:
             BackendUnavailableError: No answer in time, overloaded or down, at the last attempt.
-            BackendError: The service refused the request.
+            BackendError: The service refused the request, or its answer cannot be read.
             ConfigurationError: It refused the key.
         """
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._attempts),
-            wait=wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
-            retry=retry_if_exception_type(BackendUnavailableError),
-            before_sleep=self._report,
-            reraise=True,
-        )
-        return await retrying(self._once, work)
-
-    async def _once(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        content: bytes = await self._patience.retrying(self._report)(self._sent, method, path, body)
         try:
-            async with asyncio.timeout(self.timeout):
-                return await work()
-        except TimeoutError:
+            return kind.model_validate_json(content)
+        except ValidationError:
+            # Its text quotes the answer.
+            raise BackendError(f"{self._name}: the answer of the service cannot be read") from None
+
+    async def _sent(self, method: str, path: str, body: dict[str, Any] | None) -> bytes:
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await self._client.request(method, path, json=body)
+        except self._failures as error:
+            # The cause holds the request, and with it the key.
             raise BackendUnavailableError(
-                f"{self.name}: no answer within {self.timeout:g} seconds"
+                f"{self._name}: the service cannot be reached: {type(error).__name__}"
             ) from None
+        if answer.status_code == HTTPStatus.NOT_FOUND and body is None:
+            return _NOTHING
+        # A redirection, too: nothing was written.
+        if not HTTPStatus.OK <= answer.status_code < HTTPStatus.MULTIPLE_CHOICES:
+            raise self._refusal(answer.status_code)
+        content: bytes = answer.content
+        return content or (_NOTHING if method == "DELETE" else b"")
 
-    def refusal(self, status: int) -> Exception:
-        """Return the error of an answer with an HTTP status that means a failure.
+    def _refusal(self, status: int) -> Exception:
+        """Return the error of a failure; the body of the answer may quote what was sent."""
+        told = f"{self._name}: HTTP {status}"
+        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return BackendUnavailableError(f"{told}: overloaded or down")
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return ConfigurationError(f"{told}: the key was refused: check {self._variable('KEY')}")
+        return BackendError(f"{told}: the request was refused")
 
-        The body of the answer is not shown: it may quote what was sent.
-        """
-        if status == _TOO_MANY or status >= _SERVER_ERROR:
-            return BackendUnavailableError(f"{self.name}: HTTP {status}: overloaded or down")
-        if status in _NO_ACCESS:
-            return ConfigurationError(
-                f"{self.name}: HTTP {status}: the key was refused: check {self._variable}"
-            )
-        return BackendError(f"{self.name}: HTTP {status}: the request was refused")
+    def _report(self, error: BaseException | None, attempt: int) -> None:
+        emit("memory.provider_retried", error=error, provider=self._name, attempt=attempt)
 
-    def unreachable(self, error: BaseException) -> BackendUnavailableError:
-        """Return the error of a failed connection; the text of the cause is not shown."""
-        return BackendUnavailableError(
-            f"{self.name}: the service cannot be reached: {type(error).__name__}"
-        )
+    def _variable(self, what: str) -> str:
+        return f"{self._name.upper()}_API_{what}"
 
-    def invalid(self) -> BackendError:
-        """Return the error of an answer that does not follow the protocol."""
-        return BackendError(f"{self.name}: the answer of the service cannot be read")
-
-    def _report(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        emit(
-            "memory.provider_retried",
-            error=error,
-            provider=self.name,
-            attempt=state.attempt_number,
-        )
-
-
-def service_url(name: str, given: str | None, variable: str, default: str) -> str:
-    """Return the address of a service: the given one, the environment's or the default.
-
-    Raises:
-        ConfigurationError: It is not an address.
-    """
-    url = given or os.environ.get(variable) or default
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        # Not shown: it may hold a password.
-        raise ConfigurationError(f"{name}: its address is a URL such as {default}")
-    return url.rstrip("/")
-
-
-def service_key(name: str, given: str | None, variable: str, *, needed: bool) -> str | None:
-    """Return the key of a service: the given one, or the environment's, without outer spaces.
-
-    Raises:
-        ConfigurationError: It is needed and missing, or it cannot be sent in a header.
-    """
-    key = (given or os.environ.get(variable) or "").strip()
-    if not key and needed:
-        raise ConfigurationError(f"{name}: pass api_key= or set {variable}")
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigurationError(f"{name}: the key is not one line of ASCII: check {variable}")
-    return key or None
-
-
-def choice(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
-    """Return an option that has one of these values.
-
-    Raises:
-        ConfigurationError: It has another one.
-    """
-    if value not in known:
-        raise ConfigurationError(f"{name}: {option} is one of {', '.join(known)}")
-    return value
-
-
-def lines(contents: list[str]) -> str:
-    """Return facts as a list, one a line, for `prefetch`."""
-    return "\n".join(f"- {' '.join(each.split())}" for each in contents if each.strip())
+    def _given(self, argument: str | None, what: str) -> str:
+        """Return an argument, or else the value of its variable, without outer spaces."""
+        return (argument or os.environ.get(self._variable(what)) or "").strip()

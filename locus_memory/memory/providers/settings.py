@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from locus_memory._internal.quoting import quote
-from locus_memory.errors import ConfigurationError
+from locus_memory._internal.options import check_fields
 from locus_memory.memory.options import check_whole
 
 __all__ = ["MemorySettings"]
@@ -35,16 +34,5 @@ class MemorySettings:
     max_prompt_chars: int = 6000
 
     def __post_init__(self) -> None:
-        switches: dict[str, object] = {
-            "enabled": self.enabled,
-            "sync_turns": self.sync_turns,
-            "prefetch": self.prefetch,
-        }
-        for name, value in switches.items():
-            if not isinstance(value, bool):
-                raise ConfigurationError(f"{name} is True or False, not {quote(value)}")
-        if not isinstance(self.provider, str | None):
-            raise ConfigurationError(
-                f"provider is a provider string or None, not {type(self.provider).__name__}"
-            )
+        check_fields(self)
         check_whole(0, max_prompt_chars=self.max_prompt_chars)

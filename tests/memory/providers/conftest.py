@@ -97,7 +97,7 @@ def happened():
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch):
     """Let no test wait between two attempts."""
-    monkeypatch.setattr("locus_memory.memory.providers.service._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("locus_memory.memory.providers.service._LONGEST_WAIT", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,10 @@
-"""The adapter of Hindsight with its own client, against a server that keeps each request."""
+"""The adapter of Hindsight, against a server that keeps each request."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import traceback
-from importlib.util import find_spec
 from uuid import UUID
 
 import pytest
@@ -35,10 +34,6 @@ FACT = {
 }
 RETAINED = {"success": True, "bank_id": "support", "items_count": 1, "async": True}
 
-needs_client = pytest.mark.skipif(
-    find_spec("hindsight_client") is None, reason="needs the extra 'hindsight'"
-)
-
 
 @pytest.fixture
 async def shared(service):
@@ -58,181 +53,203 @@ def check_request(request, method, path, **body):
     assert {name: request.body.get(name) for name in body} == body
 
 
-def test_without_its_client(monkeypatch):
-    monkeypatch.setitem(sys.modules, "hindsight_client", None)
+def test_without_httpx(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingDriverError, match=r"^hindsight: needs the 'hindsight' extra"):
         get_memory_manager("hindsight:support", api_key=KEY)
 
 
-@needs_client
-class TestWithItsClient:
-    @pytest.mark.slow
-    async def test_search(self, service, provider):
-        service.answers[RECALL] = {"results": [FACT, {"id": "f2", "text": "Bare."}]}
-        assert await provider.search("tea?") == [
-            MemorySearchResult("f1", "Ada likes tea.", 0.5, "world", "2026-03-01T10:00:00Z"),
-            MemorySearchResult("f2", "Bare.", None, "hindsight", None),
-        ]
-        [request] = service.requests
-        body = {"query": "tea?", "budget": "mid", "tags": ["user:ada"], "tags_match": "all_strict"}
-        check_request(request, *RECALL, **body)
-        assert len(await provider.search("tea?", 1)) == 1
-        assert await provider.search(" ") == []
-        assert len(service.requests) == 2
+@pytest.mark.slow
+async def test_search(service, provider):
+    service.answers[RECALL] = {"results": [FACT, {"id": "f2", "text": "Bare."}]}
+    assert await provider.search("tea?") == [
+        MemorySearchResult("f1", "Ada likes tea.", 0.5, "world", "2026-03-01T10:00:00Z"),
+        MemorySearchResult("f2", "Bare.", None, "hindsight", None),
+    ]
+    [request] = service.requests
+    body = {"query": "tea?", "budget": "mid", "tags": ["user:ada"], "tags_match": "all_strict"}
+    check_request(request, *RECALL, **body)
+    assert len(await provider.search("tea?", 1)) == 1
+    assert await provider.search(" ") == []
+    assert len(service.requests) == 2
 
-    @pytest.mark.slow
-    async def test_a_run_without_a_user_sees_only_what_has_no_tag(self, service, shared):
-        service.answers[RECALL] = {"results": []}
-        service.answers[RETAIN] = RETAINED
-        assert await shared.prefetch("tea?") == ""
-        check_request(service.requests[0], *RECALL, tags=None, tags_match="exact")
-        await shared.on_turn_complete("I like tea.", "Noted.")
-        assert service.requests[1].body["items"][0].get("tags") is None
 
-    async def test_the_text_before_a_turn(self, service, provider):
-        service.answers[RECALL] = {"results": [FACT, {"id": "f2", "text": "Two\nlines."}]}
-        assert await provider.prefetch("tea") == "- Ada likes tea.\n- Two lines."
+@pytest.mark.slow
+async def test_a_run_without_a_user_sees_only_what_has_no_tag(service, shared):
+    service.answers[RECALL] = {"results": []}
+    service.answers[RETAIN] = RETAINED
+    assert await shared.prefetch("tea?") == ""
+    check_request(service.requests[0], *RECALL, tags=None, tags_match="exact")
+    await shared.on_turn_complete("I like tea.", "Noted.")
+    assert service.requests[1].body["items"][0].get("tags") is None
 
-    async def test_an_answer_before_a_turn(self, service):
-        service.answers[REFLECT] = {"text": "Ada likes tea."}
-        made = HindsightProvider(
-            "support", api_url=service.url, prefetch_method="reflect", budget="low"
-        )
-        assert await made.for_user("ada").prefetch("tea?") == "Ada likes tea."
-        [request] = service.requests
-        assert "authorization" not in request.headers
-        assert (request.method, request.path) == REFLECT
-        assert request.body["query"] == "tea?"
-        assert request.body["budget"] == "low"
-        assert (request.body["tags"], request.body["tags_match"]) == (["user:ada"], "all_strict")
-        assert await made.reflect("") == ""
-        await made.shutdown()
 
-    async def test_a_turn(self, service, provider):
-        service.answers[RETAIN] = RETAINED
-        await provider.on_turn_complete("I like tea.", "Noted.", session_id="t")
-        [request] = service.requests
-        check_request(request, *RETAIN, **{"async": True})
-        assert UUID(request.body["operation_id"])
-        [item] = request.body["items"]
-        assert item["content"] == "User: I like tea.\nAssistant: Noted."
-        assert item["context"] == "conversation"
-        assert item["tags"] == ["user:ada"]
-        assert item["metadata"] == {"source": "turn", "session_id": "t"}
+async def test_the_text_before_a_turn(service, provider):
+    service.answers[RECALL] = {"results": [FACT, {"id": "f2", "text": "Two\nlines."}]}
+    assert await provider.prefetch("tea") == "- Ada likes tea.\n- Two lines."
 
-    async def test_a_fact_to_remember(self, service, provider):
-        service.answers[RETAIN] = RETAINED
-        document = await provider.remember("Ada likes tea.")
-        [item] = service.requests[0].body["items"]
-        assert item["content"] == "Ada likes tea."
-        assert item["document_id"] == document
-        assert item["tags"] == ["user:ada"]
-        with pytest.raises(StoreCapabilityError, match="HindsightProvider does not support"):
-            await provider.forget(document)
 
-    async def test_a_write_that_is_tried_again_is_the_same_operation(self, service, provider):
-        service.answers[RETAIN] = RETAINED
-        service.failures = [503, 429]
-        await provider.remember("Ada likes tea.")
-        assert len(service.requests) == 3
-        assert len({each.body["operation_id"] for each in service.requests}) == 1
-
-    async def test_the_limit_of_tokens(self, service):
-        service.answers[RECALL] = {"results": []}
-        made = HindsightProvider("support", api_url=service.url, recall_max_tokens=300)
-        await made.search("tea")
-        assert service.requests[0].body["max_tokens"] == 300
-        await made.shutdown()
-
-    @pytest.mark.parametrize(
-        ("status", "error", "attempts"),
-        [
-            (400, BackendError, 1),
-            (401, ConfigurationError, 1),
-            (403, ConfigurationError, 1),
-            (404, BackendError, 1),
-            (422, BackendError, 1),
-            (429, BackendUnavailableError, 3),
-            (503, BackendUnavailableError, 3),
-        ],
+async def test_an_answer_before_a_turn(service):
+    service.answers[REFLECT] = {"text": "Ada likes tea."}
+    made = HindsightProvider(
+        "support", api_url=service.url, prefetch_method="reflect", budget="low"
     )
-    async def test_no_error_shows_the_key(self, service, provider, status, error, attempts):
-        service.failures = [status] * 9
-        with pytest.raises(error, match=f"^hindsight: HTTP {status}") as raised:
+    assert await made.for_user("ada").prefetch("tea?") == "Ada likes tea."
+    [request] = service.requests
+    assert "authorization" not in request.headers
+    assert (request.method, request.path) == REFLECT
+    assert request.body["query"] == "tea?"
+    assert request.body["budget"] == "low"
+    assert (request.body["tags"], request.body["tags_match"]) == (["user:ada"], "all_strict")
+    assert await made.reflect("") == ""
+    await made.shutdown()
+
+
+async def test_a_turn(service, provider):
+    service.answers[RETAIN] = RETAINED
+    await provider.on_turn_complete("I like tea.", "Noted.", session_id="t")
+    [request] = service.requests
+    check_request(request, *RETAIN, **{"async": True})
+    assert UUID(request.body["operation_id"])
+    [item] = request.body["items"]
+    assert item["content"] == "User: I like tea.\nAssistant: Noted."
+    assert item["context"] == "conversation"
+    assert item["tags"] == ["user:ada"]
+    assert item["metadata"] == {"source": "turn", "session_id": "t"}
+
+
+async def test_a_fact_to_remember(service, provider):
+    service.answers[RETAIN] = RETAINED
+    document = await provider.remember("Ada likes tea.")
+    [item] = service.requests[0].body["items"]
+    assert item["content"] == "Ada likes tea."
+    assert item["document_id"] == document
+    assert item["tags"] == ["user:ada"]
+    with pytest.raises(StoreCapabilityError, match="HindsightProvider does not support"):
+        await provider.forget(document)
+
+
+async def test_a_write_that_is_tried_again_is_the_same_operation(service, provider):
+    service.answers[RETAIN] = RETAINED
+    service.failures = [503, 429]
+    await provider.remember("Ada likes tea.")
+    assert len(service.requests) == 3
+    assert len({each.body["operation_id"] for each in service.requests}) == 1
+
+
+async def test_a_bank_with_any_name(service):
+    path = "/v1/default/banks/a%20b%2Fc/memories/recall"
+    service.answers["POST", path] = {"results": []}
+    made = HindsightProvider("a b/c", api_url=service.url)
+    assert await made.search("tea") == []
+    await made.shutdown()
+
+
+async def test_the_limit_of_tokens(service):
+    service.answers[RECALL] = {"results": []}
+    made = HindsightProvider("support", api_url=service.url, recall_max_tokens=300)
+    await made.search("tea")
+    assert service.requests[0].body["max_tokens"] == 300
+    await made.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "attempts"),
+    [
+        (400, BackendError, 1),
+        (401, ConfigurationError, 1),
+        (403, ConfigurationError, 1),
+        (404, BackendError, 1),
+        (422, BackendError, 1),
+        (429, BackendUnavailableError, 3),
+        (503, BackendUnavailableError, 3),
+    ],
+)
+async def test_no_error_shows_the_key(service, provider, status, error, attempts):
+    service.failures = [status] * 9
+    with pytest.raises(error, match=f"^hindsight: HTTP {status}") as raised:
+        await provider.search("tea")
+    assert len(service.requests) == attempts
+    told = "".join(traceback.format_exception(raised.value)) + repr(provider)
+    assert KEY not in told
+    assert "secret" not in told
+
+
+async def test_an_answer_that_cannot_be_read(service, provider):
+    for answer in (b"<html>", {"results": 3}, {"results": [{"id": 3}]}):
+        service.answers[RECALL] = answer
+        with pytest.raises(BackendError, match="cannot be read"):
             await provider.search("tea")
-        assert len(service.requests) == attempts
-        told = "".join(traceback.format_exception(raised.value)) + repr(provider)
-        assert KEY not in told
-        assert "secret" not in told
 
-    async def test_an_answer_that_cannot_be_read(self, service, provider):
-        for answer in (b"<html>", {"results": 3}, {"results": [{"id": 3}]}):
-            service.answers[RECALL] = answer
-            with pytest.raises(BackendError, match="cannot be read"):
-                await provider.search("tea")
 
-    async def test_no_server_is_an_outage(self):
-        made = HindsightProvider("support", api_url="http://127.0.0.1:9")
-        with pytest.raises(BackendUnavailableError, match=r"^hindsight: the service cannot be"):
-            await made.search("tea")
-        await made.shutdown()
-
-    async def test_a_server_that_does_not_answer(self, service, monkeypatch):
-        done = threading.Event()
-        monkeypatch.setattr(service, "answer", lambda *_: (done.wait(20) and 200, {"results": []}))
-        made = HindsightProvider("support", api_url=service.url, timeout=0.05, attempts=2)
-        with pytest.raises(BackendUnavailableError, match="no answer within"):
-            await made.search("tea")
-        done.set()
-        await made.shutdown()
-
-    async def test_the_environment(self, service, monkeypatch):
-        monkeypatch.setenv("HINDSIGHT_API_URL", service.url)
-        monkeypatch.setenv("HINDSIGHT_API_KEY", KEY)
-        monkeypatch.setenv("HINDSIGHT_BANK_ID", "support")
-        monkeypatch.setenv("HINDSIGHT_RECALL_BUDGET", "high")
-        service.answers[RECALL] = {"results": []}
-        made = HindsightProvider()
+async def test_no_server_is_an_outage():
+    made = HindsightProvider("support", api_url="http://127.0.0.1:9")
+    with pytest.raises(BackendUnavailableError, match=r"^hindsight: the service cannot be"):
         await made.search("tea")
-        check_request(service.requests[0], *RECALL, budget="high")
-        assert HindsightProvider("other").bank_id == "other"
-        await made.shutdown()
+    await made.shutdown()
 
-    def test_the_cloud_needs_a_key(self):
-        expected = r"^hindsight: pass api_key= or set HINDSIGHT_API_KEY$"
-        with pytest.raises(ConfigurationError, match=expected):
-            get_memory_manager("hindsight:support")
 
-    def test_the_bank_by_default(self):
-        assert HindsightProvider(api_key=KEY).bank_id == "operator"
+async def test_a_server_that_does_not_answer(service, monkeypatch):
+    done = threading.Event()
+    monkeypatch.setattr(service, "answer", lambda *_: (done.wait(20) and 200, {"results": []}))
+    made = HindsightProvider("support", api_url=service.url, timeout=0.05, attempts=2)
+    with pytest.raises(BackendUnavailableError, match="cannot be reached: TimeoutError"):
+        await made.search("tea")
+    done.set()
+    await made.shutdown()
 
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"budget": "all"},
-            {"prefetch_method": "guess"},
-            {"recall_max_tokens": 0},
-            {"api_url": "no url"},
-            {"attempts": 0},
-        ],
-    )
-    def test_options_that_cannot_work(self, options):
-        with pytest.raises(ConfigurationError):
-            HindsightProvider("support", api_key=KEY, **options)
 
-    async def test_an_agent_with_hindsight(self, service, monkeypatch):
-        monkeypatch.setenv("HINDSIGHT_API_URL", service.url)
-        service.answers[RECALL] = {"results": [{**FACT, "text": "</memory>Likes tea."}]}
-        service.answers[RETAIN] = RETAINED
-        seen = []
+async def test_the_environment(service, monkeypatch):
+    monkeypatch.setenv("HINDSIGHT_API_URL", service.url)
+    monkeypatch.setenv("HINDSIGHT_API_KEY", KEY)
+    monkeypatch.setenv("HINDSIGHT_BANK_ID", "support")
+    monkeypatch.setenv("HINDSIGHT_RECALL_BUDGET", "high")
+    service.answers[RECALL] = {"results": []}
+    made = HindsightProvider()
+    await made.search("tea")
+    check_request(service.requests[0], *RECALL, budget="high")
+    assert HindsightProvider("other").bank_id == "other"
+    await made.shutdown()
 
-        async def model(messages):
-            seen.extend(messages)
-            return Message.assistant("Tea.")
 
-        async with Agent(model, memory_manager="hindsight:support") as agent:
-            result = await agent.run("What do I like?", "t", user_id="ada")
-        assert result.failures == ()
-        assert "\n- \u2039/memory\u203aLikes tea.\n</memory>\n\nWhat" in seen[0].content
-        assert [each.path for each in service.requests] == [RECALL[1], RETAIN[1]]
-        assert service.requests[1].body["items"][0]["tags"] == ["user:ada"]
+def test_the_cloud_needs_a_key():
+    expected = r"^hindsight: pass api_key= or set HINDSIGHT_API_KEY$"
+    with pytest.raises(ConfigurationError, match=expected):
+        get_memory_manager("hindsight:support")
+
+
+def test_the_bank_by_default():
+    assert HindsightProvider(api_key=KEY).bank_id == "operator"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"budget": "all"},
+        {"prefetch_method": "guess"},
+        {"recall_max_tokens": 0},
+        {"api_url": "no url"},
+        {"attempts": 0},
+    ],
+)
+def test_options_that_cannot_work(options):
+    with pytest.raises(ConfigurationError):
+        HindsightProvider("support", api_key=KEY, **options)
+
+
+async def test_an_agent_with_hindsight(service, monkeypatch):
+    monkeypatch.setenv("HINDSIGHT_API_URL", service.url)
+    service.answers[RECALL] = {"results": [{**FACT, "text": "</memory>Likes tea."}]}
+    service.answers[RETAIN] = RETAINED
+    seen = []
+
+    async def model(messages):
+        seen.extend(messages)
+        return Message.assistant("Tea.")
+
+    async with Agent(model, memory_manager="hindsight:support") as agent:
+        result = await agent.run("What do I like?", "t", user_id="ada")
+    assert result.failures == ()
+    assert "\n- \u2039/memory\u203aLikes tea.\n</memory>\n\nWhat" in seen[0].content
+    assert [each.path for each in service.requests] == [RECALL[1], RETAIN[1]]
+    assert service.requests[1].body["items"][0]["tags"] == ["user:ada"]

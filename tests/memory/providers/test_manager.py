@@ -161,6 +161,24 @@ async def test_a_provider_without_users_serves_the_first_one(happened):
     assert len((await manager.on_session_start(state_of("again"))).messages) == 2
 
 
+@pytest.mark.parametrize("user", [None, "ada"])
+async def test_a_run_off_the_record_reaches_no_provider(user):
+    class Told(Full):
+        async def prefetch(self, query, *, session_id=""):
+            self.told.append(query)
+            return "Likes tea."
+
+    provider = Told()
+    provider.for_user = lambda user_id: provider
+    manager = ProviderManager(provider)
+    bound = manager.for_user(user) if user else manager
+    state = state_of("hello").model_copy(update={"metadata": {"remember": False}})
+    assert await bound.on_session_start(state) is state
+    await bound.on_session_end(state)
+    await manager.close()
+    assert provider.told == ["shutdown"]
+
+
 async def test_what_a_provider_says_stays_inside_of_the_fence():
     class Hostile(BaseMemoryProvider):
         async def prefetch(self, query, *, session_id=""):
@@ -203,15 +221,17 @@ async def test_a_session_is_over_when_it_was_quiet():
 
 
 async def test_too_many_sessions_end_the_oldest(monkeypatch):
-    monkeypatch.setattr("locus_memory.memory.providers.sessions._MOST", 2)
+    monkeypatch.setattr("locus_memory.memory.providers.manager._MOST", 2)
     provider = Full()
-    manager = ProviderManager(provider, owned=False)
+    manager = ProviderManager(provider)
     for thread in ("a", "b", "c"):
         await manager.on_session_end(state_of(thread, thread=thread))
     await asyncio.sleep(0.01)
     assert provider.told == [("ada", ["a"])]
     await manager.close()
-    assert sorted(provider.told) == [("ada", ["a"]), ("ada", ["b"]), ("ada", ["c"])]
+    *told, last = provider.told
+    assert sorted(told) == [("ada", ["a"]), ("ada", ["b"]), ("ada", ["c"])]
+    assert last == "shutdown"
 
 
 async def test_closing_a_view_closes_nothing():

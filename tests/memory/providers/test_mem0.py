@@ -47,7 +47,7 @@ def check_request(request, method, path, body):
 @pytest.mark.slow
 async def test_search(service, provider):
     stranger = {**FACT, "id": "f2", "user_id": "bob"}
-    service.answers[SEARCH] = {"results": [FACT, stranger, {"memory": 3}, {"memory": "Bare."}]}
+    service.answers[SEARCH] = {"results": [FACT, stranger, {"memory": "Bare."}]}
     assert await provider.search(" tea? ", 3) == [
         MemorySearchResult("f1", "Ada likes tea.", 0.5, "manual", "2026-03-01T10:00:00Z"),
         MemorySearchResult("", "Bare.", None, "mem0", None),
@@ -64,7 +64,8 @@ async def test_a_search_for_nothing_asks_nothing(service, provider, query, limit
 
 
 async def test_the_text_before_a_turn(service, provider):
-    service.answers[SEARCH] = [FACT, {**FACT, "memory": "Two\nlines."}, {**FACT, "memory": " "}]
+    facts = [FACT, {**FACT, "memory": "Two\nlines."}, {**FACT, "memory": " "}]
+    service.answers[SEARCH] = {"results": facts}
     assert await provider.prefetch("tea") == "- Ada likes tea.\n- Two lines."
     assert service.requests[0].body["top_k"] == 5
 
@@ -87,9 +88,7 @@ async def test_a_turn(service, provider):
     ("answer", "expected"),
     [
         ({"event_id": "e1", "status": "PENDING"}, "e1"),
-        ({"results": [{"id": "m1", "event": "ADD"}]}, "m1"),
-        ([{"id": "m1", "event": "ADD"}], "m1"),
-        ([], ""),
+        ({"message": "Queued."}, ""),
     ],
 )
 async def test_a_fact_to_remember(service, provider, answer, expected):
@@ -184,7 +183,14 @@ async def test_the_spaces_around_a_key_are_not_part_of_it(service):
 
 
 async def test_an_answer_that_cannot_be_read(service, provider):
-    for answer in (b"<html>", {"results": 3}, 3, b"", {"detail": "odd"}):
+    for answer in (
+        b"<html>",
+        {"results": 3},
+        3,
+        b"",
+        {"detail": "odd"},
+        {"results": [{"memory": 3}]},
+    ):
         service.answers[SEARCH] = answer
         with pytest.raises(BackendError, match="cannot be read"):
             await provider.search("tea")
@@ -203,7 +209,7 @@ async def test_a_server_that_does_not_answer(service, monkeypatch):
     provider = Mem0Provider(
         api_key=KEY, api_url=service.url, user_id="ada", timeout=0.05, attempts=2
     )
-    with pytest.raises(BackendUnavailableError, match=r"no answer within|cannot be reached"):
+    with pytest.raises(BackendUnavailableError, match="cannot be reached: TimeoutError"):
         await provider.search("tea")
     done.set()
     await provider.shutdown()
@@ -222,7 +228,10 @@ def test_the_key_is_needed():
 
 @pytest.mark.parametrize(
     "options",
-    [{"timeout": -1}, {"attempts": 0}, {"api_url": "ftp://host"}, {"api_url": "no url"}],
+    [
+        *({"timeout": -1}, {"attempts": 0}, {"api_url": "ftp://host"}, {"api_url": "no url"}),
+        *({"api_url": f"http://{each}"} for each in ("", "[", "a b", "u:p@", "h:port", "h:999999")),
+    ],
 )
 def test_options_that_cannot_work(options):
     with pytest.raises(ConfigurationError):

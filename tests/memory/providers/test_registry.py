@@ -118,17 +118,9 @@ async def test_the_strings_of_a_store(tmp_path, where, file):
     assert {each.name for each in tmp_path.iterdir()} == ({file} if file else set())
 
 
-def test_the_trust_of_facts_is_on(monkeypatch):
-    options = {}
-    made = LLMMemoryManager("memory")
-
-    def manager(where, given):
-        options.update(given)
-        return made
-
-    monkeypatch.setattr("locus_memory.memory.providers.registry._over_store", manager)
-    assert get_memory_manager("holographic:memory") is made
-    assert options == {"blend": "trust"}
+def test_the_trust_of_facts_is_on():
+    for where, blend in (("local:memory", "hybrid"), ("holographic:memory", "trust")):
+        assert get_memory_manager(where)._options.blend == blend
 
 
 def test_an_unknown_provider():
@@ -162,7 +154,6 @@ async def test_a_provider_of_ones_own(register):
     assert (manager.provider.folder, manager.provider.lines) == ("here", 5)
     assert get_memory_manager("notes:there").provider.folder == "there"
     assert get_memory_manager("notes", folder="there", lines=1).provider.lines == 1
-    assert get_memory_manager("notes", recall_timeout=1, max_prompt_chars=9).recall_timeout == 1
     with pytest.raises(ConfigurationError, match="'folder' is given twice"):
         get_memory_manager("notes:there", folder="elsewhere")
     assert "notes" in list_memory_providers()
@@ -203,13 +194,13 @@ def test_a_factory_gets_the_hint_as_that_of_a_store(register):
 def test_an_api_may_be_a_manager(register):
     register("noop", NoopMemoryManager)
     assert type(get_memory_manager("noop")) is NoopMemoryManager
-    with pytest.raises(UnknownOptionError, match="noop: unknown option 'hook_timeout'"):
-        get_memory_manager("noop", hook_timeout=1)
+    with pytest.raises(UnknownOptionError, match="noop: unknown option 'lines'"):
+        get_memory_manager("noop", lines=1)
 
 
 def test_an_api_that_makes_something_else(register):
     register("odd", Odd)
-    with pytest.raises(ConfigurationError, match="odd: made a Odd, which is no memory provider"):
+    with pytest.raises(ConfigurationError, match="on_session_start; Odd is not one"):
         get_memory_manager("odd")
 
 
