@@ -160,9 +160,9 @@ if TYPE_CHECKING:
     from locus_memory.memory.models import MemorySearchResult as MemorySearchResult
     from locus_memory.memory.phrases.extractor import HeuristicExtractor
     from locus_memory.memory.providers.base import BaseMemoryProvider as BaseMemoryProvider
-    from locus_memory.memory.providers.descriptor import MemoryOptions as MemoryOptions
-    from locus_memory.memory.providers.descriptor import MemoryProvider as MemoryProvider
     from locus_memory.memory.providers.manager import ProviderManager as ProviderManager
+    from locus_memory.memory.providers.registry import MemoryOptions as MemoryOptions
+    from locus_memory.memory.providers.registry import MemoryProvider as MemoryProvider
     from locus_memory.memory.providers.registry import get_memory_manager as get_memory_manager
     from locus_memory.memory.providers.registry import (
         list_memory_providers as list_memory_providers,
@@ -305,8 +305,8 @@ else:
             "Invocation": "agent.hooks",
             "MemoryChange": "memory.models",
             "MemoryCheckpointer": "backends.inmemory.checkpoints",
-            "MemoryOptions": "memory.providers.descriptor",
-            "MemoryProvider": "memory.providers.descriptor",
+            "MemoryOptions": "memory.providers.registry",
+            "MemoryProvider": "memory.providers.registry",
             "MemorySearchResult": "memory.models",
             "MemorySettings": "memory.providers.settings",
             "InvalidMemoryURI": "errors",

@@ -16,8 +16,9 @@ from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
-from locus_memory.memory.inject import fitting, with_tail
+from locus_memory.memory.inject import with_tail
 from locus_memory.memory.providers.hooks import call_hook
+from locus_memory.memory.reading.lines import Line, fitting
 from locus_memory.messages import Message
 from locus_memory.presets import is_preset
 from locus_memory.registry import get_store
@@ -136,13 +137,13 @@ class ResourceHooks:
         texts = [neutralise(str(each.data)) for each in read]
         shown = list(dict.fromkeys(texts[: len(hits)]))
         lines = [
-            f"- {each.uri} ({each.level}): {text}"
+            Line(kind="rule", text=f"- {each.uri} ({each.level}): {text}")
             for each, text in zip(read, texts, strict=True)
             # A short text is its own abstract.
             if text and (each.level == "abstract" or text not in shown)
         ]
-        places, _ = fitting(lines, self._settings.token_budget, as_token_counter(None))
-        return [lines[place] for place in places]
+        chosen, _ = fitting(lines, self._settings.token_budget, as_token_counter(None), None)
+        return [line.text for line in chosen]
 
     async def end(self, state: AgentState, thread_id: str) -> None:
         """Commit the session of a run, or keep it until the agent is closed."""

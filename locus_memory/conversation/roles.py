@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 __all__ = [
-    "BLOCK_BEFORE",
     "BLOCK_CLOSE",
     "BLOCK_MARK",
     "BLOCK_OPENING",
@@ -17,7 +16,6 @@ __all__ = [
     "is_documents_block",
     "is_memory_block",
     "is_off_record",
-    "may_have_block",
     "role_of",
     "runs_off_record",
     "split_block",
@@ -43,9 +41,6 @@ all runs of a thread, and the other one is for the latest message."""
 
 BLOCK_CLOSE: Final = "</memory>"
 """The last line of a block of memories."""
-
-BLOCK_BEFORE: Final = "before"
-"""The value of `BLOCK_MARK` on a message of a user whose text begins with a block of memories."""
 
 DOCUMENTS_MARK: Final = "locus_memory_documents"
 """The key of a message's metadata that marks a block of documents."""
@@ -79,17 +74,6 @@ def role_of(message: Any) -> str:
     if not isinstance(role, str):
         role = getattr(role, "value", role)
     return "system" if role == "developer" else role
-
-
-def may_have_block(message: Any) -> bool:
-    """Whether a message has metadata or begins like a block of memories; nearly none does.
-
-    This is quick: a thread has many messages, and each run looks at all of them.
-    """
-    if getattr(message, "metadata", None):
-        return True
-    content = getattr(message, "content", None)
-    return isinstance(content, str) and content.startswith(_OPENINGS)
 
 
 def is_memory_block(message: Any) -> bool:

@@ -1,10 +1,11 @@
 """The memory manager: it extracts memories from conversations, and recalls them in later runs.
 
-A run recalls memories before it calls the model (`recall.py`, `inject.py`), and queues its new
+A run is shown what is known before it calls the model (`reading/`), and queues its new
 messages for extraction when it ends. The ledger keeps every version, so any change can be undone.
 
 Read `base.py` and `models.py` first, then `manager.py`, which calls the folders: `queue/`,
-`extraction/`, `sessions/`, `ledger/`, `layers/`, `tending/`, `forgetting/`, `secrets/`, `verbs/`.
+`extraction/`, `phrases/`, `sessions/`, `ledger/`, `layers/`, `recall/`, `reading/`, `tending/`,
+`forgetting/`, `secrets/`, `verbs/`.
 `providers/` is a second way to a memory.
 """
 
@@ -16,7 +17,7 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.memory.base import BaseMemoryManager, NoopMemoryManager
-    from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
+    from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
     from locus_memory.memory.extraction.extractors import (
         FunctionExtractor,
         LLMExtractor,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     )
     from locus_memory.memory.forgetting.forget import ForgetReport, ForgottenMemory, forget
     from locus_memory.memory.layers.episodes import Episode, Note
-    from locus_memory.memory.layers.identity import Identity, IdentityFact, Override
+    from locus_memory.memory.layers.identity import Identity, Override
     from locus_memory.memory.layers.runs import SeenRun
     from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
@@ -45,9 +46,12 @@ if TYPE_CHECKING:
     from locus_memory.memory.phrases.extractor import HeuristicExtractor
     from locus_memory.memory.providers.settings import MemorySettings
     from locus_memory.memory.secrets.detection import find_secret
-    from locus_memory.memory.tending.report import ConsolidationReport
-    from locus_memory.memory.tending.rewriting.consolidation import consolidate_facts
-    from locus_memory.memory.tending.rewriting.report import FactsChange, FactsReport
+    from locus_memory.memory.tending.report import (
+        ConsolidationReport,
+        FactsChange,
+        FactsReport,
+    )
+    from locus_memory.memory.tending.rewriting import consolidate_facts
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -58,15 +62,13 @@ else:
             "Episode": "layers.episodes",
             "ExtractionOptions": "options",
             "Extractor": "models",
-            "FactsChange": "tending.rewriting.report",
-            "FactsReport": "tending.rewriting.report",
+            "FactsChange": "tending.report",
+            "FactsReport": "tending.report",
             "ForgetReport": "forgetting.forget",
             "ForgottenMemory": "forgetting.forget",
             "FunctionExtractor": "extraction.extractors",
             "HeuristicExtractor": "phrases.extractor",
             "Identity": "layers.identity",
-            "IdentityClaim": "extraction.distillate",
-            "IdentityFact": "layers.identity",
             "LLMExtractor": "extraction.extractors",
             "LLMMemoryManager": "manager",
             "Memory": "models",
@@ -85,7 +87,7 @@ else:
             "TendingOptions": "options",
             "Vitals": "layers.vitals",
             "as_extractor": "extraction.extractors",
-            "consolidate_facts": "tending.rewriting.consolidation",
+            "consolidate_facts": "tending.rewriting",
             "find_secret": "secrets.detection",
             "forget": "forgetting.forget",
         },
@@ -105,8 +107,6 @@ __all__ = [
     "FunctionExtractor",
     "HeuristicExtractor",
     "Identity",
-    "IdentityClaim",
-    "IdentityFact",
     "LLMExtractor",
     "LLMMemoryManager",
     "Memory",

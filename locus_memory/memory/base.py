@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from inspect import Parameter, signature
-from typing import Any, Final, Self, TypeVar
+from operator import is_
+from typing import Any, Self, TypeVar
 
 from typing_extensions import override
 
@@ -19,19 +19,18 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, is_worth_reading, query_of, told_in
 from locus_memory.memory.inject import Placement, inject, render_block
-from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
+from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType, origin_of
+from locus_memory.memory.providers.base import TurnHooks
 from locus_memory.memory.providers.hooks import call_hook
-from locus_memory.memory.scope import current_key, thread_of
+from locus_memory.memory.scope import thread_of
 from locus_memory.store.item import check_limit
 
 __all__ = ["BaseMemoryManager", "NoopMemoryManager"]
 
 State = TypeVar("State")
 
-_LIKELY: Final = 5
 
-
-class BaseMemoryManager(Resource, ABC):
+class BaseMemoryManager(TurnHooks, Resource, ABC):
     """A manager that decides which memories an agent keeps, and which ones a run gets.
 
     An agent calls `on_session_start` before a run's first model call and `on_session_end` after
@@ -90,17 +89,13 @@ class BaseMemoryManager(Resource, ABC):
         The latest text of the user is the query. The block replaces that of an earlier run. If
         no memory is found, or the search fails, the state has no block.
         """
+        bound = await self.for_run(state)
+        if bound is None:
+            return with_block(state, None)
         messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
         query, thread = query_of(asked(messages)) or "", thread_of(state)
-        if type(self).prefetch is BaseMemoryManager.prefetch:
-            # Bounded inside, with events that say more.
-            block: str | None = await self.prefetch(query, session_id=thread)
-        else:
-            block = await call_hook(
-                "prefetch",
-                lambda: self.prefetch(query, session_id=thread),
-                seconds=self.recall_timeout,
-            )
+        found = partial(bound.prefetch, query, session_id=thread)
+        block = await call_hook("prefetch", found, seconds=self.recall_timeout)
         return with_block(state, block or None)
 
     async def on_session_end(self, state: Any) -> None:
@@ -120,8 +115,8 @@ class BaseMemoryManager(Resource, ABC):
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.save_failed", error=error, memories=len(memories))
 
-    async def prefetch(self, query: str, *, session_id: str = "") -> str:
-        """Return the block of memories for a query; empty if there are none, or the search fails.
+    async def prefetch(self, query: str, *, session_id: str = "") -> str:  # noqa: ARG002 - a default
+        """Return the block of memories for a query; empty if there are none.
 
         `on_session_start` puts this block before the model.
 
@@ -129,46 +124,16 @@ class BaseMemoryManager(Resource, ABC):
             query: The user's message; if empty, the newest memories come first.
             session_id: The thread, if it is known.
         """
-        return await self._block(query or None, session_id) or ""
-
-    async def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
-        """Prepare the recall of the next turn of a session.
-
-        Args:
-            query: The user's message of the turn that is over.
-            session_id: The thread, if it is known.
-        """
-
-    async def on_turn_complete(self, user: str, assistant: str, *, session_id: str = "") -> None:
-        """Keep the facts of a turn that came to an answer; `on_session_end` does it by default.
-
-        Args:
-            user: The user's message.
-            assistant: The answer.
-            session_id: The thread, if it is known.
-        """
-
-    async def on_pre_compact(self, messages: Sequence[Any]) -> None:
-        """Keep the facts of messages that the model no longer sees.
-
-        Args:
-            messages: The messages that are left out for the first time, oldest first.
-        """
-
-    async def on_memory_write(self, action: str, target: str, content: str) -> None:
-        """Mirror an explicit write of a memory tool.
-
-        Args:
-            action: `remember` or `forget`.
-            target: The id of the memory.
-            content: Its content; empty for `forget`.
-        """
-
-    async def shutdown(self) -> None:
-        """Take note that an agent that uses the manager was closed; `close` is another verb.
-
-        An agent that is given a manager never closes it, and may not be its only one.
-        """
+        # A manager written before `retrieve` had a query lacks that argument.
+        about = {"query": query or None} if takes_query(type(self).retrieve) else {}
+        memories = await self.retrieve(**about, limit=self.retrieve_limit)
+        block = render_block(
+            memories, token_budget=self.token_budget, token_counter=self.token_counter
+        )
+        if block is None:
+            return ""
+        emit("memory.injected", retrieved=len(memories), characters=len(block))
+        return block
 
     async def for_run(self, state: Any) -> Self | None:  # noqa: ARG002 - a default
         """Return the manager of a run's scope; `None`: the run has no memory.
@@ -185,7 +150,7 @@ class BaseMemoryManager(Resource, ABC):
             query: Their subject.
             limit: At most this many.
         """
-        return [_search_result(memory) for memory in await self.retrieve(query, limit)]
+        return [search_result(memory) for memory in await self.retrieve(query, limit)]
 
     async def remember(self, content: str) -> str:
         """Save a fact that someone asked to remember; return its id, as `search` does.
@@ -197,15 +162,8 @@ class BaseMemoryManager(Resource, ABC):
         """
         name = blake2b(" ".join(content.split()).encode(), digest_size=6).hexdigest()
         memory = Memory(MemoryType.USER, f"note:{name}", content, {"extractor": "manual"})
-        if await self.save([memory]) == []:
-            # The same content is there already, under this key or another one.
-            likely = await self.retrieve(content, _LIKELY)
-            memory = next((each for each in likely if _same(each, memory)), memory)
-        return current_key(memory.type, memory.key)
-
-    async def reflect(self, query: str) -> str:  # noqa: ARG002 - a default
-        """Return an answer made from many memories; empty: not supported."""
-        return ""
+        await self.save([memory])
+        return memory.id
 
     async def drain(self) -> int:
         """Wait for the background tasks; returns the number of jobs left for later."""
@@ -215,30 +173,6 @@ class BaseMemoryManager(Resource, ABC):
     def pending(self) -> int:
         """The number of jobs left for the background tasks."""
         return 0
-
-    async def _block(self, query: str | None, session_id: str = "") -> str | None:
-        try:
-            async with asyncio.timeout(self.recall_timeout):
-                memories = await self._recalled(query, session_id)
-        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
-            emit("memory.retrieve_failed", error=error)
-            return None
-        try:
-            block = render_block(
-                memories, token_budget=self.token_budget, token_counter=self.token_counter
-            )
-        except Exception as error:  # noqa: BLE001 - reported; a caller's counter may raise
-            emit("memory.inject_failed", error=error)
-            return None
-        if block is not None:
-            emit("memory.injected", retrieved=len(memories), characters=len(block))
-        return block
-
-    async def _recalled(self, query: str | None, session_id: str = "") -> list[Memory]:  # noqa: ARG002 - a default
-        if takes_query(type(self).retrieve):
-            return await self.retrieve(query=query, limit=self.retrieve_limit)
-        # A manager written before `retrieve` had a query.
-        return await self.retrieve(limit=self.retrieve_limit)
 
 
 class NoopMemoryManager(BaseMemoryManager):
@@ -261,15 +195,6 @@ class NoopMemoryManager(BaseMemoryManager):
         """Write nothing."""
         return []
 
-    @override
-    async def on_session_start(self, state: State) -> State:
-        """Return the state unchanged."""
-        return state
-
-    @override
-    async def on_session_end(self, state: Any) -> None:
-        """Do nothing."""
-
 
 def with_block(
     state: State, block: str | None, placement: Placement = "system", *, stable: str | None = None
@@ -284,30 +209,29 @@ def with_block(
     """
     held: Any = state
     messages = inject(held.messages, block, placement, stable=stable)
-    if len(messages) == len(held.messages) and all(map(_is, messages, held.messages)):
+    if len(messages) == len(held.messages) and all(map(is_, messages, held.messages)):
         return state
     kept: Any = messages if isinstance(held.messages, list) else tuple(messages)
     copied: State = held.model_copy(update={"messages": kept})
     return copied
 
 
-def _search_result(memory: Memory) -> MemorySearchResult:
+def search_result(memory: Memory, score: float | None = None) -> MemorySearchResult:
+    """Return a memory as a memory tool needs it.
+
+    Args:
+        memory: The memory.
+        score: How well it matches, if that is known.
+    """
     facts = memory.metadata
     return MemorySearchResult(
-        id=current_key(memory.type, memory.key),
+        id=memory.id,
         content=memory.content,
+        score=score,
         source=str(facts.get("extractor") or ""),
         created_at=facts.get("valid_from") or facts.get("extracted_at"),
+        origin=origin_of(memory),
     )
-
-
-def _same(one: Memory, other: Memory) -> bool:
-    first, second = (" ".join(each.content.split()).casefold() for each in (one, other))
-    return first.rstrip(".") == second.rstrip(".")
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 def query_and_limit(
@@ -318,16 +242,13 @@ def query_and_limit(
     Raises:
         InvalidArgumentError: Two queries or two limits, or an argument that is neither.
     """
-    first, second = (limit, query) if _is_limit(query) or isinstance(limit, str) else (query, limit)
-    if isinstance(first, str | None) and (second is None or _is_limit(second)):
-        return first, check_limit(second) if second is not None else None
-    raise InvalidArgumentError(
-        f"retrieve takes a query and a limit, not {quote(query)} and {quote(limit)}"
-    )
-
-
-def _is_limit(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(query, int) or isinstance(limit, str):
+        query, limit = limit, query
+    if not isinstance(query, str | None):
+        raise InvalidArgumentError(
+            f"retrieve takes a query and a limit, not {quote(query)} and {quote(limit)}"
+        )
+    return query, None if limit is None else check_limit(limit)
 
 
 @lru_cache(maxsize=64)

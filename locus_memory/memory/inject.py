@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
-from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.factory import changed, new_message
 from locus_memory.conversation.roles import (
-    BLOCK_BEFORE,
     BLOCK_CLOSE,
     BLOCK_MARK,
     BLOCK_OPENING,
     STABLE_OPENING,
     is_memory_block,
-    may_have_block,
     role_of,
     split_block,
 )
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
-from locus_memory.memory.models import Memory, MemoryType, teller
+from locus_memory.memory.models import Memory
+from locus_memory.memory.reading.lines import Line, fact_line, fitting, grouped, passage_of
 from locus_memory.messages import Message
 
 __all__ = [
-    "BLOCK_MARK",
     "Placement",
     "blocks_of",
-    "fitting",
     "inject",
-    "memory_line",
-    "neutralise",
     "placed",
     "render_block",
     "strip",
@@ -40,14 +33,6 @@ __all__ = [
 
 Placement = Literal["system", "user"]
 """The place of a block: after the system prompt, or in front of the latest message of the user."""
-
-_CUT: Final = "..."
-_SHORTEST_CUT = 20
-_SHORT: Final = 500
-# No token of any language has more characters: a longer text never fits and is not counted.
-_CHARACTERS_A_TOKEN = 8
-# A shorter line shows nothing: its mark and its end take more.
-_FEWEST_TOKENS = 3
 
 
 def render_block(
@@ -58,14 +43,12 @@ def render_block(
 ) -> str | None:
     """Return the fenced block that shows memories to a model, or `None` without memories.
 
-    The block has an opening line, a line that explains it, one line per memory, such as
-    `- user: Ada lives in Berlin. [since 2026-03-01]`, and a closing line. The line of a memory
-    from a tool's output begins `- reference (told by a tool): ...`. Every text is neutralised,
-    see `neutralise`.
+    The block has an opening line, a line that explains it, the lines of the memories as in the
+    block of an `LLMMemoryManager`, and a closing line. Every text is neutralised, see
+    `locus_memory._internal.neutral.neutralise`.
 
     Memories are added in order while they fit. A memory that is too long is left out, and later
-    ones may still fit. Only if none fits, the first one is cut, and ends in `...`.
-    A memory longer than 8 characters per token of the budget is too long without being counted.
+    ones may still fit. Only if none fits, the beginning of the first one is shown.
 
     Args:
         memories: Best first.
@@ -73,18 +56,22 @@ def render_block(
         token_counter: Counts tokens; `None` estimates them.
     """
     count = as_token_counter(token_counter)
-    longest = token_budget * _CHARACTERS_A_TOKEN
-    lines = [line for memory in memories if (line := memory_line(memory, longest))]
-    if not lines or token_budget < 1:
-        return None
-    if sum(map(len, lines)) <= longest and _fits(lines, token_budget, count):
-        return _block(lines)
-    left = token_budget - _fence_tokens(count)
-    chosen = [lines[place] for place in fitting(lines, left, count)[0]]
-    while chosen and not _fits(chosen, token_budget, count):
+    lines = [line for memory in memories if (line := fact_line(memory)).text]
+    chosen, _ = fitting(lines, token_budget - _tokens((), count), count, None)
+    if not chosen:
+        chosen = [replace(line, text=passage_of(line.text, count)) for line in lines[:1]]
+    while chosen and _tokens(chosen, count) > token_budget:
+        # A heading that stands twice, or a tokenizer that needs more where lines meet.
         chosen.pop()
-    chosen = chosen or _cut(lines[0], token_budget, count)
     return _block(chosen) if chosen else None
+
+
+def _block(lines: Iterable[Line]) -> str:
+    return BLOCK_OPENING + "".join(f"{text}\n" for text in grouped(lines, None)) + BLOCK_CLOSE
+
+
+def _tokens(lines: Iterable[Line], count: TokenCounter) -> int:
+    return message_tokens(Message.system(_block(lines)), count)
 
 
 def inject(
@@ -131,13 +118,7 @@ def _after_system(messages: Sequence[Any]) -> int:
 
 def strip(messages: Sequence[Any]) -> list[Any]:
     """Return the messages without the blocks of memories that `inject` added."""
-    kept: list[Any] = []
-    for message in messages:
-        if not may_have_block(message):
-            kept.append(message)
-        elif not is_memory_block(message):
-            kept.append(_without_block(message))
-    return kept
+    return [_without_block(each) for each in messages if not is_memory_block(each)]
 
 
 def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
@@ -174,27 +155,15 @@ def blocks_of(messages: Sequence[Any]) -> tuple[str | None, str | None]:
 def _without_block(message: Any) -> Any:
     """Return a message without the block at its start; the same object if it has none."""
     found = split_block(message)
-    if found is None:
-        return message
-    metadata = getattr(message, "metadata", None) or {}
-    if BLOCK_MARK not in metadata:
-        return changed(message, content=found[1])
-    own = {name: value for name, value in metadata.items() if name != BLOCK_MARK}
-    return changed(message, content=found[1], metadata=own)
+    return message if found is None else changed(message, content=found[1])
 
 
 def _before(message: Any, block: str) -> list[Any]:
     """Return a user's message that begins with a block, or the block and the message."""
     content = message.content
-    has_metadata = hasattr(message, "metadata")
     if not isinstance(content, str):
-        mark = {"metadata": {BLOCK_MARK: True}} if has_metadata else {}
-        return [new_message(message, role="user", content=block, **mark), message]
-    text = f"{block}\n\n{content}"
-    if not has_metadata:
-        return [changed(message, content=text)]
-    metadata = {**(message.metadata or {}), BLOCK_MARK: BLOCK_BEFORE}
-    return [changed(message, content=text, metadata=metadata)]
+        return [_new(message, "user", block), message]
+    return [changed(message, content=f"{block}\n\n{content}")]
 
 
 def _block_message(messages: Sequence[Any], block: str) -> Any:
@@ -203,90 +172,9 @@ def _block_message(messages: Sequence[Any], block: str) -> Any:
         mark = getattr(message, "metadata", {BLOCK_MARK: True}) or {}
         if mark.get(BLOCK_MARK) and role_of(message) == "system" and message.content == block:
             return message
-    sample: Any = messages[0] if messages else Message.system(block)
+    return _new(messages[0] if messages else Message.system(block), "system", block)
+
+
+def _new(sample: Any, role: str, block: str) -> Any:
     mark = {"metadata": {BLOCK_MARK: True}} if hasattr(sample, "metadata") else {}
-    return type(sample)(role="system", content=block, **mark)
-
-
-def memory_line(memory: Memory, longest: int) -> str:
-    """Return the one line that shows a memory, with at most `longest` characters of its content.
-
-    It is empty if the content has no visible character.
-    """
-    content, moment = memory.content, memory.metadata.get("valid_from")
-    since = moment if isinstance(moment, str) else None
-    if len(content) <= min(longest, _SHORT):
-        # It is not cut, so that the line is the same for every limit.
-        return _short_line(memory.type, content, since, _SHORT, teller(memory))
-    return _line(memory.type, content, since, longest, teller(memory))
-
-
-def _line(kind: MemoryType, said: str, since: str | None, longest: int, told: str) -> str:
-    content = neutralise(said[:longest])
-    if not content:
-        return ""
-    if len(said) > longest:
-        content += _CUT
-    day = None if since is None else _day(since)
-    # Before the content, so that it stays if the line is cut.
-    told = f" ({told})" if told else ""
-    return f"- {kind.value}{told}: {content}" + (f" [since {day}]" if day else "")
-
-
-# The facts of a scope are shown again and again; of a large scope, there are thousands.
-_short_line: Final = lru_cache(maxsize=8192)(_line)
-
-
-def _day(moment: str) -> str | None:
-    """Return the day of an ISO 8601 moment, in the same form; `None` if it is not a moment."""
-    try:
-        parsed = datetime.fromisoformat(moment)
-        return (parsed.astimezone(UTC) if parsed.tzinfo else parsed).date().isoformat()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _block(lines: Sequence[str]) -> str:
-    return BLOCK_OPENING + "".join(f"{line}\n" for line in lines) + BLOCK_CLOSE
-
-
-def _fits(lines: Sequence[str], budget: int, count: TokenCounter) -> bool:
-    return message_tokens(Message.system(_block(lines)), count) <= budget
-
-
-def _fence_tokens(count: TokenCounter) -> int:
-    """Return the tokens of a block without lines."""
-    return message_tokens(Message.system(_block(())), count)
-
-
-def fitting(lines: Sequence[str], budget: int, count: TokenCounter) -> tuple[list[int], int]:
-    """Return the positions of the lines that fit, in order, and their tokens.
-
-    Each line is counted once, alone. A tokenizer may need one more token where two lines meet.
-    """
-    chosen: list[int] = []
-    left = budget
-    for place, line in enumerate(lines):
-        if left < _FEWEST_TOKENS:
-            break
-        if len(line) > left * _CHARACTERS_A_TOKEN:
-            continue
-        cost = count(f"{line}\n")
-        if cost <= left:
-            chosen.append(place)
-            left -= cost
-    return chosen, budget - left
-
-
-def _cut(line: str, budget: int, count: TokenCounter) -> list[str]:
-    """Return the longest beginning of the line that fits, as one line; none if it is too short."""
-    low, high = _SHORTEST_CUT, len(line)
-    best: list[str] = []
-    while low <= high:
-        middle = (low + high) // 2
-        shortened = [line[:middle].rstrip() + _CUT]
-        if _fits(shortened, budget, count):
-            best, low = shortened, middle + 1
-        else:
-            high = middle - 1
-    return best
+    return new_message(sample, role=role, content=block, **mark)

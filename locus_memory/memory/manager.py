@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords
 from locus_memory.backends.base import Backend
-from locus_memory.conversation.roles import is_off_record, runs_off_record
+from locus_memory.conversation.roles import is_off_record
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
@@ -25,9 +25,6 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
-from locus_memory.memory.layers.episodes import EpisodeBook
-from locus_memory.memory.layers.identity import IdentityBook
-from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, check_origin
 from locus_memory.memory.options import (
@@ -52,11 +49,10 @@ from locus_memory.memory.scope import (
 )
 from locus_memory.memory.sessions.sessions import Sessions
 from locus_memory.memory.tending.tender import Tender, model_of
-from locus_memory.memory.verbs.explicit import ExplicitMemories
 from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
-from locus_memory.memory.verbs.notes import NoteVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
+from locus_memory.memory.verbs.sessions import SessionVerbs
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
@@ -70,9 +66,7 @@ _COUNTED: Final = 4_096
 """The number of lines whose tokens are remembered."""
 
 
-class LLMMemoryManager(
-    NoteVerbs, RecallVerbs, LayerVerbs, FactVerbs, ExplicitMemories, BaseMemoryManager
-):
+class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMemoryManager):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -147,15 +141,10 @@ class LLMMemoryManager(
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(self._store, embedder, clock=clock)
-        self._blend = options.blending()
         extractor = as_extractor(extract_fn)
         self._hybrid = HybridSearch(self._store, embedder)
         self._model = model_of(extractor)
-        self._allow_secrets = options.allow_secrets
         self._extraction = Extraction(extractor, self._ledger, self._recall, options)
-        self._identities = IdentityBook(self._store)
-        self._episodes = EpisodeBook(self._store)
-        self._vitals = VitalsBook(self._store)
         self.recall_timeout = options.recall_timeout
         self._afterwards = Afterwards(self._store, self._ledger.now)
         parts = (self._store, self._scope, self._ledger, self._extraction)
@@ -229,8 +218,8 @@ class LLMMemoryManager(
             BackendError: The store failed.
         """
         source = self._extraction.messages_of(conversation(messages))
-        edits = await self._extraction.edits(self._scope, source)
-        return [edit.memory for edit in edits if isinstance(edit, Statement)]
+        made = await self._extraction.distilled(self._scope, source)
+        return [edit.memory for edit in made.edits if isinstance(edit, Statement)]
 
     @override
     async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:
@@ -261,13 +250,13 @@ class LLMMemoryManager(
 
         As the contract says. The first time, what an earlier process left is taken up.
         """
-        if self._bound and self._chooses:
-            return await super().on_session_start(state)
-        if self._bound:
-            plan = await self._planned(state)
-            return with_block(state, plan.tail, "user", stable=plan.stable)
-        scoped = await self._of_run(state)
-        return with_block(state, None) if scoped is None else await scoped.on_session_start(state)
+        run = await self.for_run(state)
+        if run is None:
+            return with_block(state, None)
+        if self._chooses:
+            return await super(LLMMemoryManager, run).on_session_start(state)
+        plan = await run._planned(state)  # noqa: SLF001 - it is one of us
+        return with_block(state, plan.tail, "user", stable=plan.stable)
 
     @override
     async def on_session_end(self, state: Any) -> None:
@@ -275,20 +264,17 @@ class LLMMemoryManager(
 
         If the state is off the record, what it added is passed, and never extracted.
         """
-        if not self._bound:
-            scoped = await self._of_run(state)
-            if scoped is not None:
-                await scoped.on_session_end(state)
+        run = await self.for_run(state)
+        if run is None:
             return
         await self._start()
+        scope, thread = run._scope, thread_of(state)  # noqa: SLF001 - it is one of us
         try:
             said = conversation(state.messages)
             if is_off_record(state):
-                await self._queue.pass_by(self._scope, thread_of(state), said)
+                await self._queue.pass_by(scope, thread, said)
                 return
-            job = await self._queue.add(
-                self._scope, thread_of(state), said, fork_of(state), agent_of(state)
-            )
+            job = await self._queue.add(scope, thread, said, fork_of(state), agent_of(state))
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)
             return
@@ -297,7 +283,14 @@ class LLMMemoryManager(
     @override
     async def for_run(self, state: Any) -> Self | None:
         """Return this manager bound to the scope of a run; `None`: the run has no memory."""
-        return self if self._bound else await self._of_run(state)
+        if self._bound:
+            return self
+        try:
+            namespace = await namespace_of(state, self.namespace_prefix, self._resolver)
+            return None if namespace is None else self.scoped(namespace)
+        except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
+            emit("memory.scope_failed", error=error)
+            return None
 
     @override
     async def drain(self) -> int:
@@ -339,18 +332,27 @@ class LLMMemoryManager(
                 await self._store.close()
 
     @override
-    async def _block(self, query: str | None, session_id: str = "") -> str | None:
-        if self._chooses:
-            return await super()._block(query, session_id)
+    async def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """Return the block of memories for a query; empty if there are none, or the search fails.
+
+        `on_session_start` puts the two parts of this block at their places.
+
+        Args:
+            query: The user's message; if empty, the newest memories come first.
+            session_id: The thread, if it is known.
+        """
         if not self.token_budget:
-            return None
+            return ""
         try:
             async with asyncio.timeout(self.recall_timeout):
+                if self._chooses:
+                    return await super().prefetch(query, session_id=session_id)
                 await self._start()
-                return (await self._reader.plan(self._scope, query, thread=session_id)).block
+                plan = await self._reader.plan(self._scope, query or None, thread=session_id)
+                return plan.block or ""
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
-            return None
+            return ""
 
     async def _start(self) -> None:
         """Take up what an earlier process left, and consolidate in the background if it is time."""
@@ -359,21 +361,10 @@ class LLMMemoryManager(
 
     async def _planned(self, state: Any) -> Plan:
         """Return what a run is shown."""
-        if not runs_off_record(state):
-            self._worker.end_others(self._scope.namespace, self._scope.lane(thread_of(state)))
         if not self.token_budget:
             return Plan()
         start, timeout = self._start, self.recall_timeout
         return await self._reader.of_run(self._scope, state, start=start, timeout=timeout)
-
-    async def _of_run(self, state: Any) -> Self | None:
-        """Return this manager bound to the scope of a run; `None`: the run has no memory."""
-        try:
-            namespace = await namespace_of(state, self.namespace_prefix, self._resolver)
-            return None if namespace is None else self.scoped(namespace)
-        except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
-            emit("memory.scope_failed", error=error)
-            return None
 
 
 async def nobody_reads(scope: Scope) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypedDict
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -66,7 +66,7 @@ class MemoryOptions:
         extraction_budget: The most calls, and the most tokens as the model reports them, that
             extraction may take a day (UTC) where no run waits for it; what waits is read the next
             day, or by `sync_now`. `None`: any number.
-        extract_timeout: The seconds an extractor may take.
+        extract_timeout: The seconds an extractor may take, for each 20,000 characters.
         drain_timeout: The seconds that `close` waits for extractions in progress.
         allow_secrets: Whether to keep texts that look like a password, a key or a card number.
 
@@ -97,8 +97,7 @@ class MemoryOptions:
             ("inline", "background", "session_end", "manual"), extract_mode=self.extract_mode
         )
         check_one_of(("off", "rules", "model"), gate=self.gate)
-        check_one_of((True, False), transcript=self.transcript)
-        check_one_of((True, False), allow_secrets=self.allow_secrets)
+        check_one_of((True, False), transcript=self.transcript, allow_secrets=self.allow_secrets)
         if self.memory_budget_tokens != 0:
             check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
@@ -178,9 +177,6 @@ class MemoryKeywords(TypedDict, total=False):
 class RecallOptions(dict[str, Any]):
     """The options of recall of earlier versions, which are read with a warning."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(options)
-
 
 class ExtractionOptions(RecallOptions):
     """The options of extraction of earlier versions, as `RecallOptions`."""
@@ -190,7 +186,7 @@ class TendingOptions(RecallOptions):
     """The options of a memory that tends itself of earlier versions, as `RecallOptions`."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"enabled": True, **options})
+        super().__init__({"enabled": True, **options})
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,10 +207,16 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
         if value:
             warnings.warn(f"{name} is now options", DeprecationWarning, stacklevel=3)
         told |= value
-    for name, (new, read) in _OLD.items():
-        if name in told:
-            warnings.warn(f"the option {name} is now {new}", DeprecationWarning, stacklevel=3)
-            told |= read(told.pop(name))
+    old = {name: told.pop(name) for name in _OLD if name in told}
+    for name in old:
+        warnings.warn(f"the option {name} is now {_OLD[name]}", DeprecationWarning, stacklevel=3)
+    if old.get("enabled") or old.get("batch_messages"):
+        told["extract_mode"] = "session_end"
+    if "gate_mode" in old:
+        old["gate_mode"] = _GATES.get(str(old["gate_mode"]), old["gate_mode"])
+    told |= {_OLD[name]: value for name, value in old.items() if _OLD[name] in _FIELDS}
+    if not old.get("passive", True):
+        told |= {"transcript": False, "memory_budget_tokens": 0}
     weighed = {_BLENDED[name]: told.pop(name) for name in _BLENDED if name in told}
     if weighed:
         warnings.warn("blend is now a Blend(...)", DeprecationWarning, stacklevel=3)
@@ -222,42 +224,23 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _renamed(name: str) -> tuple[str, Callable[[Any], dict[str, Any]]]:
-    return name, lambda value: {name: value}
-
-
-def _by_session(wanted: Any) -> dict[str, Any]:
-    return {"extract_mode": "session_end"} if wanted else {}
-
-
-def _passive(wanted: Any) -> dict[str, Any]:
-    return {} if wanted else {"transcript": False, "memory_budget_tokens": 0}
-
-
-def _gate(mode: Any) -> dict[str, Any]:
-    return {"gate": {"heuristic": "rules", "llm": "model"}.get(mode, mode)}
-
-
-def _nothing(value: Any) -> dict[str, Any]:
-    del value
-    return {}
-
-
-_OLD: Final[Mapping[str, tuple[str, Callable[[Any], dict[str, Any]]]]] = {
-    "batch_messages": ("extract_mode='session_end'", _by_session),
-    "enabled": ("extract_mode='session_end'", _by_session),
-    "extraction_mode": _renamed("extract_mode"),
-    "token_budget": _renamed("memory_budget_tokens"),
-    "passive": ("transcript=False with memory_budget_tokens=0", _passive),
-    "gate_mode": ("gate", _gate),
-    "cache_idle_seconds": _renamed("cache_idle"),
-    "episode_retention_days": _renamed("retention"),
-    "batch_quiet": _renamed("session_idle"),
-    "summary_debounce_seconds": _renamed("session_idle"),
-    "max_attempts": ("without effect", _nothing),
-    "consolidation_interval_hours": ("without effect", _nothing),
-    "salience_floor": ("without effect", _nothing),
+_FIELDS: Final = frozenset(each.name for each in fields(MemoryOptions))
+_OLD: Final = {
+    "batch_messages": "extract_mode='session_end'",
+    "enabled": "extract_mode='session_end'",
+    "extraction_mode": "extract_mode",
+    "token_budget": "memory_budget_tokens",
+    "passive": "transcript=False with memory_budget_tokens=0",
+    "gate_mode": "gate",
+    "cache_idle_seconds": "cache_idle",
+    "episode_retention_days": "retention",
+    "batch_quiet": "session_idle",
+    "summary_debounce_seconds": "session_idle",
+    "max_attempts": "without effect",
+    "consolidation_interval_hours": "without effect",
+    "salience_floor": "without effect",
 }
+_GATES: Final = {"heuristic": "rules", "llm": "model"}
 _BLENDED: Final = {
     "blend_weights": "weights",
     "half_life_days": "half_life_days",

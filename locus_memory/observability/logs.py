@@ -26,7 +26,7 @@ _ERRORS: Final = frozenset(
         *("integrations.item_unreadable", "integrations.line_skipped"),
         "integrations.search_failed",
         *("memory.embed_failed", "memory.extract_dropped", "memory.extract_parked"),
-        *("memory.inject_failed", "memory.queue_unreadable", "memory.record_unreadable"),
+        *("memory.queue_unreadable", "memory.record_unreadable"),
         *("memory.save_failed", "memory.scope_failed"),
         *("opensearch.index_lost", "postgresql.vectors_lost"),
         *("redis.evicts", "redis.search_unusable"),

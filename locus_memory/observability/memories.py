@@ -40,7 +40,7 @@ MEMORY_OPERATIONS: Final = {
 the caller's choice.
 """
 
-EXTRACTION_VERBS: Final = ("edits", "distilled")
+EXTRACTION_VERBS: Final = ("distilled",)
 """The methods of `Extraction` that call an extractor."""
 
 _MOST_IDS: Final = 50

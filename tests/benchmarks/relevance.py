@@ -24,7 +24,7 @@ from pathlib import Path
 
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.evaluation.dataset import read_dataset
-from locus_memory.memory.blend import Blend, Relevant
+from locus_memory.memory.blend import Blend
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.retrieval.embedders.registry import get_embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
@@ -55,7 +55,7 @@ class Asked:
     def blended(self, blend: Blend) -> list[Hit]:
         """Return the relevant hits in the order of a blend."""
         hits = self.above(blend.min_relevance)
-        found = [Relevant(_memory(hit), hit.relevance) for hit in hits]
+        found = [(_memory(hit), hit.relevance) for hit in hits]
         return [hits[place] for place in blend.order(found, self.asked_at)]
 
 

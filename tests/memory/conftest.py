@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -94,6 +96,26 @@ def failing_store(clock):
 def new_of(messages):
     """The messages that are not shown once more, for what follows them."""
     return [message for message in messages if CONTEXT not in message.metadata]
+
+
+def timers(manager):
+    """What lets the manager look at the threads that wait."""
+    return [unit.timer for unit in manager._worker._units.values() if unit.timer is not None]
+
+
+async def idle(manager):
+    """Let the tasks of the worker end, without starting any."""
+    while running := manager._worker._running():
+        await asyncio.wait(running)
+
+
+async def ring(manager):
+    """Let the time of all timers be over."""
+    for timer in timers(manager):
+        callback, arguments = timer._callback, timer._args
+        timer.cancel()
+        callback(*arguments)
+    await idle(manager)
 
 
 class Scripted:

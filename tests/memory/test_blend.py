@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory import MemoryOptions
-from locus_memory.memory.blend import Blend, Relevant, age_in_days, recency
+from locus_memory.memory.blend import Blend, age_in_days
 from locus_memory.memory.models import Memory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,7 +56,9 @@ def test_there_are_twenty_cases():
 
 
 def test_recency_falls_to_a_half_at_the_half_life():
-    assert [recency(age) for age in (-5, 0, 30, 90, math.inf)] == [1, 1, 0.5, 0.25, 0]
+    newest = Blend(name="recency", weights=(0, 1))
+    ages = (-5, 0, 30, 90, math.inf)
+    assert [newest.score(0.5, age) for age in ages] == [1, 1, 0.5, 0.25, 0]
 
 
 def test_other_weights():
@@ -88,9 +90,9 @@ def memory(key, age=0, **metadata):
 
 def test_the_order_is_by_score_and_then_by_place():
     found = [
-        Relevant(memory("old", 300), 0.8),
-        Relevant(memory("new"), 0.7),
-        Relevant(memory("twin"), 0.7),
+        (memory("old", 300), 0.8),
+        (memory("new"), 0.7),
+        (memory("twin"), 0.7),
     ]
     assert Blend(name="recency").order(found, NOW) == [1, 2, 0]
     trusted = {"old": 1.0, "new": 0.0, "twin": 0.5}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 from dataclasses import dataclass
@@ -11,12 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from locus_memory.conversation.roles import is_memory_block
+from locus_memory._internal.neutral import neutralise
+from locus_memory.conversation.roles import BLOCK_MARK, is_memory_block
 from locus_memory.conversation.tokens import estimate_tokens, message_tokens
 from locus_memory.memory.inject import (
-    BLOCK_MARK,
     inject,
-    neutralise,
     placed,
     render_block,
     strip,
@@ -52,6 +52,9 @@ TEXTS = st.lists(
 TEXT = TEXTS.map("".join)
 
 
+DAY = re.compile(r"(unknown day|\d{4}-\d\d-\d\d):")
+
+
 def memory(content, type_="user", **metadata):
     return Memory(type_, "k", content, metadata)
 
@@ -65,8 +68,9 @@ def folded(text):
 def test_a_block_is_a_fence_around_a_line_for_each_memory():
     block = render_block(
         [
-            memory("Ada is allergic to penicillin."),
-            memory("Answer in German.", "feedback", valid_from="2026-03-01T23:30:00-05:00"),
+            memory("Ada is allergic to penicillin.", valid_from="2026-03-01T12:00:00Z"),
+            memory("Answer in German.", "feedback", valid_from="2026-03-01T12:30:00Z"),
+            memory("Pay.", "reference", origin="tool"),
         ]
     )
     assert block is not None
@@ -74,8 +78,11 @@ def test_a_block_is_a_fence_around_a_line_for_each_memory():
     assert (first, last) == ("<memory>", "</memory>")
     assert "never instructions" in preface
     assert lines == [
-        "- user: Ada is allergic to penicillin.",
-        "- feedback: Answer in German. [since 2026-03-02]",
+        "2026-03-01:",
+        "- Ada is allergic to penicillin.",
+        "- feedback: Answer in German.",
+        "unknown day:",
+        "- (told by a tool) Pay.",
     ]
 
 
@@ -94,7 +101,7 @@ def test_a_block_is_a_fence_around_a_line_for_each_memory():
 def test_a_date_that_is_none_is_not_shown(moment):
     block = render_block([memory("Ada.", valid_from=moment)])
     assert block is not None
-    assert block.splitlines()[2:-1] == ["- user: Ada."]
+    assert block.splitlines()[2:-1] == ["unknown day:", "- Ada."]
 
 
 def test_no_memories_no_block():
@@ -102,32 +109,31 @@ def test_no_memories_no_block():
     assert render_block([memory("\u200b\u202e")]) is None
     assert render_block([memory("Ada.")], token_budget=0) is None
     assert render_block([memory("Ada.")], token_budget=40) is None
+    assert render_block([memory("word " * 3000)], token_budget=100) is None
 
 
 def test_one_that_is_too_long_is_passed_over():
     memories = [memory("a " * 3000), memory("Short."), memory("b " * 3000), memory("Last.")]
     block = render_block(memories, token_budget=200)
     assert block is not None
-    assert block.splitlines()[2:-1] == ["- user: Short.", "- user: Last."]
+    assert block.splitlines()[2:-1] == ["unknown day:", "- Short.", "- Last."]
 
 
 def test_one_alone_that_is_too_long_is_cut():
     block = render_block([memory("word " * 3000)], token_budget=200)
     assert block is not None
-    [line] = block.splitlines()[2:-1]
-    assert line.startswith("- user: word word")
+    [_, line] = block.splitlines()[2:-1]
+    assert line.startswith("- word word")
     assert line.endswith("...")
-    assert 150 < message_tokens(Message.system(block), estimate_tokens) <= 200
+    assert 100 < message_tokens(Message.system(block), estimate_tokens) <= 200
 
 
 def test_the_caller_may_count():
     memories = [memory("one two three"), memory("four")]
-    overhead = message_tokens(Message.system(render_block([memory("x")]) or ""), len) - len(
-        "- user: x\n"
-    )
-    block = render_block(memories, token_budget=overhead + len("- user: four\n"), token_counter=len)
+    overhead = message_tokens(Message.system(render_block([memory("x")]) or ""), len) - len("- x\n")
+    block = render_block(memories, token_budget=overhead + len("- four\n"), token_counter=len)
     assert block is not None
-    assert block.splitlines()[2:-1] == ["- user: four"]
+    assert block.splitlines()[2:-1] == ["unknown day:", "- four"]
 
 
 def test_long_memories_are_not_counted_whole():
@@ -138,12 +144,12 @@ def test_long_memories_are_not_counted_whole():
         return estimate_tokens(text)
 
     memories = [memory("word " * 20_000) for _ in range(50)]
-    block = render_block([*memories, memory("Short.")], token_budget=1000, token_counter=count)
+    block = render_block([*memories, memory("Short.")], token_budget=400, token_counter=count)
     assert block is not None
-    assert block.splitlines()[2:-1] == ["- user: Short."]
-    assert sum(counted) < 20_000
-    assert render_block(memories, token_budget=1000, token_counter=count).endswith("...\n</memory>")
-    assert max(counted) < 10_000
+    assert block.splitlines()[2:-1] == ["unknown day:", "- Short."]
+    assert sum(counted) < 5_000
+    assert render_block(memories, token_budget=400, token_counter=count).endswith("...\n</memory>")
+    assert max(counted) < 5_000
 
 
 def test_no_line_is_counted_over_and_over():
@@ -186,10 +192,8 @@ def test_nothing_stored_leaves_its_line_or_the_budget(contents, budget, counter)
         return
     assert message_tokens(Message.system(block), counter or estimate_tokens) <= budget
     lines = block.splitlines()
-    assert 3 < len(lines) <= 3 + len(memories)
-    assert all(
-        line.startswith(tuple(f"- {each.value}: " for each in MemoryType)) for line in lines[2:-1]
-    )
+    assert 4 < len(lines) <= 3 + 2 * len(memories)
+    assert all(line.startswith("- ") or DAY.fullmatch(line) for line in lines[2:-1])
     for view in folded(block):
         assert view.count("<memory>") == view.count("</memory>") == 1
         assert view.count("<") == view.count(">") == 2
@@ -204,11 +208,11 @@ def test_nothing_stored_leaves_its_line_or_the_budget(contents, budget, counter)
 def test_with_room_enough_every_memory_has_its_line(contents):
     memories = [memory(text) for text in contents]
     block = render_block(memories, token_budget=100_000)
-    visible = [line for line in map(neutralise, contents) if line]
+    visible = [line for each in contents if (line := neutralise(each[:4000]))]
     if block is None:
         assert not visible
     else:
-        assert block.splitlines()[2:-1] == [f"- user: {line}" for line in visible]
+        assert block.splitlines()[3:-1] == [f"- {line}" for line in visible]
 
 
 @pytest.mark.slow

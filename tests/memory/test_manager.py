@@ -276,7 +276,6 @@ async def test_a_session_is_extracted_with_its_origin(make, scripted, clock):
     assert memory.metadata["extractor"] == "scripted"
     assert memory.metadata["importance"] == 0.9
     assert memory.metadata["extracted_at"].startswith("2023-11-14T22:13:20")
-    assert memory.metadata["valid_from"] == memory.metadata["created_at"]
     assert manager.pending == 0
 
 

@@ -113,9 +113,8 @@ def changes(text, *named):
         gone = {"op": "delete", "messages": list(named)}
         wanted += [{**gone, "type": "user", "key": "allergy"}]
         wanted += [{**gone, "type": "feedback", "key": "pay"}]
-    identity = [{"text": text[:200], "messages": list(named)}]
     notes = [{"text": text[:300], "kind": "preference", "messages": list(named)}]
-    return {"changes": wanted, "identity": identity, "notes": notes}
+    return {"changes": wanted, "notes": notes}
 
 
 async def extracted(backend, said, text):
@@ -213,13 +212,16 @@ async def by_a_merge(backend, text):
     for origin in ("tool", "document", "import"):
         near = f"{HOME} {origin} {text.split()[0][:20]}"
         await manager.save(Memory("user", f"near {origin}", near, {"origin": origin}))
-    obeys = [
-        {"op": op, "keep": 1, "drop": [2], "old": 1, "new": 2, "which": 1, "content": near}
-        for op in ("supersede", "merge", "retire")
-    ]
-    for operation in obeys:
-        model = FakeModel([json.dumps({"operations": [operation]})] * 9)
-        await manager.consolidate_facts(model)
+    for each in OWN:
+        goes = {"op": "delete", "type": each.type, "key": each.key, "messages": [*range(9)]}
+        said = {"op": "update", "type": each.type, "key": each.key, "content": near}
+        for wanted in ([goes], [said], [{**goes, "key": "near tool"}, said]):
+
+            async def obeys(messages, wanted=wanted):
+                is_asked = "near tool" in messages[-1].content
+                return Message.assistant(json.dumps({"changes": wanted if is_asked else []}))
+
+            await manager.consolidate_facts(obeys)
 
 
 WAYS = (

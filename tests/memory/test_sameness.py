@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from locus_memory._internal.neutral import neutralise
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.manager import LLMMemoryManager
@@ -214,14 +214,11 @@ async def test_what_differs_by_one_word_stays_two(place, clock, way):
     assert sorted(await known(place)) == sorted(CONTENTS)
 
 
-async def test_notes_and_identity_facts_that_differ_stay(place, clock):
+async def test_notes_that_differ_stay(place, clock):
     """Forty a session, in an order that sets the two of a pair into different sessions."""
     mixed = CONTENTS[0::2] + CONTENTS[1::2]
     parts = [mixed[start : start + 40] for start in range(0, len(mixed), 40)]
-    answers = [
-        Distillate(notes=tuple(map(NoteDraft, part)), identity=tuple(map(IdentityClaim, part)))
-        for part in parts
-    ]
+    answers = [Distillate(notes=tuple(map(NoteDraft, part))) for part in parts]
     options = {"extract_fn": Answering(*answers), "clock": clock, "extract_mode": "session_end"}
     async with LLMMemoryManager(place, **options) as manager:
         for thread in range(len(parts)):
@@ -230,8 +227,6 @@ async def test_notes_and_identity_facts_that_differ_stay(place, clock):
         await manager.consolidate()
         notes = [note.text for each in await manager.episodes() for note in each.notes]
         assert sorted(notes) == sorted(map(neutralise, CONTENTS))
-        identity = await manager.identity.read()
-        assert sorted(each.text for each in identity.facts) == sorted(CONTENTS)
 
 
 async def test_a_sentence_without_a_key_replaces_no_other(place, clock):

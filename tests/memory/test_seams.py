@@ -28,7 +28,6 @@ from tests.memory.conftest import PlainStore
 ILL = "I have diabetes since I was a child, and I take insulin every day, as my mother does."
 ANSWER = {
     "changes": [{"op": "add", "type": "user", "key": "illness", "content": "Ada has diabetes."}],
-    "identity": [{"text": "Ada has diabetes.", "messages": [1]}],
     "notes": ["Ada told that she has diabetes."],
 }
 
@@ -117,31 +116,9 @@ async def test_a_turn_that_is_erased_during_the_call_tells_nothing(
         assert await contents(manager) == []
         episodes = await manager.episodes()
         assert [each.text for each in episodes] == ["It rained in Graz."]
-        assert (await manager.identity.read()).facts == ()
 
 
 SOURCE = {"thread_id": "t", "message_ids": ["#3"]}
-
-
-async def test_a_narrative_of_an_erased_user_is_not_kept() -> None:
-    """The narrative tells facts that are gone."""
-    model, store = Slow("Ada has diabetes."), InMemoryStore()
-    extractor = LLMExtractor(model)
-    async with LLMMemoryManager(store, extract_fn=extractor, extract_mode="session_end") as manager:
-        ada = manager.for_user("ada")
-        model.answer = json.dumps(ANSWER)
-        model.may.set()
-        await end(ada, "t", ILL)
-        await ada.sync_now()
-        model.answer = "Ada has diabetes."
-        model.may.clear()
-        model.began.clear()
-        passing = asyncio.create_task(ada.consolidate())
-        await model.began.wait()
-        await forget(store, user_id="ada")
-        model.may.set()
-        assert (await passing).narratives == 0
-        assert (await ada.identity.read()).content == ""
 
 
 async def test_an_undo_between_a_turn_and_the_end_of_its_session_holds() -> None:

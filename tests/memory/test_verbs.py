@@ -87,8 +87,8 @@ async def test_the_defaults_of_a_manager():
             self.saved = memories
 
     manager = Least()
-    assert "\n- user: About tea: tea.\n" in await manager.prefetch("tea")
-    assert await manager.remember("tea") == f"user:{manager.saved[0].key}"
+    assert "\n- About tea: tea.\n" in await manager.prefetch("tea")
+    assert await manager.remember("tea") == manager.saved[0].id
     assert await manager.reflect("tea") == ""
     assert await manager.for_run(object()) is manager
     await manager.queue_prefetch("tea")

@@ -150,5 +150,5 @@ async def test_a_manager_of_another_library_is_recorded(instrumented):
     assert dict(span.attributes) == {
         "gen_ai.operation.name": "search_memory",
         "gen_ai.memory.record.count": 1,
-        "gen_ai.memory.record.id": "user:tea",
+        "gen_ai.memory.record.id": TEA.id,
     }

@@ -10,7 +10,7 @@ from locus_memory.agent.current import CURRENT_CALL
 from locus_memory.agent.toolkit.scope import Verbs, Writes, packed, row, verbs_of
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.origin import Speakers
+from locus_memory.memory.extraction.origin import Speakers, follows_tool
 from locus_memory.memory.models import ORIGIN, Origin
 from locus_memory.messages import Message
 from locus_memory.tools import Tool, tool
@@ -174,9 +174,8 @@ def _provenance(content: str) -> dict[str, Any]:
         return {ORIGIN: Origin.ASSISTANT.value}
     # What this tool answered to a write is no foreign text.
     said = [each for each in call.messages if not _is_receipt(each)]
-    speakers = Speakers(said)
-    is_own = not call.has_documents and not speakers.follows_tool(len(said))
-    told = speakers.origin((), content) if is_own else Origin.TOOL
+    is_own = not call.has_documents and not follows_tool([m.role for m in said], len(said))
+    told = Speakers(said).origin((), content) if is_own else Origin.TOOL
     return {
         "thread_id": call.thread_id,
         **({} if call.message_id is None else {"message_ids": [call.message_id]}),

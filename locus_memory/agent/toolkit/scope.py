@@ -16,7 +16,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import ORIGIN, MemorySearchResult, Origin
-from locus_memory.memory.verbs.explicit import check_sentence
+from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.retrieval.pack import pack
 
 __all__ = ["MOST_FOUND", "Row", "Verbs", "Writes", "managed", "packed", "row", "shown", "verbs_of"]

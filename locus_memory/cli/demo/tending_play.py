@@ -28,7 +28,7 @@ def play_tending(stage: Stage) -> None:
 
 def _fade(stage: Stage, found: dict[str, Any]) -> None:
     year = found["year"] = stage.session.run(steps.pass_a_year)
-    stage.say(f"a simulated year of {year['weeks']} weeks, in which nobody asks about two facts:")
+    stage.say(f"{year['weeks']} weeks later, in which nobody asked about two facts:")
     for kept in year["kept"]:
         stage.say(f"  today: {kept['content']} [salience {kept['salience']:.2f}]")
     salience = {kept["content"]: kept["salience"] for kept in year["kept"]}

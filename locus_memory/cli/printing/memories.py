@@ -44,7 +44,6 @@ async def describe(
         "hits": vitals.hits,
         "uses": vitals.use_count,
         "last_used": vitals.last_used,
-        "episodes": vitals.source_count,
         "replaced": await version(sources, before[0]) if before else None,
     }
 

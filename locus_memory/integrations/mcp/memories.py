@@ -13,13 +13,13 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
-from locus_memory.memory.inject import memory_line
-from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, is_expired
+from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, is_expired, teller
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.secrets.detection import find_secret
-from locus_memory.memory.verbs.explicit import check_sentence
 from locus_memory.memory.verbs.naming import named_memory
+from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem
 
@@ -168,9 +168,13 @@ def _name(memory: Memory) -> str:
 
 
 def _line(memory: Memory) -> str:
-    """Return the line of a memory: the block's own, with the name in place of the type."""
-    line = memory_line(memory, _SHOWN) or f"- {memory.type.value}: (nothing visible)"
-    return line.replace(f"- {memory.type.value}", f"- {_name(memory)}", 1)
+    """Return the line of a memory, with its name and who told it."""
+    said = neutralise(memory.content[:_SHOWN]) or "(nothing visible)"
+    cut = "..." if len(memory.content) > _SHOWN else ""
+    told = f" ({teller(memory)})" if teller(memory) else ""
+    since = read_moment(memory.metadata.get("valid_from"))
+    day = f" [since {since.date()}]" if since else ""
+    return f"- {_name(memory)}{told}: {said}{cut}{day}"
 
 
 def _version(memory: Memory) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.offload import in_thread
 from locus_memory._internal.quoting import quote
+from locus_memory.conversation.roles import role_of
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.origin import Speakers
+from locus_memory.memory.extraction.prompt import TOOL_OUTPUT
 from locus_memory.memory.extraction.source import Source, messages_of, source_of
-from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.extraction.thread import roles_and_texts, text_of
 from locus_memory.memory.layers.episodes import Note
-from locus_memory.memory.layers.identity import IdentityFact
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import (
     EXPIRES_AT,
@@ -25,12 +28,12 @@ from locus_memory.memory.models import (
     MemoryChange,
     MemoryType,
     Origin,
-    refusal,
 )
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.queue.jobs import Job
+from locus_memory.memory.queue.pace import A_CALL
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.detection import find_secret
@@ -51,11 +54,13 @@ _SHOWN: Final = 40
 _LONGEST: Final = 2_000
 """The most characters of an extracted memory: a longer text is not a fact."""
 
-_KNOWN: Final = "a change comes from a new message"
+_A_LINE: Final = 50
+"""Characters of a line of a prompt beside its text."""
 
 _SALIENCE: Final = 0.5
 
-_Answer = TypeVar("_Answer")
+_Draft = TypeVar("_Draft")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +71,11 @@ class Distilled:
         edits: The memories to write and to retire.
         notes: The notes.
         salience: The salience of the notes, from 0 to 1.
-        identity: The identity facts.
     """
 
     edits: list[Statement | Retirement]
     notes: list[Note]
     salience: float
-    identity: list[IdentityFact]
 
 
 class Extraction:
@@ -111,20 +114,13 @@ class Extraction:
         if self.is_by_model:
             return []
         changes = await self._extractor.extract(origin.messages, ())
-        return await self._edits_of(changes, origin, Speakers(origin.messages))
-
-    async def edits(self, scope: Scope, origin: Source) -> list[Statement | Retirement]:
-        """Return the memories that an extractor writes and retires, each with its source."""
-        if not origin.messages:
-            return []
-        changes = await self._ask(scope, origin, self._extractor.extract)
-        return await self._edits_of(changes, origin, Speakers(origin.messages))
+        return (await self._checked(Distillate(changes=changes), origin)).edits
 
     async def distilled(self, scope: Scope, origin: Source) -> Distilled:
-        """Return what an extractor makes of sessions, checked as by `edits`.
+        """Return what an extractor makes of sessions, checked and with its sources.
 
-        An extractor without `distill` makes changes only. An identity fact from a tool or a
-        document is refused, and texts that look like secrets are left out.
+        An extractor without `distill` makes changes only. What its origin may not say is refused,
+        and texts that look like secrets are left out.
 
         Args:
             scope: The scope of the memories.
@@ -134,25 +130,8 @@ class Extraction:
             TimeoutError: The extractor took too long.
             Exception: Any error of the extractor or the store.
         """
-        speakers = Speakers(origin.messages)
-        if self.distils:
-            ask: Any = self._extractor
-            made: Distillate = await self._ask(scope, origin, ask.distill)
-            edits = await self._edits_of(made.changes, origin, speakers)
-        else:
-            made = Distillate()
-            edits = await self.edits(scope, origin)
-        if made.identity or made.notes:
-            await speakers.read()
-        notes = (self._note(draft, origin, speakers) for draft in made.notes)
-        facts = (self._fact(claim, origin, speakers) for claim in made.identity)
-        graded = [each.importance for each in made.notes if each.importance is not None]
-        return Distilled(
-            edits=edits,
-            notes=[note for note in notes if note is not None],
-            salience=max(graded, default=_SALIENCE),
-            identity=[fact for fact in facts if fact is not None],
-        )
+        made = await self._made(scope, origin) if origin.messages else Distillate()
+        return await self._checked(made, origin)
 
     @property
     def distils(self) -> bool:
@@ -164,55 +143,66 @@ class Extraction:
         """Whether somebody else than the phrases extracts, who understands what is said."""
         return not isinstance(self._extractor, HeuristicExtractor)
 
-    async def _ask(
-        self,
-        scope: Scope,
-        origin: Source,
-        ask: Callable[[Sequence[Any], Sequence[Memory]], Awaitable[_Answer]],
-    ) -> _Answer:
-        """Return the answer of an extractor, which gets the memories that it may change."""
-        said = "\n".join(text_of(each) for each in origin.messages if each.role != "tool")
-        async with asyncio.timeout(self._options.extract_timeout):
+    def seconds_for(self, jobs: Sequence[Job]) -> float:
+        """Return how long the extraction of jobs may take."""
+        return self._seconds(pair for job in jobs for pair in roles_and_texts(job.messages))
+
+    def _seconds(self, said: Iterable[tuple[str, str]]) -> float:
+        """Return how long an extraction may take: each prompt has the `extract_timeout`."""
+        sizes = (
+            min(len(text), TOOL_OUTPUT) if role == "tool" else len(text) for role, text in said
+        )
+        room: int = getattr(self._extractor, "room", A_CALL)
+        return self._options.extract_timeout * (1 + sum(_A_LINE + each for each in sizes) // room)
+
+    async def _made(self, scope: Scope, origin: Source) -> Distillate:
+        """Return the answer of the extractor, which gets the memories that it may change."""
+        texts = [(role_of(each), text_of(each)) for each in origin.messages]
+        said = "\n".join(text for role, text in texts if role != "tool")
+        async with asyncio.timeout(self._seconds(texts)):
             known = await self._recall.find(scope, _SHOWN, said)
-            return await ask(origin.messages, known)
+            if self.distils:
+                ask: Any = self._extractor
+                made: Distillate = await ask.distill(origin.messages, known)
+                return made
+            return Distillate(changes=await self._extractor.extract(origin.messages, known))
 
-    async def _edits_of(
-        self, changes: Sequence[MemoryChange | Memory], origin: Source, speakers: Speakers
-    ) -> list[Statement | Retirement]:
-        if changes:
-            await speakers.read()
-        edits = (self._checked(change, origin, speakers) for change in changes)
-        return [edit for edit in edits if edit is not None]
-
-    def _fact(
-        self, claim: IdentityClaim, origin: Source, speakers: Speakers
-    ) -> IdentityFact | None:
-        """Return an identity fact; it is shown as a rule is, so the same origins are refused."""
-        told = speakers.origin(claim.sources, claim.text)
-        if (refused := refusal(None, MemoryType.FEEDBACK, told)) is not None:
-            self._refuse(refused)
-            return None
-        if origin.is_context(claim.sources):
-            self._refuse(_KNOWN)
-            return None
-        if not self._may_hold(claim.text, "identity"):
-            return None
-        return IdentityFact(
-            text=claim.text,
-            at=self._ledger.now(),
-            thread_id=origin.thread_of(claim.sources),
-            message_ids=tuple(origin.ids(claim.sources)),
+    async def _checked(self, made: Distillate, origin: Source) -> Distilled:
+        if not (made.changes or made.notes):
+            return Distilled(edits=[], notes=[], salience=_SALIENCE)
+        speakers = await in_thread(Speakers, origin.messages)
+        graded = [each.importance for each in made.notes if each.importance is not None]
+        return Distilled(
+            edits=self._kept(partial(self._edit, origin, speakers), made.changes),
+            notes=self._kept(partial(self._note, origin, speakers), made.notes),
+            salience=max(graded, default=_SALIENCE),
         )
 
-    def _note(self, draft: NoteDraft, origin: Source, speakers: Speakers) -> Note | None:
-        """Return a note with its moment and its source; `None`: it may not be kept."""
-        if origin.is_context(draft.sources):
-            self._refuse(_KNOWN)
-            return None
-        if not self._may_hold(draft.text, "note"):
-            return None
+    def _kept(
+        self, make: Callable[[_Draft], _Made | None], drafts: Iterable[_Draft]
+    ) -> list[_Made]:
+        """Return what is made of drafts; each refusal is reported."""
+        kept: list[_Made] = []
+        for draft in drafts:
+            try:
+                made = make(draft)
+            except InvalidArgumentError as error:
+                name = self._extractor.name
+                emit("memory.change_refused", error=error, extractor=name, reason=str(error))
+                continue
+            if made is not None:
+                kept.append(made)
+        return kept
+
+    def _note(self, origin: Source, speakers: Speakers, draft: NoteDraft) -> Note | None:
+        """Return a note with its moment and its source; `None`: it looks like a secret.
+
+        Raises:
+            InvalidArgumentError: It may not be kept.
+        """
+        origin.check_new(draft.sources)
         told = speakers.origin(draft.sources, draft.text)
-        return Note(
+        note = Note(
             text=draft.text,
             kind=draft.kind,
             about=draft.about,
@@ -221,74 +211,49 @@ class Extraction:
             message_ids=tuple(origin.ids(draft.sources)),
             origin="" if told is Origin.USER else told.value,
         )
+        return note if self._may_hold("note", draft.text) else None
 
-    def _refuse(self, reason: str) -> None:
-        error = InvalidArgumentError(reason)
-        emit("memory.change_refused", error=error, extractor=self._extractor.name, reason=reason)
-
-    def _checked(
-        self, change: object, origin: Source, speakers: Speakers
+    def _edit(
+        self, origin: Source, speakers: Speakers, change: MemoryChange | Memory
     ) -> Statement | Retirement | None:
-        """Return the edit of a change, with its origin."""
+        """Return the edit of a change, with its origin; `None`: it looks like a secret.
+
+        Raises:
+            InvalidArgumentError: It is no memory, or its origin may not say it.
+        """
+        places: tuple[int, ...] = ()
+        more: dict[str, Any] = {}
         # A memory that the caller's own function returns names its origin itself.
-        if not isinstance(change, MemoryChange):
-            return self._edit(change, origin, Origin.USER)
-        if origin.is_context(change.sources):
-            self._refuse(_KNOWN)
-            return None
-        told = speakers.origin(change.sources, change.content, change.key)
-        if change.type is MemoryType.FEEDBACK and told is Origin.ASSISTANT:
-            # It may repeat a document that it was shown.
-            self._refuse("a rule names a message of the user")
-            return None
-        return self._edit(change, origin, told)
+        if isinstance(change, MemoryChange):
+            places = change.sources
+            origin.check_new(places)
+            told = speakers.origin(places, change.content, change.key)
+            if change.type is MemoryType.FEEDBACK and told is Origin.ASSISTANT:
+                # It may repeat a document that it was shown.
+                raise InvalidArgumentError("a rule names a message of the user")
+            if change.op == "delete":
+                key, said_at = check_key(change.key), origin.said_at(places)
+                return Retirement(change.type, key, said_at, origin=told)
+            more |= {} if told is Origin.USER else {ORIGIN: told.value}
+            more |= {} if change.importance is None else {"importance": change.importance}
+            change = Memory(change.type, change.key, change.content)
+        if (thread := origin.thread_of(places)) is not None:
+            more["thread_id"] = thread
+        more |= {"extracted_at": self._ledger.now(), "extractor": self._extractor.name}
+        memory = as_memory(change)
+        metadata = {"message_ids": origin.ids(places), **more, **memory.metadata}
+        memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
+        encode_json(check_length(memory, _LONGEST).to_store_value())
+        is_kept = self._may_hold(memory.type.value, memory.content, memory.key)
+        return Statement(memory, origin.said_at(places)) if is_kept else None
 
-    def _edit(self, change: object, origin: Source, told: Origin) -> Statement | Retirement | None:
-        extractor = self._extractor.name
-        places = change.sources if isinstance(change, MemoryChange) else ()
-        said_at, thread = origin.said_at(places), origin.thread_of(places)
-        try:
-            if isinstance(change, MemoryChange) and change.op == "delete":
-                return Retirement(change.type, check_key(change.key), said_at, origin=told)
-            memory = check_length(_memory_of(change, origin), _LONGEST)
-            metadata = {
-                "extracted_at": self._ledger.now(),
-                "extractor": extractor,
-                **({} if thread is None else {"thread_id": thread}),
-                **({} if told is Origin.USER else {ORIGIN: told.value}),
-                **memory.metadata,
-            }
-            memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
-            encode_json(memory.to_store_value())
-        except InvalidArgumentError as error:
-            emit("memory.change_refused", error=error, extractor=extractor, reason="no memory")
-            return None
-        return Statement(memory, said_at) if self._may_keep(memory) else None
-
-    def _may_keep(self, memory: Memory) -> bool:
-        kind = memory.type.value
-        return self._may_hold(memory.content, kind) and self._may_hold(memory.key, kind)
-
-    def _may_hold(self, text: str, type: str) -> bool:  # noqa: A002 - the field's word
-        """Return whether a text may be kept; it may not, with an event, if it holds a secret."""
-        if self._options.allow_secrets:
-            return True
-        kind = find_secret(text)
+    def _may_hold(self, type: str, *texts: str) -> bool:  # noqa: A002 - the field's word
+        """Return whether texts may be kept; they may not, with an event, if one holds a secret."""
+        found = () if self._options.allow_secrets else map(find_secret, texts)
+        kind = next(filter(None, found), None)
         if kind is not None:
             emit("memory.secret_dropped", type=type, kind=kind)
         return kind is None
-
-
-def _memory_of(change: object, origin: Source) -> Memory:
-    """Return the memory that a change writes, with its source messages."""
-    if not isinstance(change, MemoryChange):
-        memory = as_memory(change)
-        ids = {"message_ids": origin.ids(())}
-        return Memory(memory.type, memory.key, memory.content, ids | memory.metadata)
-    metadata: dict[str, Any] = {"message_ids": origin.ids(change.sources)}
-    if change.importance is not None:
-        metadata["importance"] = change.importance
-    return Memory(change.type, change.key, change.content, metadata)
 
 
 def check_length(memory: Memory, most: int) -> Memory:

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any
 
-from locus_memory._internal.offload import in_thread
 from locus_memory.conversation.roles import role_of
 from locus_memory.memory.extraction.thread import text_of
 from locus_memory.memory.models import QUOTED, Origin, own_words
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Speakers"]
-
-# In a text of more characters, finding the words takes more than a few milliseconds.
-_LARGE: Final = 20_000
+__all__ = ["Speakers", "follows_tool"]
 
 
 class Speakers:
-    """The messages and their speakers.
+    """The speakers of messages, and their words; it takes long where the texts are long.
 
     Args:
         messages: The messages, oldest first.
     """
 
     def __init__(self, messages: Sequence[Any]) -> None:
-        self._messages = messages
         self._roles = [role_of(message) for message in messages]
-
-    async def read(self) -> None:
-        """Find the words of all messages beforehand; of long texts, in a worker thread."""
-        if sum(len(text_of(message)) for message in self._messages) < _LARGE:
-            self._find_words()
-        else:
-            await in_thread(self._find_words)
+        texts = [text_of(message) for message in messages]
+        said = list(zip(self._roles, texts, strict=True))
+        users = [text for role, text in said if role == "user"]
+        self._of_tools = _words(text for role, text in said if role == "tool")
+        self._quoted = _words(found[0] for text in users for found in QUOTED.finditer(text))
+        # They are only compared with those.
+        is_compared = bool(self._of_tools or self._quoted)
+        self._of_user = _words(map(own_words, users if is_compared else ()))
 
     def origin(self, places: Sequence[int], content: str, key: str = "") -> Origin:
         """Return the origin of a fact.
@@ -54,7 +49,9 @@ class Speakers:
         """
         named = [place for place in places if 0 <= place < len(self._roles)]
         roles = {self._roles[place] for place in named}
-        if "tool" in roles or ("user" not in roles and any(map(self.follows_tool, named))):
+        if "tool" in roles or (
+            "user" not in roles and any(follows_tool(self._roles, place) for place in named)
+        ):
             return Origin.TOOL
         words, is_unnamed = _words([content or key]), not (named or content)
         for told, origin in ((self._of_tools, Origin.TOOL), (self._quoted, Origin.DOCUMENT)):
@@ -63,31 +60,11 @@ class Speakers:
                 return origin
         return Origin.ASSISTANT if roles == {"assistant"} else Origin.USER
 
-    def follows_tool(self, place: int) -> bool:
-        """Return whether a message of a tool follows the last one of the user before a place."""
-        since = takewhile(lambda role: role != "user", reversed(self._roles[:place]))
-        return "tool" in since
 
-    def _find_words(self) -> None:
-        if self._of_tools or self._quoted:
-            _ = self._of_user
-
-    @cached_property
-    def _of_user(self) -> set[str]:
-        return _words(map(own_words, self._texts("user")))
-
-    @cached_property
-    def _of_tools(self) -> set[str]:
-        return _words(self._texts("tool"))
-
-    @cached_property
-    def _quoted(self) -> set[str]:
-        quoted = map(QUOTED.finditer, self._texts("user"))
-        return _words(found[0] for each in quoted for found in each)
-
-    def _texts(self, role: str) -> Iterator[str]:
-        said = zip(self._messages, self._roles, strict=True)
-        return (text_of(message) for message, its in said if its == role)
+def follows_tool(roles: Sequence[str], place: int) -> bool:
+    """Return whether a message of a tool follows the last one of the user before a place."""
+    since = takewhile(lambda role: role != "user", reversed(roles[:place]))
+    return "tool" in since
 
 
 def _words(texts: Iterable[str]) -> set[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
-from itertools import chain
 from typing import Any, Final
 
 from locus_memory.conversation.roles import role_of
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import (
     CONTEXT,
     DAY,
@@ -70,10 +70,15 @@ class Source:
         """The messages as an extractor gets them."""
         return [each.message for each in self.told]
 
-    def is_context(self, places: Sequence[int]) -> bool:
-        """Return whether positions name messages, but no new one."""
+    def check_new(self, places: Sequence[int]) -> None:
+        """Check that positions name a new message, if they name any.
+
+        Raises:
+            InvalidArgumentError: They name messages that were extracted from before.
+        """
         valid = [self.told[place] for place in places if 0 <= place < len(self.told)]
-        return bool(valid) and not any(each.is_new for each in valid)
+        if valid and not any(each.is_new for each in valid):
+            raise InvalidArgumentError("a change comes from a new message")
 
     def said_at(self, places: Sequence[int] = ()) -> str | None:
         """Return the moment of the messages at some positions, or else of the last of all."""
@@ -126,27 +131,19 @@ def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = Non
         zone: The time zone of messages without an offset; `None`: that of the machine.
     """
     sessions = sessions_of(jobs)
-    named = len(sessions) > 1
-    told = (_of_session(each, withholds, named, zone) for each in sessions)
-    return Source(list(chain.from_iterable(told)))
-
-
-def _of_session(
-    session: Sequence[Job],
-    withholds: bool,  # noqa: FBT001 - as `source_of`
-    named: bool,  # noqa: FBT001 - whether the messages name their thread
-    zone: tzinfo | None,
-) -> Iterator[Told]:
-    found = list(_documents(session))
-    texts = roles_and_texts([document for document, _, _ in found])
-    hidden = answers_in(texts, asked=session[0].asked)
-    for (document, job, is_new), is_hidden in zip(found, hidden, strict=True):
-        shown = {**document, "content": WITHHELD} if is_hidden and withholds else document
-        metadata: dict[str, Any] = {SESSION: job.thread} if named else {}
-        metadata |= {} if is_new else {CONTEXT: True}
-        metadata |= _day_of(job.queued_at, document.get("offset"), zone)
-        message = read_document(shown, metadata)
-        yield Told(message, document["number"], job.thread, job.queued_at, is_new)
+    told: list[Told] = []
+    for session in sessions:
+        found = list(_documents(session))
+        texts = roles_and_texts([document for document, _, _ in found])
+        hidden = answers_in(texts, asked=session[0].asked)
+        for (document, job, is_new), is_hidden in zip(found, hidden, strict=True):
+            shown = {**document, "content": WITHHELD} if is_hidden and withholds else document
+            marks: dict[str, Any] = {SESSION: job.thread} if len(sessions) > 1 else {}
+            marks |= {} if is_new else {CONTEXT: True}
+            marks |= _day_of(job.queued_at, document.get("offset"), zone)
+            message = read_document(shown, marks)
+            told.append(Told(message, document["number"], job.thread, job.queued_at, is_new))
+    return Source(told)
 
 
 def _documents(session: Sequence[Job]) -> Iterator[tuple[Mapping[str, Any], Job, bool]]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
+from pydantic import TypeAdapter
+
 from locus_memory.conversation.roles import is_documents_block, is_off_record, role_of
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
@@ -19,9 +21,7 @@ __all__ = [
     "SPEAKERS",
     "Cursor",
     "Fork",
-    "MarkedTurn",
     "asked",
-    "context_of",
     "conversation",
     "document",
     "fork_of",
@@ -133,22 +133,6 @@ def document(message: Any) -> dict[str, Any]:
     return {key: _whole(part) if isinstance(part, str) else part for key, part in found.items()}
 
 
-def context_of(said: Sequence[Any], start: int) -> int | None:
-    """Return the position of the message that the new ones answer, if it is not new itself.
-
-    That is the assistant's last message with a text before the first new message of the user.
-
-    Args:
-        said: The conversation.
-        start: The position of the first new message.
-    """
-    new = (place for place in range(start, len(said)) if said[place].role == "user")
-    before = range(next(new, 0) - 1, -1, -1)
-    told = (n for n in before if said[n].role == "assistant" and text_of(said[n]).strip())
-    place = next(told, start)
-    return place if place < start else None
-
-
 def roles_and_texts(documents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return the role and the text of each `document`."""
     return [(each["role"], each["content"]) for each in documents]
@@ -199,19 +183,6 @@ def fork_of(state: Any) -> Fork | None:
     if not isinstance(thread, str) or type(messages) is not int:
         return None
     return Fork(thread, len(conversation(state.messages[: max(0, messages)]))) if thread else None
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedTurn:
-    """A turn of a conversation that is ingested.
-
-    Attributes:
-        mark: The same for the same turn at the same place of the conversation, and no other one.
-        messages: A `document` of each of its messages.
-    """
-
-    mark: str
-    messages: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,30 +246,32 @@ class Cursor:
         place = len(said)
         return replace(self, place=place, count=count, tail=tail, sequence=sequence, passed=passed)
 
-    def taking(self, turns: Sequence[MarkedTurn]) -> tuple[Cursor, list[dict[str, Any]]] | None:
-        """Return the cursor behind the turns that were not ingested yet, and their messages.
+    def taking(
+        self, turns: Sequence[dict[str, Any]], *, reads: bool
+    ) -> tuple[Self, list[dict[str, Any]]]:
+        """Return the cursor behind the turns that are new, and their messages.
 
-        A message of a turn that was recorded before says so. `None`: there are no such turns.
+        Args:
+            turns: A `document` of each message of a conversation that is ingested, with the mark of
+                its `turn`: the same for the same turn at the same place, and no other one.
+            reads: Whether the messages are queued; otherwise, they are only recorded. A message
+                that was recorded before says so.
         """
         known = set(self.marks)
-        new = [turn for turn in _distinct(turns) if turn.mark not in known]
-        messages = [
-            {**each, "recorded": f"~{turn.mark}" in known} for turn in new for each in turn.messages
+        new = [
+            {**each, "recorded": f"~{each['turn']}" in known}
+            for each in turns
+            if each["turn"] not in known and (reads or f"~{each['turn']}" not in known)
         ]
-        if not messages:
-            return None
-        taken = {f"~{turn.mark}" for turn in new}
-        marks = (*(mark for mark in self.marks if mark not in taken), *(t.mark for t in new))
-        moved = replace(self, marks=marks, sequence=self.sequence + 1)
-        return _numbered(moved, messages)
-
-    def noting(self, turns: Sequence[MarkedTurn]) -> tuple[Cursor, list[dict[str, Any]]]:
-        """Return the cursor with the marks of turns that are only recorded, and their messages."""
-        known = set(self.marks)
-        new = [t for t in _distinct(turns) if not known & {t.mark, f"~{t.mark}"}]
-        messages = [{**each, "recorded": False} for turn in new for each in turn.messages]
-        moved = replace(self, marks=(*self.marks, *(f"~{turn.mark}" for turn in new)))
-        return _numbered(moved, messages)
+        marks = dict.fromkeys(each["turn"] for each in new)
+        kept = (mark for mark in self.marks if mark.removeprefix("~") not in marks)
+        moved = replace(
+            self,
+            count=self.count + len(new),
+            sequence=self.sequence + reads,
+            marks=(*kept, *(mark if reads else f"~{mark}" for mark in marks)),
+        )
+        return moved, [{**each, "number": n} for n, each in enumerate(new, self.count + 1)]
 
     def forked(self, said: Sequence[Any], shared: int) -> Self:
         """Return the first cursor of a fork of the thread.
@@ -324,24 +297,17 @@ class Cursor:
             **({"passed": True} if self.passed else {}),
         }
 
-    @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the cursor of a value that `to_value` returned."""
-        marks = tuple(value.get("marks", ()))
-        tail, asked = tuple(value["tail"]), value.get("asked", False)
-        place, count, sequence = value["place"], value["count"], value["sequence"]
-        return cls(place, count, tail, sequence, marks, asked, value.get("passed", False))
+    @staticmethod
+    def from_value(value: object) -> Cursor:
+        """Return the cursor of a value that `to_value` returned.
+
+        Raises:
+            ValidationError: It is none.
+        """
+        return _STORED.validate_python(value)
 
 
-def _numbered(
-    cursor: Cursor, messages: Sequence[dict[str, Any]]
-) -> tuple[Cursor, list[dict[str, Any]]]:
-    numbered = [{**each, "number": n} for n, each in enumerate(messages, cursor.count + 1)]
-    return replace(cursor, count=cursor.count + len(messages)), numbered
-
-
-def _distinct(turns: Sequence[MarkedTurn]) -> list[MarkedTurn]:
-    return list({turn.mark: turn for turn in turns}.values())
+_STORED: Final[TypeAdapter[Cursor]] = TypeAdapter(Cursor)
 
 
 def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:
@@ -350,14 +316,8 @@ def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:
     A single message proves it only at the beginning of the conversation: answers such as "Noted."
     occur more than once.
     """
-    run = 0
-    for mark, seen in zip(
-        reversed(marks[max(0, place - len(tail)) : place]), reversed(tail), strict=False
-    ):
-        if mark != seen:
-            break
-        run += 1
-    return run == place or (run == len(tail) and run > 1)
+    seen = marks[max(0, place - len(tail)) : place]
+    return list(tail[-len(seen) :]) == seen and (len(seen) == place or len(seen) > 1)
 
 
 def _nearest(places: Sequence[int], place: int) -> int:

@@ -10,14 +10,15 @@ and backups; the library does not erase these.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable
+from contextlib import AsyncExitStack, suppress
 
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.forgetting.plan import ForgetPlan, ForgetTarget
+from locus_memory.memory.forgetting.choice import Choice
+from locus_memory.memory.forgetting.plan import ForgetPlan
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.models import MemoryType
 from locus_memory.registry import as_checkpointer, as_store, open_backend
@@ -50,9 +51,9 @@ async def forget(
       `("sessions", thread_id)` items. A thread without checkpoints belongs to the user whose
       extraction cursor names it.
     - With `key`, that memory is erased, of the user or else of the scope without a user. The
-      report names the threads, forks included, that still hold its source messages; with
-      `threads`, these are erased as well. Queued messages among the sources are always erased.
-      So are recorded turns and identity facts from these messages, a narrative with such a fact,
+      report names the threads of its source messages, and forks that hold them; with `threads`,
+      these are erased as well. Queued messages among the sources are always erased. So are
+      recorded turns from these messages, what earlier versions derived from them about the user,
       and, as a whole, each episode of a session that contains such a message: it may tell the
       memory in other words. A message that states the memory again is a source as well.
     - With `query`, the memories with all its words, stop words aside, are erased, and queued
@@ -80,68 +81,45 @@ async def forget(
         ConfigurationError: `where` has no store, or with `user_id` alone nothing at all.
         BackendError: The database failed; call it again.
     """
-    target = ForgetTarget.of(user_id, key, type, query, prefix)
+    choice = Choice.of(user_id, key, type, query, prefix)
     spaces = tuple(map(check_namespace, thread_namespaces))
     summaries = tuple(map(check_namespace, summary_namespaces))
-    async with _opened(where, checkpointer) as (stored, checkpoints):
-        plan = _plan(stored, checkpoints, target, with_threads=threads or target.is_user)
-        await plan.find(spaces, summaries)
-        report = await plan.report(dry_run=dry_run, has_store=_has_store(stored))
-        return report if dry_run else await _carried_out(plan, report)
-
-
-async def _carried_out(plan: ForgetPlan, report: ForgetReport) -> ForgetReport:
-    """Erase the data found, report it as an event, and return the report."""
-    await plan.carry_out()
-    emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
-    return report
-
-
-def _plan(
-    stored: BaseStore | Backend,
-    checkpoints: BaseCheckpointer | None,
-    target: ForgetTarget,
-    *,
-    with_threads: bool,
-) -> ForgetPlan:
-    """Return a plan; if there are only threads to erase, it is over an empty store."""
-    will_do = target.is_user and checkpoints is not None
-    store, _ = as_store(stored if _has_store(stored) or not will_do else "memory")
-    return ForgetPlan(store, checkpoints, target, with_threads=with_threads)
-
-
-@asynccontextmanager
-async def _opened(
-    where: str | BaseStore | Backend, checkpointer: str | BaseCheckpointer | Backend | None
-) -> AsyncGenerator[tuple[BaseStore | Backend, BaseCheckpointer | None]]:
-    """Yield the store and the checkpointer; closes those that it opened itself."""
     async with AsyncExitStack() as stack:
         if isinstance(where, str):
             # The states may be of any type: they are only read.
-            backend: Backend = open_backend(where, state_type=None)
-            where = await stack.enter_async_context(backend)
+            opened: Backend = open_backend(where, state_type=None)
+            where = await stack.enter_async_context(opened)
         if isinstance(checkpointer, str):
             opened = open_backend(checkpointer, state_type=None)
             checkpointer = await stack.enter_async_context(opened)
-        if checkpointer is None:
-            threads = _threads_of(where) if isinstance(where, Backend) else None
-        else:
-            threads, _ = as_checkpointer(checkpointer)
-        yield where, threads
+        checkpoints = _checkpointer_of(where, checkpointer)
+        is_optional = choice.is_user and checkpoints is not None
+        store, has_store = _store_of(where, is_optional=is_optional)
+        plan = ForgetPlan(store, checkpoints, choice, threads or choice.is_user)
+        await plan.find(spaces, summaries)
+        report = plan.report(dry_run=dry_run, has_store=has_store)
+        if not dry_run:
+            await plan.carry_out()
+            emit("memory.forgotten", memories=len(report.memories), threads=len(report.threads))
+        return report
 
 
-def _has_store(where: BaseStore | Backend) -> bool:
+def _checkpointer_of(
+    where: BaseStore | Backend, checkpointer: str | BaseCheckpointer | Backend | None
+) -> BaseCheckpointer | None:
+    if checkpointer is not None:
+        return as_checkpointer(checkpointer)[0]
+    with suppress(ConfigurationError):
+        return where.checkpointer if isinstance(where, Backend) else None
+    # A store alone is enough.
+    return None
+
+
+def _store_of(where: BaseStore | Backend, *, is_optional: bool) -> tuple[BaseStore, bool]:
+    """Return the store, and whether it is one: an empty one will do if there are only threads."""
     try:
-        as_store(where)
+        return as_store(where)[0], True
     except ConfigurationError:
-        # An argument that is not a backend is a mistake, and its error is raised.
-        return not isinstance(where, Backend)
-    return True
-
-
-def _threads_of(backend: Backend) -> BaseCheckpointer | None:
-    try:
-        return backend.checkpointer
-    except ConfigurationError:
-        # A store alone is enough.
-        return None
+        if not (is_optional and isinstance(where, Backend)):
+            raise
+        return as_store("memory")[0], False

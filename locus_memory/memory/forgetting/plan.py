@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Final, TypeVar
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
-from locus_memory._internal.quoting import quote
+from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.errors import CheckpointError, InvalidArgumentError
-from locus_memory.memory.forgetting.items import (
-    Findings,
-    Layer,
+from locus_memory.memory.forgetting.choice import (
+    Choice,
+    Kind,
     Name,
-    Words,
-    find_below,
-    find_jobs,
-    find_key,
-    find_matching,
-    find_summaries,
-    find_vitals,
+    Named,
+    named,
+    sentences_in,
+    thread_of_job,
 )
-from locus_memory.memory.forgetting.layers import LayerErasure, entries, words_of
-from locus_memory.memory.forgetting.places import Places
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
-from locus_memory.memory.forgetting.threads import ThreadView, all_threads, holds, roots_of
-from locus_memory.memory.forgetting.words import take_out_words
+from locus_memory.memory.forgetting.rewording import reword
+from locus_memory.memory.forgetting.threads import ThreadView, roots_of, view_thread
 from locus_memory.memory.layers.blocks import drop_blocks
 from locus_memory.memory.layers.episodes import EpisodeBook
-from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.scope import Scope, split_key, user_namespace
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.hidden_namespaces import further_vectors
-from locus_memory.store.item import Namespace, check_identifier, check_key, check_namespace
+from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["ForgetPlan", "ForgetTarget"]
+__all__ = ["ForgetPlan"]
 
 _BATCH: Final = 500
-_LAYERS: Final[tuple[Layer, ...]] = ("episodes", "turns", "identity", "log")
-"""The layers that are erased before the threads, in this order."""
 
 _SUMMARIES: Final = ("locus_memory", "summaries")
 """The default namespace of the summaries of a `SummarizingManager`."""
@@ -48,99 +38,38 @@ _SUMMARIES: Final = ("locus_memory", "summaries")
 _SESSIONS: Final = ("sessions",)
 """The namespace of a `StoreContext` for sessions, by their ids, which are those of threads."""
 
-_Name = TypeVar("_Name")
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetTarget:
-    """The target of an erasure; without a key and words, all data of the user.
-
-    Attributes:
-        scope: The scope of the memories.
-        prefix: The prefix of the namespaces of the queue and the summaries.
-        user_id: The user of the scope, if it has one.
-        kinds: The types of memories.
-        key: One key, or `None`.
-        words: The words that a memory must contain, or `None`.
-    """
-
-    scope: Scope
-    prefix: Scope
-    user_id: str | None
-    kinds: tuple[MemoryType, ...]
-    key: str | None
-    words: Words | None
-
-    @classmethod
-    def of(
-        cls,
-        user_id: str | None,
-        key: str | None,
-        kind: MemoryType | str | None,
-        query: str | None,
-        prefix: Namespace,
-    ) -> ForgetTarget:
-        """Return the target that the arguments of `forget` describe.
-
-        Raises:
-            InvalidArgumentError: They describe no target, or two.
-        """
-        if key is not None and query is not None:
-            raise InvalidArgumentError("forget by key or by query, not by both")
-        if key is None and query is None:
-            if user_id is None:
-                raise InvalidArgumentError("give a target to forget: a user_id, a key or a query")
-            if kind is not None:
-                raise InvalidArgumentError("a type needs a key or a query")
-        scope = check_namespace(prefix)
-        if user_id is not None:
-            scope = user_namespace(prefix, check_identifier(user_id, "a user id"))
-        return cls(
-            Scope(scope),
-            Scope(prefix),
-            user_id,
-            tuple(MemoryType) if kind is None else (_checked_type(kind),),
-            None if key is None else check_key(key),
-            None if query is None else Words(query),
-        )
-
-    @property
-    def is_user(self) -> bool:
-        """Whether the target is all data of the user."""
-        return self.key is None and self.words is None
-
-    def may_erase(self, view: ThreadView) -> bool:
-        """Return whether a thread belongs to no other user."""
-        return self.user_id is None or not view.users or self.user_id in view.users
-
-
-def _checked_type(kind: MemoryType | str) -> MemoryType:
-    try:
-        return MemoryType(kind)
-    except ValueError:
-        known = ", ".join(MemoryType)
-        raise InvalidArgumentError(
-            f"a memory's type is one of {known}, not {quote(kind)}"
-        ) from None
-
 
 @dataclass(slots=True)
 class ForgetPlan:
-    """A plan that finds all data of a target first, and erases it then."""
+    """A plan that finds all data of a target first, and erases it then.
+
+    Attributes:
+        store: The store.
+        checkpointer: The threads'; `None`: no thread is erased.
+        choice: The choice of the items that go.
+        with_threads: Whether the threads of the sources are erased.
+        found: The names of the items found, by kind.
+        jobs: The threads of the jobs found.
+        summaries: The names of the rolling summaries found.
+        sentences: How many sentences about the owner go.
+        seen: All threads with checkpoints.
+        holders: Threads that stay, and may hold source messages.
+        unreadable: Damaged threads whose user cannot be determined.
+        thread_spaces: The namespaces with items of the threads.
+    """
 
     store: BaseStore
     checkpointer: BaseCheckpointer | None
-    target: ForgetTarget
+    choice: Choice
     with_threads: bool
-    found: Findings = field(default_factory=Findings)
-    threads: dict[str, int] = field(default_factory=dict[str, int])
-    thread_roots: set[str] = field(default_factory=set[str])
+    found: dict[Kind, list[Name]] = field(default_factory=lambda: defaultdict(list))
+    jobs: list[str] = field(default_factory=list[str])
     summaries: list[Name] = field(default_factory=list[Name])
-    sources: list[str] = field(default_factory=list[str])
-    unreadable: list[str] = field(default_factory=list[str])
+    sentences: int = 0
     seen: set[str] = field(default_factory=set[str])
+    holders: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
     thread_spaces: list[Namespace] = field(default_factory=list[Namespace])
-    layers: LayerErasure | None = None
 
     async def find(
         self,
@@ -148,170 +77,141 @@ class ForgetPlan:
         summary_namespaces: Iterable[Namespace] = (),
     ) -> None:
         """Find all data of the target; writes nothing."""
-        await self._find_items()
-        if self.checkpointer is not None and (self.target.is_user or self.found.sources):
-            async for view in all_threads(self.checkpointer):
-                self.seen.add(view.thread_id)
-                await self._look_at(self.checkpointer, view)
-        await self._find_summaries(summary_namespaces)
-        await self._find_jobs()
-        if not self.target.is_user:
-            await self._find_cursors()
-            await self._find_in_layers()
+        scope, prefix, key = self.choice.scope, self.choice.prefix, self.choice.key
+        of_key = [] if key is None else [scope.history(kind, key) for kind in MemoryType]
+        history = of_key or [(*scope.namespace, "history")]
+        own = self._roots() or [scope.current, *history, scope.vitals]
+        others = [scope.cursors, scope.transcripts, scope.episodes, scope.identity]
+        await self._search(*own)
+        roots = await self._find_threads()
+        spaces = {_SUMMARIES, (*prefix.namespace, "summaries"), *summary_namespaces}
+        for space in sorted(spaces) if roots else ():
+            async for item in scan_all(self.store, space):
+                root = item.value.get("root") if isinstance(item.value, Mapping) else None
+                if isinstance(root, str) and root in roots:
+                    self.summaries.append((space, item.key))
+        await self._search(*(() if self.choice.is_user else others), prefix.queue)
         await self._find_thread_items((_SESSIONS, *thread_namespaces))
 
-    async def _find_thread_items(self, spaces: Iterable[Namespace]) -> None:
-        threads = sorted({*self.threads, *await self._threads_without_checkpoints()})
-        for space in ((*each, thread) for each in dict.fromkeys(spaces) for thread in threads):
-            known = len(self.found.others)
-            await find_below(self.store, space, self.target.scope, self.found)
-            if len(self.found.others) > known:
-                self.thread_spaces.append(space)
+    async def _search(self, *roots: Namespace) -> None:
+        for root in roots:
+            async for item in self._below(root):
+                kind = self.choice.kind_of(item)
+                if kind == "identity":
+                    told = sum(map(self.choice.takes_sentence, sentences_in(item.value)))
+                    self.sentences += told or self.choice.is_user
+                if self.choice.takes(kind, item):
+                    self.found[kind].append((item.namespace, item.key))
+                    if kind == "jobs":
+                        self.jobs.append(thread_of_job(item))
 
-    async def _threads_without_checkpoints(self) -> set[str]:
+    async def _below(self, root: Namespace) -> AsyncIterator[StoreItem]:
+        """Yield all items of a namespace and its descendants."""
+        async for space in self._spaces(root):
+            async for item in scan_all(self.store, space):
+                yield item
+
+    async def _spaces(
+        self, root: Namespace, suffix: Namespace | None = None
+    ) -> AsyncIterator[Namespace]:
+        async for space in paged(
+            lambda after: self.store.list_namespaces(root, _BATCH, suffix=suffix, after=after)
+        ):
+            # A label "*" of the namespace matches any label: keep only the real descendants.
+            if space[: len(root)] == root:
+                yield space
+
+    async def _find_threads(self) -> set[str]:
+        """Find the threads, and return the roots of those to erase."""
+        roots, checkpointer, choice = set[str](), self.checkpointer, self.choice
+        if checkpointer is None or not (choice.is_user or choice.sources):
+            return roots
+        async for name in paged(lambda after: checkpointer.list_threads(_BATCH, after=after)):
+            view = await view_thread(checkpointer, name)
+            self.seen.add(name)
+            if not view.is_readable and not view.users:
+                self.unreadable.append(name)
+            elif self._is_wanted(view) and self.with_threads:
+                choice.threads[name] = view.checkpoints
+                roots |= await roots_of(checkpointer, view)
+            elif self._is_wanted(view):
+                self.holders.append(name)
+        return roots
+
+    def _is_wanted(self, view: ThreadView) -> bool:
+        """Return whether a thread is the user's, or may hold a source of the memories.
+
+        In a fork of its thread, a message is recognised only by a unique id.
+        """
+        user_id, sources = self.choice.user_id, self.choice.sources
+        is_theirs = user_id in view.users
+        is_free = is_theirs or user_id is None or not view.users
+        if self.choice.is_user:
+            return is_theirs
+        return is_free and sources.are_of(view.thread_id, view.message_ids)
+
+    async def _find_thread_items(self, spaces: Iterable[Namespace]) -> None:
+        threads = sorted({*self.choice.threads, *await self._unsaved_threads()})
+        for space in ((*each, thread) for each in dict.fromkeys(spaces) for thread in threads):
+            names = [(item.namespace, item.key) async for item in self._below(space)]
+            if names:
+                self.thread_spaces.append(space)
+                self.found["items"] += names
+
+    async def _unsaved_threads(self) -> set[str]:
         """Return the threads that only the user's cursors and waiting messages name.
 
         If another user has a thread of the same name, it is not erased for either of them.
         """
-        if not self.target.is_user:
+        if not self.choice.is_user:
             return set()
-        marks = self.target.scope.cursors
-        names = {name for space, name in self.found.cursors if space == marks}
-        names = {*names, *self.found.jobs.values()} - self.seen
-        prefix = self.target.prefix.namespace
-        async for space in _spaces(self.store, prefix, (marks[-1],)):
+        marks = self.choice.scope.cursors
+        names = {*(key for _, key in self.found["cursors"]), *self.jobs} - self.seen
+        async for space in self._spaces(self.choice.prefix.namespace, marks[-1:]):
             if space != marks:
                 shared = await self.store.get_batch([(space, name) for name in sorted(names)])
                 names -= {name for _, name in shared}
         return names
 
-    async def _find_items(self) -> None:
-        store, target, found = self.store, self.target, self.found
-        if target.words is not None:
-            await find_matching(store, target.scope, target.kinds, target.words, found)
-        elif target.key is not None:
-            await find_key(store, target.scope, target.kinds, target.key, found)
-        else:
-            for root in self._roots():
-                await find_below(store, root, target.scope, found)
-        if not target.is_user:
-            await find_vitals(store, target.scope, found)
-
-    async def _find_in_layers(self) -> None:
-        target, found = self.target, self.found
-        # Only memories have a type: with one, the layers are searched for the memories themselves.
-        is_open = target.words is not None and target.kinds == tuple(MemoryType)
-        words = [target.words] if is_open and target.words else words_of(found.contents)
-        places = Places(found.sources)
-        self.layers = LayerErasure(self.store, target.scope, words, places, self.threads)
-        await self.layers.find(found)
-
-    async def _count_identity(self) -> int:
-        if self.layers is not None:
-            return self.layers.identity
-        stored = await IdentityBook(self.store).read(self.target.scope)
-        return entries(stored) or len(self.found.layers.get("identity", ()))
-
-    def _roots(self) -> list[Namespace]:
-        user_id = self.target.user_id
-        return [] if user_id is None else [self.target.scope.namespace, ("users", user_id)]
-
-    async def _look_at(self, checkpointer: BaseCheckpointer, view: ThreadView) -> None:
-        try:
-            is_wanted = await self._is_wanted(checkpointer, view)
-        except CheckpointError:
-            is_wanted = False
-            view = replace(view, is_readable=False)
-        if not is_wanted:
-            if not view.is_readable and not view.users:
-                self.unreadable.append(view.thread_id)
-        elif self.with_threads:
-            self.threads[view.thread_id] = view.checkpoints
-            self.thread_roots |= await roots_of(checkpointer, view)
-        else:
-            self.sources.append(view.thread_id)
-
-    async def _is_wanted(self, checkpointer: BaseCheckpointer, view: ThreadView) -> bool:
-        if self.target.is_user:
-            return self.target.user_id in view.users
-        if not self.target.may_erase(view):
-            return False
-        return await holds(checkpointer, view, self.found.sources)
-
-    async def _find_summaries(self, others: Iterable[Namespace]) -> None:
-        roots = sorted(self.thread_roots)
-        spaces = {_SUMMARIES, (*self.target.prefix.namespace, "summaries"), *others}
-        for space in sorted(spaces):
-            for batch in _batches(roots):
-                self.summaries += await find_summaries(self.store, space, batch)
-
-    async def _find_jobs(self) -> None:
-        if not (self.target.is_user or self.found.sources or self.target.words):
-            return
-        queue, places = self.target.prefix.queue, Places(self.found.sources)
-        wanted = partial(self._is_wanted_job, places)
-        self.found.jobs |= await find_jobs(self.store, queue, wanted)
-
-    def _is_wanted_job(self, places: Places, job: Mapping[str, Any]) -> bool:
-        namespace, scope = job.get("namespace"), self.target.scope.namespace
-        if not isinstance(namespace, list):
-            return False
-        if self.target.is_user:
-            return tuple(namespace[: len(scope)]) == scope
-        if tuple(namespace) != scope:
-            return False
-        return job.get("thread") in self.threads or any(
-            map(self._is_source(places, job), _said(job))
-        )
-
-    def _is_source(
-        self, places: Places, job: Mapping[str, Any]
-    ) -> Callable[[Mapping[str, Any]], bool]:
-        thread, words = job.get("thread"), self.target.words
-
-        def is_source(message: Mapping[str, Any]) -> bool:
-            names = (message.get("id"), f"#{message.get('number')}")
-            if any(places.has(thread, name) for name in names):
-                return True
-            return words is not None and words.are_in(str(message.get("content")))
-
-        return is_source
-
-    async def _find_cursors(self) -> None:
-        names = [(self.target.scope.cursors, thread_id) for thread_id in self.threads]
-        self.found.cursors += await self.store.get_batch(names)
-
-    async def report(self, *, dry_run: bool, has_store: bool) -> ForgetReport:
+    def report(self, *, dry_run: bool, has_store: bool) -> ForgetReport:
         """Return the report of the data to erase."""
-        found = self.found
+        found, threads = self.found, self.choice.threads
         return ForgetReport(
             dry_run=dry_run,
-            namespace=self.target.scope.namespace,
-            memories=tuple(_memories(found, self.target.scope)),
-            items=tuple(found.others),
-            vectors=await self._count_vectors(),
-            jobs=tuple(found.jobs.values()),
-            cursors=tuple(thread for _, thread in found.cursors),
-            threads=tuple(self.threads),
-            checkpoints=sum(self.threads.values()),
+            namespace=self.choice.scope.namespace,
+            memories=tuple(self._memories()),
+            items=tuple(found["items"]),
+            jobs=tuple(self.jobs),
+            cursors=tuple(thread for _, thread in found["cursors"]),
+            threads=tuple(threads),
+            checkpoints=sum(threads.values()),
             summaries=len(self.summaries),
-            identity=await self._count_identity(),
-            vitals=len(found.layers.get("vitals", ())),
-            episodes=len(found.layers.get("episodes", ())),
-            turns=len(found.layers.get("turns", ())),
-            log=len(found.layers.get("log", ())),
-            sources=tuple(self.sources),
+            identity=self.sentences,
+            vitals=len(found["vitals"]),
+            episodes=len(found["episodes"]),
+            turns=len(found["turns"]),
+            log=len(found["log"]),
+            sources=tuple(self.holders),
             unreadable=tuple(self.unreadable),
             has_store=has_store,
         )
 
-    async def _count_vectors(self) -> int:
-        if not await has_semantic_search(self.store):
-            return 0
-        layers = [name for names in self.found.layers.values() for name in names]
-        names = (*self.found.current, *self.found.others, *layers)
-        vectors = [await self.store.get_embedding(*name) for name in names]
-        return sum(vector is not None for vector in vectors)
+    def _memories(self) -> list[ForgottenMemory]:
+        """Return one forgotten memory for each type and key, in this order."""
+        current = {named(*name) for name in self.found["current"]}
+        past: dict[Named, list[int]] = {name: [] for name in current}
+        for name in self.found["past"]:
+            past.setdefault(named(*name), []).append(int(name[1]) if name[1].isdecimal() else 0)
+        return [
+            ForgottenMemory(
+                namespace=self.choice.scope.namespace,
+                type=name[0],
+                key=name[1],
+                is_current=name in current,
+                past=tuple(sorted(past[name])),
+            )
+            for name in sorted(past)
+        ]
 
     async def carry_out(self) -> None:
         """Erase the data found; data that leads to other data is erased last.
@@ -321,24 +221,19 @@ class ForgetPlan:
         memories that were extracted from it, with their vital signs. These and recorded turns
         lead to episodes as well.
         """
-        found = self.found
-        if self.layers is not None:
-            await self.layers.carry_out()
-        layers = (found.layers.get(layer, ()) for layer in _LAYERS)
-        for names in (found.jobs, self.summaries, *layers, found.others):
-            await self._erase(names)
+        if not self.choice.is_user:
+            await reword(self.store, self.choice, self.found)
+        await self._erase("jobs", "episodes", "turns", "identity", "log", "items")
+        await self._delete(self.summaries)
         await self._clear(self.thread_spaces)
-        await self._erase(found.cursors)
-        for thread_id in self.threads:
+        await self._erase("cursors")
+        for thread_id in self.choice.threads:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
-        await take_out_words(self.store, self.target.scope, self._past_of_others())
-        for names in (found.layers.get("vitals", ()), found.past, found.current):
-            await self._erase(names)
-        await EpisodeBook(self.store).drop_condensed(self.target.scope)
-        await drop_blocks(self.store, self.target.scope, erases=True)
-        if self.target.is_user:
-            await self._clear(self._roots())
+        await self._erase("vitals", "past", "current")
+        await EpisodeBook(self.store).drop_condensed(self.choice.scope)
+        await drop_blocks(self.store, self.choice.scope, erases=True)
+        await self._clear(self._roots())
         await self.store.compact()
 
     async def _clear(self, roots: Iterable[Namespace]) -> None:
@@ -347,53 +242,15 @@ class ForgetPlan:
             for space in (root, further_vectors(root)):
                 await self.store.clear_namespace(space, recursive=True)
 
-    def _past_of_others(self) -> list[Name]:
-        """Return the past versions to erase of memories that stay."""
-        current = {named for _, key in self.found.current if (named := split_key(key))}
-        return [
-            (namespace, number)
-            for namespace, number in self.found.past
-            if (MemoryType(namespace[-2]), namespace[-1]) not in current
-        ]
+    def _roots(self) -> list[Namespace]:
+        """Return the namespaces that go as a whole."""
+        user_id, is_user = self.choice.user_id, self.choice.is_user
+        return [self.choice.scope.namespace, ("users", user_id)] if user_id and is_user else []
 
-    async def _erase(self, names: Iterable[Name]) -> None:
-        for batch in _batches(list(names)):
-            await self.store.delete_batch(batch)
+    async def _erase(self, *kinds: Kind) -> None:
+        for kind in kinds:
+            await self._delete(self.found[kind])
 
-
-async def _spaces(
-    store: BaseStore, prefix: Namespace, suffix: Namespace
-) -> AsyncIterator[Namespace]:
-    after: Namespace | None = None
-    while page := await store.list_namespaces(prefix, _BATCH, suffix=suffix, after=after):
-        for space in page:
-            yield space
-        after = page[-1]
-
-
-def _batches(names: Sequence[_Name]) -> Iterator[Sequence[_Name]]:
-    for start in range(0, len(names), _BATCH):
-        yield names[start : start + _BATCH]
-
-
-def _said(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    messages = job.get("messages")
-    listed = [*(messages if isinstance(messages, list) else ()), job.get("context")]
-    return [each for each in listed if isinstance(each, Mapping)]
-
-
-def _memories(found: Findings, scope: Scope) -> Iterator[ForgottenMemory]:
-    """Yield one forgotten memory for each type and key, in this order."""
-    current = {named for _, key in found.current if (named := split_key(key))}
-    past: dict[tuple[MemoryType, str], list[int]] = {}
-    for namespace, number in found.past:
-        numbers = past.setdefault((MemoryType(namespace[-2]), namespace[-1]), [])
-        numbers.append(int(number) if number.isdecimal() else 0)
-    for kind, key in sorted(current | set(past)):
-        yield ForgottenMemory(
-            namespace=scope.namespace,
-            type=kind,
-            key=key,
-            is_current=(kind, key) in current,
-            past=tuple(sorted(past.get((kind, key), ()))),
-        )
+    async def _delete(self, names: list[Name]) -> None:
+        for start in range(0, len(names), _BATCH):
+            await self.store.delete_batch(names[start : start + _BATCH])

@@ -38,18 +38,17 @@ class ForgetReport:
         namespace: The scope that was searched.
         memories: The memories.
         items: Other items, as namespace and key.
-        vectors: How many of the memories and items had a vector.
         jobs: The threads of the jobs that waited for extraction, one for each job.
         cursors: The threads of the extraction cursors.
         threads: The threads, with all their checkpoints.
         checkpoints: How many checkpoints these threads had.
         summaries: How many rolling summaries of these threads.
-        identity: How many overrides, derived facts and narratives of the owner.
+        identity: How many overrides and derived facts of the owner.
         vitals: How many records of vital signs.
         episodes: How many episodes, each as a whole.
         turns: How many turns of transcripts.
         log: How many entries of the log.
-        sources: Threads that still hold source messages of the memories.
+        sources: Threads that stay, with source messages of the memories, and forks that hold them.
         unreadable: Damaged threads whose user cannot be determined; they are not erased.
         has_store: Whether there is a store; else only threads were searched.
     """
@@ -58,7 +57,6 @@ class ForgetReport:
     namespace: Namespace
     memories: tuple[ForgottenMemory, ...] = ()
     items: tuple[tuple[Namespace, str], ...] = ()
-    vectors: int = 0
     jobs: tuple[str, ...] = ()
     cursors: tuple[str, ...] = ()
     threads: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.layers.fading import faded
-from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, StoreItem, check_limit
@@ -34,10 +33,11 @@ NoteKind = Literal["event", "state", "plan", "preference", "decision", "task", "
 
 NOTE_KINDS: Final[tuple[NoteKind, ...]] = get_args(NoteKind)
 
-MOST_NOTES: Final = 40
-"""The most notes of a session."""
+MOST_NOTES: Final = 1_000
+"""The most notes of a record."""
 
 _LONGEST: Final = 600
+_LEAST: Final = 1e-9
 _MOST_IDS: Final = 50
 _PAGE: Final = 100
 _DAY: Final = r"\d{4}-\d{2}(?:-\d{2})?"
@@ -96,9 +96,8 @@ class Episode:
         agent_id: The agent, if it is known.
         started_at: The moment of the first turn.
         ended_at: The moment of the last turn.
-        notes: The notes, at most 40, as they were said.
-        salience: From 0 to 1, given by the model, and then decayed.
-        decayed_at: The moment up to which the fall is in `salience`.
+        notes: The notes, at most 1,000, as they were said.
+        salience: From 0 to 1, given by the model: what is less important fades first.
         turns: The numbers of the first and the last message in the thread, from 1.
         joined_turns: The sessions that were read together with this one, or that an earlier version
             merged into it, each with its `turns`.
@@ -114,7 +113,6 @@ class Episode:
     ended_at: str
     notes: tuple[Note, ...]
     salience: float = 0.5
-    decayed_at: str = ""
     turns: tuple[int, int] = (1, 1)
     joined_turns: tuple[tuple[str, int, int], ...] = ()
     condenses: tuple[str, ...] = ()
@@ -126,7 +124,6 @@ class Episode:
             raise InvalidArgumentError("an episode has a note")
         set_(self, "joined_turns", tuple(dict.fromkeys(self.joined_turns)))
         set_(self, "salience", min(1.0, max(0.0, float(self.salience))))
-        set_(self, "decayed_at", self.decayed_at or self.ended_at)
 
     @property
     def key(self) -> str:
@@ -149,13 +146,6 @@ class Episode:
     def text(self) -> str:
         """The text for search."""
         return "\n".join(note.text for note in self.notes)
-
-    def decayed(self, now: str) -> Self:
-        """Return the episode at a later moment, with `salience * exp(-days / 30)`."""
-        days = days_between(self.decayed_at, now)
-        if days == 0.0:
-            return self
-        return replace(self, salience=faded(self.salience, days), decayed_at=now)
 
     def to_value(self) -> dict[str, Any]:
         """Return the episode as plain JSON."""
@@ -181,6 +171,10 @@ class Episode:
             named |= {"turns": (int(first), int(last)), "joined_turns": tuple(joined)}
             named["condenses"] = tuple(map(str, value.get("condenses", ())))
             named["notes"] = tuple(_notes_of(value))
+            # Earlier versions wrote what was left of the salience at that moment.
+            since, left = named["ended_at"], named.pop("decayed_at", "")
+            kept = 2 * faded(0.5, since, left)
+            named["salience"] = named.get("salience", 0.5) / max(kept, _LEAST)
             return cls(**named)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not an episode") from error

@@ -5,17 +5,26 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from locus_memory.memory.moments import days_between
+
 __all__ = ["faded"]
 
 _DECAY_DAYS: Final = 30.0
+_ENDURING: Final = 0.9
+"""What is at least as important, such as an allergy, never falls below the floor."""
+
+_FLOOR: Final = 0.2
 
 
-def faded(salience: float, days: float, least: float = 0.0) -> float:
-    """Return a salience after some days: `salience * exp(-days / 30)`.
+def faded(salience: float, since: str | None, now: str) -> float:
+    """Return a salience after some time: `salience * exp(-days / 30)`.
+
+    One of at least 0.9 never falls below 0.2.
 
     Args:
         salience: From 0 to 1.
-        days: The elapsed days.
-        least: The salience below which it does not fall; a lower one stays.
+        since: The moment from which it falls; if it is none, it does not.
+        now: The present moment.
     """
-    return max(salience * math.exp(-days / _DECAY_DAYS), min(salience, least))
+    least = _FLOOR if salience >= _ENDURING else 0.0
+    return max(salience * math.exp(-days_between(since, now) / _DECAY_DAYS), least)

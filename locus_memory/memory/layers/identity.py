@@ -1,10 +1,9 @@
-"""The identity layer: what a person fixed, what was derived, and a short narrative."""
+"""The identity layer: what a person fixed, and what earlier versions derived."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 from uuid import uuid4
 
@@ -13,12 +12,13 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.layers.blocks import without_blocks
-from locus_memory.memory.ledger.likeness import folded
+from locus_memory.memory.ledger.likeness import made_up_key
+from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = ["MOST_OVERRIDES", "Identity", "IdentityBook", "IdentityFact", "Override", "OwnIdentity"]
+__all__ = ["MOST_OVERRIDES", "Identity", "IdentityBook", "Override", "OwnIdentity", "derived"]
 
 MOST_OVERRIDES: Final = 50
 """The most overrides of a scope."""
@@ -44,37 +44,17 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityFact:
-    """A sentence about who the owner is, derived from a conversation.
-
-    Attributes:
-        text: One line of 1 to 300 characters.
-        at: The moment it was derived, ISO 8601 in UTC.
-        thread_id: The thread of its source, if it is known.
-        message_ids: The messages of its source.
-    """
-
-    text: str
-    at: str
-    thread_id: str | None = None
-    message_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who the owner of a scope is.
 
     Attributes:
         overrides: What a person wrote, the oldest first.
-        facts: What was derived, the oldest first.
-        content: A narrative of at most about 120 words; empty if there is none.
-        content_at: The moment of the narrative, ISO 8601 in UTC.
+        facts: What earlier versions derived about the owner, as they stored it, until a pass makes
+            memories of it; see `derived`.
     """
 
     overrides: tuple[Override, ...] = ()
-    facts: tuple[IdentityFact, ...] = ()
-    content: str = ""
-    content_at: str | None = None
+    facts: tuple[Mapping[str, Any], ...] = ()
 
     def with_override(self, text: str, now: str) -> Self:
         """Return the identity with one more override.
@@ -110,40 +90,11 @@ class Identity:
             raise InvalidArgumentError(f"{many} the id {quote(override_id)}")
         return replace(self, overrides=tuple(e for e in self.overrides if e is not found[0]))
 
-    def with_facts(self, facts: Iterable[IdentityFact]) -> Self:
-        """Return the identity with more derived facts; one that is known stays as it is."""
-        known = {folded(each.text) for each in self.facts}
-        added: list[IdentityFact] = []
-        for fact in facts:
-            if folded(fact.text) not in known:
-                known.add(folded(fact.text))
-                added.append(fact)
-        return replace(self, facts=(*self.facts, *added)) if added else self
-
-    def with_content(self, content: str, now: str) -> Self:
-        """Return the identity with a new narrative."""
-        return replace(self, content=neutralise(content), content_at=now)
-
     def to_value(self) -> dict[str, Any]:
         """Return the identity as plain JSON."""
         return {
-            "overrides": [
-                {"id": each.id, "text": each.text, "created_at": each.created_at}
-                for each in self.overrides
-            ],
-            "facts": [
-                {
-                    "text": each.text,
-                    "source": {
-                        "thread_id": each.thread_id,
-                        "message_ids": list(each.message_ids),
-                    },
-                    "at": each.at,
-                }
-                for each in self.facts
-            ],
-            "content": self.content,
-            "content_at": self.content_at,
+            "overrides": list(map(asdict, self.overrides)),
+            "facts": list(self.facts),
         }
 
     @classmethod
@@ -156,9 +107,7 @@ class Identity:
         try:
             return cls(
                 overrides=tuple(Override(**each) for each in value["overrides"]),
-                facts=tuple(map(_read_fact, value["facts"])),
-                content=str(value["content"]),
-                content_at=value["content_at"],
+                facts=tuple(map(_checked, value.get("facts", ()))),
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise InvalidArgumentError("a stored value that is not an identity") from error
@@ -202,32 +151,14 @@ class IdentityBook:
             if changed == identity:
                 return identity
             try:
-                async with self._counting_at_once(scope, identity, changed):
+                # What a person fixes counts at once, in every thread.
+                erases = not {*identity.overrides} <= {*changed.overrides}
+                async with without_blocks(self._store, scope, erases=erases):
                     await self._store.put_batch([identity_put(scope, changed, version)])
             except VersionConflictError:
                 continue
             return changed
         raise VersionConflictError(0, 1)
-
-    def _counting_at_once(
-        self, scope: Scope, old: Identity, new: Identity
-    ) -> AbstractAsyncContextManager[None]:
-        """Return the write of what a person fixes, or of less: it counts in every thread."""
-        erases = not {*old.facts, *old.overrides} <= {*new.facts, *new.overrides}
-        counts = erases or new.overrides != old.overrides
-        return without_blocks(self._store, scope, erases=erases) if counts else nullcontext()
-
-    async def planned(self, scope: Scope, change: Callable[[Identity], Identity]) -> list[Put]:
-        """Return the put of a changed identity, for the caller to write with other items.
-
-        It is empty if nothing changes; else it names the version that it replaces.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        identity, version = await self._stored(scope)
-        changed = change(identity)
-        return [] if changed == identity else [identity_put(scope, changed, version)]
 
     async def _stored(self, scope: Scope) -> tuple[Identity, int]:
         item = await self._store.get_item(scope.identity, _KEY)
@@ -323,11 +254,27 @@ def _line(text: object, what: str) -> str:
     return line
 
 
-def _read_fact(value: Mapping[str, Any]) -> IdentityFact:
-    source = value["source"]
-    return IdentityFact(
-        text=value["text"],
-        at=value["at"],
-        thread_id=source.get("thread_id"),
-        message_ids=tuple(source.get("message_ids", ())),
-    )
+def _checked(fact: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a fact of an earlier version, if `derived` can read it.
+
+    Raises:
+        InvalidArgumentError: It has no text, moment or source.
+        KeyError: As before.
+        TypeError: As before.
+    """
+    if not (neutralise(fact["text"]) and fact["at"] and isinstance(fact["source"], Mapping)):
+        raise InvalidArgumentError("a derived fact has a text, a moment and a source")
+    return fact
+
+
+def derived(identity: Identity) -> list[Memory]:
+    """Return the memories of what earlier versions derived about the owner."""
+    return [
+        Memory(
+            MemoryType.USER,
+            made_up_key(each["text"]),
+            each["text"],
+            {"valid_from": each["at"], "extractor": "identity", **each["source"]},
+        )
+        for each in identity.facts
+    ]

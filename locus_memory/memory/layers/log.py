@@ -17,7 +17,7 @@ __all__ = ["LOG_DAYS", "LogEntry", "LogKind", "log_put", "read_log"]
 LOG_DAYS: Final = 30.0
 """The days that an entry is kept."""
 
-LogKind = Literal["distill", "gate", "narrative", "condense", "consolidate", "facts", "reflect"]
+LogKind = Literal["distill", "gate", "condense", "consolidate", "facts", "reflect"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""The vital signs of a memory, in a record beside it: salience, use, sources, trust.
+"""The vital signs of a memory, in a record beside it: use, trust, and the messages that state it.
 
-They are not part of the memory: a use or a decay raises no version, writes no history, and makes
-no memory the newest.
+They are not part of the memory: a use raises no version, writes no history, and makes no memory the
+newest.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any, Final, Self
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
@@ -18,28 +17,13 @@ from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, has_authority
-from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = [
-    "ENDURING",
-    "Vitals",
-    "VitalsBook",
-    "VitalsChange",
-    "least_salience",
-    "version_of",
-    "vitals_put",
-    "written_at",
-]
+__all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of", "written_at"]
 
-ENDURING: Final = 0.9
-"""The importance from which a memory never fades below the floor, such as an allergy."""
-
-_FLOOR: Final = 0.2
-
-_MOST_SOURCES: Final = 50
+_MOST_MESSAGES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
 _HELPFUL, _UNHELPFUL = 0.1, -0.2
 _ATTEMPTS: Final = 5
@@ -55,31 +39,24 @@ class Vitals:
     """The vital signs of one memory. Moments are ISO 8601 in UTC.
 
     Attributes:
-        salience: From 0 to 1: it rises with use and falls with time.
-        decayed_at: The moment up to which the fall is in `salience`.
-        pinned_at: The moment of the first record.
-        source_count: How many episodes mention the memory.
-        sources: The ids of the newest 50 of these episodes.
         messages: The newest 50 messages that state the memory, each as its thread and its id;
             `#N` is the Nth of the thread.
+        told_at: The moment of the last session that stated the memory; empty: unknown.
         use_count: How often a run has recalled the memory.
         last_used: The moment of the last use; `None`: never.
         version: The version of the memory that the trust and the hits are about, see `version_of`;
             `None`: unknown. Another version starts with the trust of a new memory.
         trust: From 0 to 1: it rises by 0.02 with a recall, at most once a thread and day. What is
             above 0.5 falls with time, as the salience does.
-        trusted_at: The moment up to which the fall is in `trust`; `None`: `decayed_at`.
+        trusted_at: The moment up to which the fall is in `trust`; `None`: it never rose.
         hits: How many recalls have raised the trust.
         trained: The threads of the day `trained_on` whose recall raised the trust.
         trained_on: A day, such as `2026-03-01`.
-        retired_at: The moment the memory left the current ones, while it can be brought back.
+        salience: From 0 to 1: the importance, which falls with time; see `at`.
     """
 
-    salience: float = 0.5
-    decayed_at: str
-    pinned_at: str
-    source_count: int = 0
-    sources: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str], ...] = ()
+    told_at: str = ""
     use_count: int = 0
     last_used: str | None = None
     version: str | None = None
@@ -88,26 +65,7 @@ class Vitals:
     hits: int = 0
     trained: tuple[str, ...] = ()
     trained_on: str | None = None
-    retired_at: str | None = None
-    messages: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def first(cls, memory: Memory, written_at: str) -> Self:
-        """Return the vital signs of a memory without a record.
-
-        The salience is the memory's importance, or 0.5; a fact from a tool has a trust of 0.3.
-
-        Args:
-            memory: The memory.
-            written_at: The moment it was written.
-        """
-        return cls(
-            salience=importance_of(memory),
-            decayed_at=written_at,
-            pinned_at=written_at,
-            version=version_of(memory),
-            trust=_first_trust(memory),
-        )
+    salience: float = 0.5
 
     def about(self, memory: Memory) -> Self:
         """Return the vital signs of a version of the memory.
@@ -130,37 +88,18 @@ class Vitals:
             trained_on=None,
         )
 
-    def decayed(self, now: str, least: float = 0.0) -> Self:
-        """Return the vital signs at a later moment: `salience * exp(-days / 30)`.
-
-        The trust above 0.5 falls at the same rate. The result depends on the elapsed time alone:
-        two passes equal one. A clock that stepped back counts as no time.
-
-        Args:
-            now: The moment.
-            least: The salience below which the memory does not fall; a lower one stays.
-        """
-        days = days_between(self.decayed_at, now)
-        if days == 0.0:
-            return self
-        return replace(
-            self,
-            salience=faded(self.salience, days, least),
-            decayed_at=now,
-            trust=self.trust_at(now),
-            trusted_at=max(self.trusted_at or "", now),
-        )
+    def at(self, memory: Memory, now: str) -> Self:
+        """Return the vital signs at a moment, with what time has done to salience and trust."""
+        since = max(written_at(memory), self.told_at)
+        salience = faded(importance_of(memory), since, now)
+        return replace(self, salience=salience, trust=self.trust_at(now), trusted_at=now)
 
     def trust_at(self, now: str) -> float:
-        """Return the trust at a later moment: what is above 0.5 falls as the salience does.
-
-        The trust of a memory that no recall has trained stays, and a low one does not rise.
-        """
+        """Return the trust at a later moment: what is above 0.5 falls as the salience does."""
         earned = max(0.0, self.trust - DEFAULT_TRUST)
         if not earned:
             return self.trust
-        days = days_between(self.trusted_at or self.decayed_at, now)
-        return self.trust if days == 0.0 else DEFAULT_TRUST + faded(earned, days)
+        return DEFAULT_TRUST + faded(earned, self.trusted_at, now)
 
     def rated(self, now: str, *, helpful: bool) -> Self:
         """Return the vital signs after a person's feedback: trust + 0.1 or - 0.2, from 0 to 1."""
@@ -189,78 +128,46 @@ class Vitals:
             trained_on=day,
         )
 
-    def mentioned(
-        self,
-        episode_id: str | None,
-        salience: float = 0.0,
-        messages: Iterable[tuple[str, str]] = (),
-    ) -> Self:
-        """Return the vital signs after a session mentioned the memory.
+    def mentioned(self, at: str, messages: Iterable[tuple[str, str]]) -> Self:
+        """Return the vital signs after a session stated the memory.
 
         Args:
-            episode_id: The episode of the session; `None`: it has none.
-            salience: The salience that the session gives it; a higher one stays.
+            at: The moment of the session.
             messages: The messages that state it, each as its thread and its id.
         """
-        stated = tuple(dict.fromkeys((*self.messages, *messages)))[-_MOST_SOURCES:]
-        told = replace(self, salience=max(self.salience, salience), messages=stated)
-        if episode_id is None or episode_id in self.sources:
-            return told
-        return replace(
-            told,
-            source_count=self.source_count + 1,
-            sources=(*self.sources, episode_id)[-_MOST_SOURCES:],
-        )
-
-    def retired(self, at: str) -> Self:
-        """Return the vital signs after the memory left the current ones."""
-        return replace(self, retired_at=at)
-
-    def revived(self, memory: Memory, now: str) -> Self:
-        """Return the vital signs of a memory that was brought back: it fades from now on."""
-        return replace(
-            self, salience=importance_of(memory), decayed_at=now, pinned_at=now, retired_at=None
-        )
+        stated = tuple(dict.fromkeys((*self.messages, *messages)))[-_MOST_MESSAGES:]
+        return replace(self, told_at=max(self.told_at, at), messages=stated)
 
     def to_value(self) -> dict[str, Any]:
         """Return the vital signs as plain JSON."""
-        value = {name: getattr(self, name) for name in _names()}
-        listed = {"sources": list(self.sources), "trained": list(self.trained)}
-        return {**value, **listed, "messages": [list(each) for each in self.messages]}
+        value = {name: getattr(self, name) for name in _STORED}
+        listed = {"trained": list(self.trained), "messages": list(map(list, self.messages))}
+        return {**value, **listed}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the vital signs of a value that `to_value` returned.
+        """Return the vital signs of a value that `to_value` returned, also in an earlier version.
 
         Raises:
             InvalidArgumentError: The value is not a record of vital signs.
         """
         try:
-            listed: dict[str, Any] = {n: tuple(value[n]) for n in ("sources", "trained")}
-            pairs = ((str(thread), str(name)) for thread, name in value.get("messages", ()))
-            listed["messages"] = tuple(pairs)
-            # Earlier versions counted mentions here.
-            told = {name: each for name, each in value.items() if name != "promoted_on"}
-            return cls(**{**told, **listed})
+            told: dict[str, Any] = {name: value[name] for name in _STORED if name in value}
+            pairs = ((str(thread), str(name)) for thread, name in told.pop("messages", ()))
+            told |= {"trained": tuple(told["trained"]), "messages": tuple(pairs)}
+            return cls(**told)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError("a stored value that is not a record of vitals") from error
 
 
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(each.name for each in fields(Vitals))
-
-
-def least_salience(memory: Memory) -> float:
-    """Return the salience below which time alone brings no memory: 0.2, if it endures."""
-    return _FLOOR if importance_of(memory) >= ENDURING else 0.0
+_STORED: Final = tuple(each.name for each in fields(Vitals) if each.name != "salience")
 
 
 def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:
     return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
 
 
-_NOTHING: Final = Vitals(decayed_at="", pinned_at="")
+_NOTHING: Final = Vitals()
 
 
 class VitalsBook:
@@ -293,25 +200,21 @@ class VitalsBook:
             name: _read(values.get((scope.vitals, name)), memory) for name, memory in known.items()
         }
 
-    async def saliences(self, scope: Scope, memories: Mapping[str, Memory]) -> dict[str, float]:
-        """Return the salience of each memory, without the rest of its vital signs.
+    async def told(self, scope: Scope, names: Iterable[str]) -> dict[str, str]:
+        """Return the `Vitals.told_at` of memories by their `current_key`, of those that have one.
 
         Args:
             scope: The scope of the memories.
-            memories: The memories by name.
+            names: Their names; others are ignored.
 
         Raises:
             BackendError: The store failed.
         """
-        values = await self._store.get_batch([(scope.vitals, name) for name in memories])
-        return {
-            name: _salience(values.get((scope.vitals, name)), memory)
-            for name, memory in memories.items()
-        }
+        values = await self._store.get_batch([(scope.vitals, name) for name in names if name])
+        moments = {name: value.get("told_at") for (_, name), value in values.items()}
+        return {name: each for name, each in moments.items() if isinstance(each, str)}
 
-    async def change(
-        self, scope: Scope, changes: Mapping[str, VitalsChange], *, dry_run: bool = False
-    ) -> dict[str, Vitals]:
+    async def change(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> dict[str, Vitals]:
         """Write changed vital signs of current memories; return those of the memories that exist.
 
         A memory that is not current is left out, so a late change never brings back the record of
@@ -320,7 +223,6 @@ class VitalsBook:
         Args:
             scope: The scope.
             changes: A pure function for each memory, by its `current_key`.
-            dry_run: Only return what would be written.
 
         Raises:
             VersionConflictError: Other writers were faster five times.
@@ -330,27 +232,24 @@ class VitalsBook:
         for _ in range(_ATTEMPTS):
             made = await self._made(scope, left)
             done |= {name: new for name, (new, _, _) in made.items()}
-            refused = set[str]() if dry_run else await self._refused(_puts(scope, made))
+            refused = await self._refused(_puts(scope, made))
             await self._without_orphans(scope, made)
             left = {name: change for name, change in left.items() if name in refused}
             if not left:
                 return done
         raise VersionConflictError(0, 1)
 
-    async def planned(
-        self, scope: Scope, changes: Mapping[str, VitalsChange], *, is_first: bool = False
-    ) -> list[Put]:
+    async def planned(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> list[Put]:
         """Return the puts of changed vital signs, for the caller to write with other items.
 
         Args:
             scope: The scope.
             changes: As for `change`.
-            is_first: Whether a memory without a record gets one even if nothing changes.
 
         Raises:
             BackendError: The store failed.
         """
-        return _puts(scope, await self._made(scope, changes), is_first=is_first)
+        return _puts(scope, await self._made(scope, changes))
 
     async def _made(
         self, scope: Scope, changes: Mapping[str, VitalsChange]
@@ -402,31 +301,25 @@ class VitalsBook:
         if memory is None:
             return None, _NOTHING, 0
         value, version = (None, 0) if item is None else (item.value, item.version)
-        stored_at = "" if current is None else current.created_at.isoformat()
-        return memory, _read(value, memory, stored_at), version
+        return memory, _read(value, memory), version
 
 
-def _puts(
-    scope: Scope, made: Mapping[str, tuple[Vitals, Vitals, int]], *, is_first: bool = False
-) -> list[Put]:
+def _puts(scope: Scope, made: Mapping[str, tuple[Vitals, Vitals, int]]) -> list[Put]:
     return [
-        vitals_put(scope, name, new, version)
+        Put(namespace=scope.vitals, key=name, value=new.to_value(), if_version=version, text="")
         for name, (new, old, version) in made.items()
-        if new != old or (is_first and version == 0)
+        if new != old
     ]
 
 
-def _read(value: Any, memory: Memory, stored_at: str = "") -> Vitals:
-    """Return the vital signs of a stored value; first ones, with an event if it holds none.
-
-    `stored_at` is the moment of a memory that states none itself.
-    """
+def _read(value: Any, memory: Memory) -> Vitals:
+    """Return the vital signs of a stored value; first ones, with an event if it holds none."""
     if value is not None:
         try:
             return Vitals.from_value(value).about(memory)
         except InvalidArgumentError as error:
             emit("memory.record_unreadable", error=error, layer="vitals")
-    return Vitals.first(memory, written_at(memory) or stored_at)
+    return Vitals(version=version_of(memory), trust=_first_trust(memory))
 
 
 def version_of(memory: Memory) -> str | None:
@@ -442,21 +335,7 @@ def _first_trust(memory: Memory) -> float:
     return DEFAULT_TRUST if has_authority(memory) else _TRUST_OF_TOOL
 
 
-def _salience(value: Any, memory: Memory) -> float:
-    """Return the salience in a stored value, as `_read` reads it."""
-    if value is None:
-        return importance_of(memory)
-    salience = value.get("salience") if isinstance(value, dict) else None
-    return salience if isinstance(salience, float) else _read(value, memory).salience
-
-
 def written_at(memory: Memory) -> str:
     """Return the moment of a memory's statement; empty if it is unknown."""
     moment = memory.metadata.get("valid_from") or memory.metadata.get("created_at")
     return moment if isinstance(moment, str) else ""
-
-
-def vitals_put(scope: Scope, name: str, vitals: Vitals, version: int | None = None) -> Put:
-    """Return the put of the vital signs of a memory; `version` is the one to replace."""
-    value = vitals.to_value()
-    return Put(namespace=scope.vitals, key=name, value=value, if_version=version, text="")

@@ -14,11 +14,12 @@ from weakref import WeakValueDictionary
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.layers.blocks import without_blocks
-from locus_memory.memory.ledger.past import current_at
+from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
     Writing,
+    current_at,
     last_change,
     read_memory,
     retire,
@@ -26,9 +27,8 @@ from locus_memory.memory.ledger.revision import (
     versions,
     write,
 )
-from locus_memory.memory.ledger.table import Table
 from locus_memory.memory.ledger.wording import search_text
-from locus_memory.memory.models import Memory, MemoryType, Origin
+from locus_memory.memory.models import Memory, MemoryType, Origin, has_authority, is_expired
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
@@ -45,7 +45,7 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.text import query_words
 
-__all__ = ["Ledger", "Retirement", "Statement"]
+__all__ = ["Ledger", "Retirement", "Statement", "vectors_of"]
 
 _ATTEMPTS: Final = 100
 """How often a change is planned again because another writer was faster."""
@@ -146,7 +146,7 @@ class Ledger:
         return timestamp(self._clock()).isoformat(timespec="microseconds")
 
     async def apply(self, scope: Scope, edits: Iterable[Statement | Retirement]) -> list[Memory]:
-        """Write memories and retire others, in order.
+        """Write memories and retire others: first those of keys that exist, then the new ones.
 
         A new key whose content is the same as that of another key of its type is dropped, with an
         event; see `folded`. What `refusal` refuses is dropped as well, with
@@ -155,37 +155,53 @@ class Ledger:
         Returns:
             The memories that were written and are still current.
         """
-        wanted = list(edits)
-        if not wanted:
-            return []
-        vectors = await self._embed([memory.content for memory in _said(wanted)])
-        retires = any(isinstance(each, Retirement) for each in wanted)
-        dropped = without_blocks(self._store, scope) if retires else nullcontext()
-        async with self._lock(scope), dropped:
-            table = await self._table(scope, wanted)
-            written: dict[str, Memory] = {}
-            for edit in wanted:
-                await self._edit(scope, table, edit, vectors, written)
-        return list(written.values())
+        written, _ = await self.write(scope, edits)
+        return written
 
-    async def duplicates(
-        self, scope: Scope, edits: Sequence[Statement | Retirement]
-    ) -> dict[str, str]:
-        """Return the memories that are the same as those that `apply` would drop.
+    async def write(
+        self, scope: Scope, edits: Iterable[Statement | Retirement]
+    ) -> tuple[list[Memory], dict[str, str]]:
+        """Do as `apply`, and return as well the duplicates that were dropped.
 
         Returns:
-            The `current_key` of each dropped memory, with that of the one that stays.
+            The memories that were written and are still current; and the `current_key` of each
+            duplicate, with that of the memory that stays.
         """
-        table = await self._table(scope, edits)
-        found: dict[str, str] = {}
-        for memory in _said(edits):
-            duplicate = table.duplicate_of(memory)
-            if duplicate is None:
-                table.put(memory)
-            else:
-                name = current_key(memory.type, memory.key)
-                found[name] = current_key(memory.type, duplicate)
-        return found
+        wanted = list(edits)
+        if not wanted:
+            return [], {}
+        contents = [each.memory.content for each in wanted if isinstance(each, Statement)]
+        vectors = await self._embed(contents)
+        retires = any(isinstance(each, Retirement) for each in wanted)
+        dropped = without_blocks(self._store, scope) if retires else nullcontext()
+        last = {_name(e): e.memory.content if isinstance(e, Statement) else None for e in wanted}
+        written: dict[str, Memory] = {}
+        same: dict[str, str] = {}
+        async with self._lock(scope), dropped:
+            stored = await self._store.get_batch([(scope.current, _name(each)) for each in wanted])
+            # What the other keys say is settled before a new one is compared with them.
+            known = {name for _, name in stored}
+            for edit in wanted:
+                if _name(edit) in known:
+                    await self._edit(scope, edit, vectors, written)
+            new = [each for each in wanted if _name(each) not in known]
+            said = [each.memory for each in new if isinstance(each, Statement)]
+            alike = _by_content(await self._alike(scope, said), self.now())
+            for each in new:
+                name, twin = _name(each), None
+                if isinstance(each, Statement) and name not in written:
+                    told = alike.get((each.type, folded(each.memory.content)), ())
+                    twin = next((one for one in told if _stands_for(one, each.memory, last)), None)
+                if twin is not None:
+                    same[name] = current_key(twin.type, twin.key)
+                    kind, key = each.type.value, each.key
+                    emit("memory.duplicate_dropped", type=kind, key=key, duplicate_of=twin.key)
+                    continue
+                await self._edit(scope, each, vectors, written)
+                if (now := written.get(name)) is not None:
+                    alike.setdefault((now.type, folded(now.content)), []).append(now)
+        names = dict.fromkeys(map(_name, wanted))
+        return [written[name] for name in names if name in written], same
 
     async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
         """Take back the last change of a key; returns the current memory then."""
@@ -196,6 +212,11 @@ class Ledger:
     async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> str | None:
         """Return the moment of the change that `undo` would take back; `None` if none."""
         return last_change(await self._shelf(scope, kind, key), self._writing(scope))
+
+    async def current(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
+        """Return the current memory of a key, an expired one included."""
+        item = await self._store.get_item(scope.current, current_key(kind, key))
+        return None if item is None else read_memory(item)
 
     async def history(self, scope: Scope, kind: MemoryType, key: str) -> list[Memory]:
         """Return all versions of a key: the current one, then the newest first."""
@@ -245,23 +266,16 @@ class Ledger:
 
     async def memories_at(
         self, scope: Scope, kind: MemoryType, moment: datetime
-    ) -> AsyncIterator[Memory]:
+    ) -> AsyncIterator[tuple[Memory, str]]:
         """Yield the memories of a type that were current at a moment, in the order of keys.
 
-        Only versions that are still kept are found.
+        Each has its search text. Only versions that are still kept are found.
         """
-        async for memory, _ in self.worded_at(scope, kind, moment):
-            yield memory
-
-    async def worded_at(
-        self, scope: Scope, kind: MemoryType, moment: datetime
-    ) -> AsyncIterator[tuple[Memory, str]]:
-        """Yield what `memories_at` does, each with its search text."""
         for key in await self._keys(scope, kind):
             shelf = await self._shelf(scope, kind, key)
             memory = current_at(versions(shelf), moment)
             if memory is not None:
-                yield memory, search_text(memory, shelf.past_memories)
+                yield memory, search_text(memory, shelf.past)
 
     async def _keys(self, scope: Scope, kind: MemoryType) -> list[str]:
         """Return the keys with a current or a past version, in order."""
@@ -276,19 +290,6 @@ class Ledger:
 
     def _lock(self, scope: Scope) -> asyncio.Lock:
         return self._locks.setdefault(scope.namespace, asyncio.Lock())
-
-    async def _table(self, scope: Scope, edits: Sequence[Statement | Retirement]) -> Table:
-        """Return the memories that may be the same as those of changes."""
-        coming = {
-            current_key(each.type, each.key): (
-                each.memory.content if isinstance(each, Statement) else None
-            )
-            for each in edits
-        }
-        stored = await self._store.get_batch([(scope.current, name) for name in coming])
-        taken = {name for _, name in stored}
-        new = [each for each in _said(edits) if current_key(each.type, each.key) not in taken]
-        return Table(await self._alike(scope, new), taken, coming, self.now())
 
     async def _alike(self, scope: Scope, new: Sequence[Memory]) -> list[StoreItem]:
         """Return the current memories among which are those that are the same as new ones."""
@@ -307,54 +308,43 @@ class Ledger:
     async def _edit(
         self,
         scope: Scope,
-        table: Table,
         edit: Statement | Retirement,
         vectors: _Vectors,
         written: dict[str, Memory],
     ) -> None:
         """Make one change, and note the memory that is written or gone."""
-        kind, name = edit.type.value, current_key(edit.type, edit.key)
-        if isinstance(edit, Retirement):
-            plan: _Plan = partial(retire, ending="delete", origin=edit.origin)
-        elif (duplicate := table.duplicate_of(edit.memory)) is not None:
-            emit("memory.duplicate_dropped", type=kind, key=edit.key, duplicate_of=duplicate)
-            return
-        else:
-            plan = partial(write, memory=edit.memory)
-        if edit.only is not None:
-            plan = _if_current(plan, edit.only)
+        plan: _Plan = (
+            partial(write, memory=edit.memory)
+            if isinstance(edit, Statement)
+            else partial(retire, ending="delete", origin=edit.origin)
+        )
+
+        def planned(shelf: Shelf, writing: Writing) -> Step | None:
+            is_it = shelf.memory is not None and shelf.sequence == edit.only
+            return plan(shelf, writing) if is_it or edit.only is None else None
+
         step = await self._change(
-            scope, edit.type, edit.key, plan, vectors=vectors, said_at=edit.said_at
+            scope, edit.type, edit.key, planned, vectors=vectors, said_at=edit.said_at
         )
         if step is not None and step.refused is not None:
             emit(
                 "memory.change_refused",
                 error=InvalidArgumentError(step.refused),
-                type=kind,
+                type=edit.type.value,
                 key=edit.key,
                 reason=step.refused,
             )
         elif step is not None and step.outdated:
-            emit("memory.outdated", type=kind, key=edit.key)
+            emit("memory.outdated", type=edit.type.value, key=edit.key)
         elif step is not None and step.memory is not None:
-            table.put(step.memory)
-            written[name] = step.memory
+            written[_name(edit)] = step.memory
         elif step is not None:
-            written.pop(name, None)
+            written.pop(_name(edit), None)
 
     async def _shelf(self, scope: Scope, kind: MemoryType, key: str) -> Shelf:
-        item, records = await asyncio.gather(
-            self._store.get_item(scope.current, current_key(kind, key)),
-            self._records(scope.history(kind, key)),
-        )
-        return Shelf(kind, key, item, tuple(records))
-
-    async def _records(self, history: Namespace) -> list[StoreItem]:
-        # One call in the usual case: histories are short.
-        records = await self._store.scan(history, _PAGE)
-        if len(records) < _PAGE:
-            return records
-        return [record async for record in scan_all(self._store, history)]
+        item = await self._store.get_item(scope.current, current_key(kind, key))
+        records = [each async for each in scan_all(self._store, scope.history(kind, key))]
+        return Shelf(kind, key, item, records)
 
     async def _change(
         self,
@@ -363,7 +353,7 @@ class Ledger:
         key: str,
         plan: _Plan,
         *,
-        vectors: Mapping[str, Sequence[float]] | None = None,
+        vectors: _Vectors | None = None,
         said_at: str | None = None,
     ) -> Step | None:
         """Plan a change and write it; plans again while another writer is faster."""
@@ -373,7 +363,7 @@ class Ledger:
             if step is None:
                 return None
             try:
-                await write_together(self._store, await self._with_vector(step, known))
+                await write_together(self._store, await self._with_vector(scope, step, known))
             except VersionConflictError:
                 if attempt == _ATTEMPTS:
                     raise
@@ -384,58 +374,79 @@ class Ledger:
     def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
         return Writing(scope, self.now(), self._history_limit, said_at)
 
-    async def _with_vector(self, step: Step, vectors: _Vectors) -> Sequence[Put | Delete]:
+    async def _with_vector(
+        self, scope: Scope, step: Step, vectors: _Vectors
+    ) -> Sequence[Put | Delete]:
         """Return the operations of a step, the current memory's put with its vector."""
-        memory = step.memory
-        if memory is None or self._embedder is None:
-            return step.operations
-        if memory.content not in vectors:
+        memory, embedder = step.memory, self._embedder
+        if memory is not None and memory.content not in vectors:
             vectors |= await self._embed([memory.content])
-        vector = vectors.get(memory.content)
-        if vector is None:
+        vector = None if memory is None else vectors.get(memory.content)
+        if memory is None or embedder is None or vector is None:
             return step.operations
-        current = memory.to_store_value()
-        return [
-            self._embedded(each, vector, self._embedder, memory)
-            if isinstance(each, Put) and each.value == current
-            else each
-            for each in step.operations
-        ]
-
-    def _embedded(
-        self, put: Put, vector: Sequence[float], embedder: Embedder, memory: Memory
-    ) -> Put:
         # A store without text search must not see any text, and a mark is plain metadata.
         legible = self._store.capabilities.search
         source = memory.content if legible else None
-        return embedded_put(put, vector, embedder, source=source, keep_text=legible)
+        mark = partial(
+            embedded_put, vector=vector, embedder=embedder, source=source, keep_text=legible
+        )
+        return [
+            mark(each) if isinstance(each, Put) and each.namespace == scope.current else each
+            for each in step.operations
+        ]
 
     async def _embed(self, contents: Sequence[str]) -> _Vectors:
         """Return the vectors of contents; none if the embedder fails: text search still works."""
-        distinct = list(dict.fromkeys(contents))
-        embedder = self._embedder
-        if embedder is None or not distinct or not await has_semantic_search(self._store):
+        if self._embedder is None or not contents or not await has_semantic_search(self._store):
             return {}
-        try:
-            vectors = await embed(embedder, distinct, "document")
-            for vector in vectors:
-                check_embedding(vector, self._store.capabilities.embedding_dimension)
-            return dict(zip(distinct, vectors, strict=True))
-        except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
-            emit("memory.embed_failed", error=error, texts=len(distinct))
-            return {}
+        most = self._store.capabilities.embedding_dimension
+        return await vectors_of(self._embedder, contents, dimension=most)
 
 
-def _said(edits: Iterable[Statement | Retirement]) -> list[Memory]:
-    """Return the memories that changes write."""
-    return [each.memory for each in edits if isinstance(each, Statement)]
+async def vectors_of(
+    embedder: Embedder, contents: Iterable[str], *, dimension: int | None = None
+) -> _Vectors:
+    """Return the vector of each content; none, with an event, if the embedder fails.
+
+    Args:
+        embedder: The embedder.
+        contents: The contents.
+        dimension: The length that a vector must have; `None`: any.
+    """
+    distinct = list(dict.fromkeys(contents))
+    try:
+        vectors = await embed(embedder, distinct, "document")
+        for vector in vectors:
+            check_embedding(vector, dimension)
+        return dict(zip(distinct, vectors, strict=True))
+    except Exception as error:  # noqa: BLE001 - reported; what was said is kept all the same
+        emit("memory.embed_failed", error=error, texts=len(distinct))
+        return {}
 
 
-def _if_current(plan: _Plan, number: int) -> _Plan:
-    """Return a plan that changes a memory only as long as this version of it is current."""
+def _name(edit: Statement | Retirement) -> str:
+    return current_key(edit.type, edit.key)
 
-    def guarded(shelf: Shelf, writing: Writing) -> Step | None:
-        is_it = shelf.memory is not None and shelf.sequence == number
-        return plan(shelf, writing) if is_it else None
 
-    return guarded
+def _by_content(items: Iterable[StoreItem], now: str) -> dict[tuple[MemoryType, str], list[Memory]]:
+    """Return the memories that have not expired by what they say, see `folded`."""
+    found: dict[tuple[MemoryType, str], list[Memory]] = {}
+    for memory in filter(None, map(read_memory, items)):
+        if not is_expired(memory, now):
+            found.setdefault((memory.type, folded(memory.content)), []).append(memory)
+    return found
+
+
+def _stands_for(known: Memory, new: Memory, last: Mapping[str, str | None]) -> bool:
+    """Return whether a memory may stand for a new one with the same content.
+
+    What the user says is not the same as what a tool, a document or an import told.
+
+    Args:
+        known: The memory.
+        new: The new one.
+        last: What each key of a batch says after it; `None`: it is retired then.
+    """
+    says = last.get(current_key(known.type, known.key), known.content)
+    is_same = says is not None and folded(says) == folded(new.content)
+    return is_same and (has_authority(known) or not has_authority(new))

@@ -12,13 +12,15 @@ version with the number of the current one never ended.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.ledger.likeness import same_content
-from locus_memory.memory.ledger.wording import search_text
+from locus_memory.memory.ledger.wording import ending_of, search_text
 from locus_memory.memory.models import (
     EXPIRES_AT,
     ORIGIN,
@@ -30,7 +32,7 @@ from locus_memory.memory.models import (
     origin_of,
     refusal,
 )
-from locus_memory.memory.moments import days_between
+from locus_memory.memory.moments import days_between, read_moment
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.store.item import Delete, Put, StoreItem
 
@@ -40,12 +42,11 @@ __all__ = [
     "Shelf",
     "Step",
     "Writing",
+    "current_at",
     "current_put",
-    "ending_of",
     "last_change",
     "read_memory",
     "retire",
-    "text_without",
     "undo",
     "write",
 ]
@@ -57,6 +58,8 @@ MANAGED: Final = frozenset(
 )
 """The names in a memory's metadata that only a change of the memory writes."""
 
+_ENDED: Final = ("superseded_at", "superseded_by")
+_GONE: Final = ("delete", "evict")
 _OWN: Final = (Origin.USER, Origin.PERSON)
 _PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN))
 
@@ -83,66 +86,37 @@ class Writing:
         return self.now if self.said_at is None else self.said_at
 
 
-@dataclass(frozen=True, slots=True)
 class Shelf:
     """All stored versions of one key.
 
-    Attributes:
+    Args:
         kind: The memory's type.
         key: The memory's key.
         item: The current version as it is stored, or `None`.
         records: The items of its history.
+
+    Attributes:
+        memory: The current version; `None` also if the item there is not a memory.
+        records: The items of its history by number.
+        past: The past versions by number, the newest first; `None` is one that cannot be read.
+        sequence: The number of the current version; if another program wrote it, the next free one.
+        next: The number of the next version.
     """
 
-    kind: MemoryType
-    key: str
-    item: StoreItem | None
-    records: tuple[StoreItem, ...]
-
-    @property
-    def memory(self) -> Memory | None:
-        """The current version; `None` also if the item there is not a memory."""
-        return None if self.item is None else read_memory(self.item)
-
-    @property
-    def past(self) -> list[StoreItem]:
-        """The items of the past versions, the newest first."""
-        current = self._stated_sequence()
-        past = [each for each in self.records if _number(each) not in (0, current)]
-        return sorted(past, key=_number, reverse=True)
-
-    @property
-    def past_memories(self) -> dict[int, Memory | None]:
-        """The past versions by number, the newest first."""
-        return {_number(each): past_memory(each) for each in self.past}
-
-    @property
-    def last(self) -> int:
-        """The highest number of a past version, 0 if there are none."""
-        return max(map(_number, self.past), default=0)
-
-    @property
-    def sequence(self) -> int:
-        """The number of the current version; if another program wrote it, the next free one."""
-        return self._stated_sequence() or self.last + 1
-
-    @property
-    def next(self) -> int:
-        """The number of the next version."""
-        return max(self.last, 0 if self.item is None else self.sequence) + 1
-
-    def record(self, sequence: int) -> StoreItem | None:
-        """Return the item of a past version."""
-        return next((each for each in self.past if _number(each) == sequence), None)
-
-    def stored_version(self, sequence: int) -> int:
-        """Return the store's version of the record of this number; 0 if there is none."""
-        return next((each.version for each in self.records if _number(each) == sequence), 0)
-
-    def _stated_sequence(self) -> int:
-        memory = self.memory
-        stated = None if memory is None else memory.metadata.get("sequence")
-        return stated if isinstance(stated, int) and stated > 0 else 0
+    def __init__(
+        self, kind: MemoryType, key: str, item: StoreItem | None, records: Iterable[StoreItem]
+    ) -> None:
+        self.kind, self.key, self.item = kind, key, item
+        self.memory = None if item is None else read_memory(item)
+        numbered = {int(each.key): each for each in records if each.key.isdecimal()}
+        self.records = dict(sorted(numbered.items(), reverse=True))
+        stated = None if self.memory is None else self.memory.metadata.get("sequence")
+        current = stated if isinstance(stated, int) and stated > 0 else 0
+        past = {number: past_memory(each) for number, each in self.records.items()}
+        self.past = {number: past[number] for number in past if number not in (0, current)}
+        last = max(self.past, default=0)
+        self.sequence = current or last + 1
+        self.next = max(last, 0 if item is None else self.sequence) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,41 +142,22 @@ def read_memory(item: StoreItem) -> Memory | None:
     The name of the item outranks the type and key in its value, since values of another library
     may have none.
     """
-    value = item.value
-    if not isinstance(value, Mapping):
-        return None
     named = split_key(item.key)
-    if named is None:
+    if named is None or not isinstance(item.value, Mapping):
         return None
-    kind, key = named
+    return _memory({**item.value, "type": named[0], "key": named[1]})
+
+
+def past_memory(record: StoreItem) -> Memory | None:
+    """Return the past version of an item of a history; `None` if it is not a memory."""
+    return _memory(record.value)
+
+
+def _memory(value: Any) -> Memory | None:
     try:
-        return Memory.from_store_value({**value, "type": kind, "key": key})
+        return Memory.from_store_value(value)
     except InvalidArgumentError:
         return None
-
-
-def text_without(shelf: Shelf, gone: Collection[int]) -> str | None:
-    """Return the search text of the current version without some past ones.
-
-    Args:
-        shelf: The memory, with all its past versions.
-        gone: The numbers of the versions that are about to be erased.
-
-    Returns:
-        The text; `None` if it does not change.
-    """
-    memory = shelf.memory
-    if memory is None:
-        return None
-    past = shelf.past_memories
-    text = search_text(memory, {number: past[number] for number in past if number not in gone})
-    return None if text == search_text(memory, past) else text
-
-
-def ending_of(memory: Memory) -> str | None:
-    """Return the `Ending` of a past version; `None` for a current one."""
-    by = memory.metadata.get("superseded_by")
-    return by.get("change") if isinstance(by, Mapping) else None
 
 
 def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
@@ -226,20 +181,11 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     is_alike = current is None or has_authority(current) is has_authority(memory)
     if is_alike and _is_outdated(shelf, writing):
         return _overtaken(shelf, memory, writing)
-    sequence = shelf.next
-    managed: dict[str, Any] = {
-        "created_at": writing.moment,
-        "valid_from": writing.moment,
-        "sequence": sequence,
-    }
-    before: list[Put | Delete] = []
-    if shelf.item is not None:
-        managed["created_at"] = _created_at(shelf.item, current)
+    managed: dict[str, Any] = {"valid_from": writing.moment, "sequence": shelf.next}
     if current is not None:
         managed["supersedes"] = _link(shelf, shelf.sequence)
-        before = _ended(shelf, current, writing, "update", sequence)
-    new = _managed(memory, managed)
-    return Step((*before, _put(shelf, new, writing), *_trim(shelf, before, writing)), new)
+    ended = _ended(shelf, writing, "update", shelf.next)
+    return _step(shelf, writing, _managed(memory, managed), ended)
 
 
 def retire(
@@ -256,9 +202,7 @@ def retire(
         return Step((), None, refused=refused)
     if _is_outdated(shelf, writing):
         return Step((), None, outdated=True)
-    before = _ended(shelf, memory, writing, ending)
-    gone = _remove(shelf.item)
-    return Step((*before, gone, *_trim(shelf, before, writing)), None)
+    return _step(shelf, writing, None, _ended(shelf, writing, ending))
 
 
 def undo(shelf: Shelf, writing: Writing) -> Step | None:
@@ -266,21 +210,57 @@ def undo(shelf: Shelf, writing: Writing) -> Step | None:
 
     Returns `None` also if the version to restore is no longer kept.
     """
-    memory = shelf.memory
     if shelf.item is None:
-        return _bring_back(shelf, writing)
-    if memory is None:
+        number: object = _retired(shelf)
+    elif shelf.memory is None:
         return None
-    supersedes = memory.metadata.get("supersedes")
-    if not isinstance(supersedes, Mapping):
-        return retire(shelf, writing, "undo")
-    target = shelf.record(supersedes.get("sequence", 0))
-    if target is None:
+    else:
+        supersedes = shelf.memory.metadata.get("supersedes")
+        if not isinstance(supersedes, Mapping):
+            return retire(shelf, writing, "undo")
+        number = supersedes.get("sequence")
+    target = shelf.past.get(number) if isinstance(number, int) else None
+    if not isinstance(number, int) or target is None:
         return None
-    restored = _restored(target, shelf)
-    before = _ended(shelf, memory, writing, "undo", _number(target))
-    gone = _remove(target)
-    return Step((*before, _put(shelf, restored, writing), gone), restored)
+    metadata = {name: part for name, part in target.metadata.items() if name not in _ENDED}
+    restored = Memory(shelf.kind, shelf.key, target.content, metadata)
+    return _step(shelf, writing, restored, _ended(shelf, writing, "undo", number), restores=number)
+
+
+def _step(
+    shelf: Shelf,
+    writing: Writing,
+    memory: Memory | None,
+    ended: Memory | None,
+    *,
+    restores: int = 0,
+    outdated: bool = False,
+) -> Step:
+    """Return the writes: the version that ends, the current one, and what is kept no longer.
+
+    Args:
+        shelf: The versions so far.
+        writing: The conditions.
+        memory: The current version; `None`: there is none, or, if `outdated`, the present one.
+        ended: The version that goes to the history; `None`: none.
+        restores: The number of the past version that is current again.
+        outdated: As for `Step`.
+    """
+    past = {number: each for number, each in shelf.past.items() if number != restores}
+    if ended is not None:
+        past = {ended.metadata["sequence"]: ended, **past}
+    kept = dict(islice(past.items(), writing.history_limit))
+    operations: list[Put | Delete] = []
+    if ended is not None and ended.metadata["sequence"] in kept:
+        operations.append(_record(shelf, writing, ended))
+    if memory is not None:
+        put = current_put(writing.scope, memory, search_text(memory, kept))
+        version = 0 if shelf.item is None else shelf.item.version
+        operations.append(replace(put, if_version=version))
+    elif shelf.item is not None and not outdated:
+        operations.append(_remove(shelf.item))
+    gone = [shelf.records[number] for number in shelf.past if number not in kept]
+    return Step((*operations, *map(_remove, gone)), memory, outdated=outdated)
 
 
 def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
@@ -293,7 +273,7 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
     if shelf.item is not None:
         moments = [None if shelf.memory is None else shelf.memory.metadata.get("valid_from")]
     else:
-        past = [each for each in map(past_memory, shelf.past) if each is not None]
+        past = [each for each in shelf.past.values() if each is not None]
         gone = [each for each in past if ending_of(each) in ("delete", "undo")]
         moments = [each.metadata.get("superseded_at") for each in gone]
     later = [each for each in moments if isinstance(each, str) and each > writing.said_at]
@@ -302,28 +282,21 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
 
 def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
     """Add a memory older than the current version to the history; not if the key was deleted."""
-    nothing = Step((), None, outdated=True)
     current = shelf.memory
-    if current is None or writing.history_limit == 0 or _is_kept(shelf, memory, writing):
-        return nothing
-    sequence = shelf.next
+    # An earlier attempt may have added it already.
+    is_kept = any(
+        each.content == memory.content and each.metadata.get("valid_from") == writing.moment
+        for each in filter(None, shelf.past.values())
+    )
+    if current is None or is_kept:
+        return Step((), None, outdated=True)
     managed = {
-        "created_at": writing.moment,
         "valid_from": writing.moment,
-        "sequence": sequence,
+        "sequence": shelf.next,
         "superseded_at": current.metadata["valid_from"],
         "superseded_by": _link(shelf, shelf.sequence) | {"change": "update"},
     }
-    record = _record(shelf, _managed(memory, managed), writing, sequence)
-    return Step((record, *_trim(shelf, [record], writing)), None, outdated=True)
-
-
-def _is_kept(shelf: Shelf, memory: Memory, writing: Writing) -> bool:
-    """Return whether an earlier attempt already added the memory to the history."""
-    return any(
-        each.content == memory.content and each.metadata.get("valid_from") == writing.moment
-        for each in filter(None, map(past_memory, shelf.past))
-    )
+    return _step(shelf, writing, None, _managed(memory, managed), outdated=True)
 
 
 def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
@@ -335,23 +308,16 @@ def last_change(shelf: Shelf, writing: Writing) -> str | None:
     """Return the moment of the change that `undo` would take back; `None` if there is none."""
     if undo(shelf, writing) is None:
         return None
-    target = _retired(shelf) if shelf.item is None else None
-    changed = shelf.memory if target is None else past_memory(target)
-    name = "valid_from" if target is None else "superseded_at"
+    name = "superseded_at" if shelf.item is None else "valid_from"
+    changed = shelf.past[_retired(shelf)] if shelf.item is None else shelf.memory
     moment = None if changed is None else changed.metadata.get(name)
     return moment if isinstance(moment, str) else ""
 
 
-def _retired(shelf: Shelf) -> StoreItem | None:
-    return next((each for each in shelf.past if _ending(each) in ("delete", "evict")), None)
-
-
-def _bring_back(shelf: Shelf, writing: Writing) -> Step | None:
-    target = _retired(shelf)
-    if target is None:
-        return None
-    restored = _restored(target, shelf)
-    return Step((_put(shelf, restored, writing), _remove(target)), restored)
+def _retired(shelf: Shelf) -> int:
+    """Return the number of the version that was retired last; 0 if none was."""
+    past = (number for number, each in shelf.past.items() if each and ending_of(each) in _GONE)
+    return next(past, 0)
 
 
 def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> Step | None:
@@ -368,8 +334,7 @@ def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> 
         merged["importance"] = max(importance_of(current), importance_of(given))
     if merged == current.metadata:
         return None
-    new = Memory(current.type, current.key, current.content, merged)
-    return Step((_put(shelf, new, writing),), new)
+    return _step(shelf, writing, replace(current, metadata=merged), None)
 
 
 def importance_of(memory: Memory) -> float:
@@ -380,62 +345,33 @@ def importance_of(memory: Memory) -> float:
     return min(1.0, max(0.0, float(stated)))
 
 
-def _put(shelf: Shelf, memory: Memory, writing: Writing) -> Put:
-    text = search_text(memory, _kept(shelf, memory, writing))
-    version = 0 if shelf.item is None else shelf.item.version
-    return replace(current_put(writing.scope, memory, text), if_version=version)
-
-
 def current_put(scope: Scope, memory: Memory, text: str) -> Put:
     """Return the put of a current memory, with its search text; see `search_text`."""
     name = current_key(memory.type, memory.key)
     return Put(namespace=scope.current, key=name, value=memory.to_store_value(), text=text)
 
 
-def _kept(shelf: Shelf, memory: Memory, writing: Writing) -> dict[int, Memory | None]:
-    """Return the past versions, by number, that are kept once `memory` is current."""
-    past = shelf.past_memories
-    if shelf.item is not None:
-        past[shelf.sequence] = shelf.memory
-    past.pop(memory.metadata.get("sequence", 0), None)
-    return {number: past[number] for number in sorted(past, reverse=True)[: writing.history_limit]}
-
-
 def _ended(
-    shelf: Shelf, memory: Memory, writing: Writing, ending: Ending, sequence: int | None = None
-) -> list[Put | Delete]:
-    """Return the put of the current version's record; none if no history is kept."""
-    if writing.history_limit == 0:
-        return []
-    by = _link(shelf, sequence) | {"change": ending}
+    shelf: Shelf, writing: Writing, ending: Ending, successor: int | None = None
+) -> Memory | None:
+    """Return the current version as a past one; `None` if there is none."""
+    if shelf.memory is None:
+        return None
+    by = _link(shelf, successor) | {"change": ending}
     ends = {"sequence": shelf.sequence, "superseded_at": writing.moment, "superseded_by": by}
-    ended = Memory(memory.type, memory.key, memory.content, memory.metadata | ends)
-    return [_record(shelf, ended, writing, shelf.sequence)]
+    return replace(shelf.memory, metadata=shelf.memory.metadata | ends)
 
 
-def _record(shelf: Shelf, memory: Memory, writing: Writing, sequence: int) -> Put:
+def _record(shelf: Shelf, writing: Writing, memory: Memory) -> Put:
+    number = memory.metadata["sequence"]
+    stored = shelf.records.get(number)
     return Put(
         namespace=writing.scope.history(shelf.kind, shelf.key),
-        key=f"{sequence:012}",
+        key=f"{number:012}",
         value=memory.to_store_value(),
-        if_version=shelf.stored_version(sequence),
+        if_version=0 if stored is None else stored.version,
         text="",
     )
-
-
-def _trim(shelf: Shelf, added: Sequence[Put | Delete], writing: Writing) -> list[Delete]:
-    surplus = shelf.past[max(0, writing.history_limit - len(added)) :]
-    return [_remove(each) for each in surplus]
-
-
-def _restored(record: StoreItem, shelf: Shelf) -> Memory:
-    value = record.value
-    metadata = {
-        name: part
-        for name, part in value["metadata"].items()
-        if name not in ("superseded_at", "superseded_by")
-    }
-    return Memory(shelf.kind, shelf.key, value["content"], metadata)
 
 
 def _remove(item: StoreItem) -> Delete:
@@ -447,29 +383,28 @@ def _link(shelf: Shelf, sequence: int | None) -> dict[str, Any]:
     return link if sequence is None else link | {"sequence": sequence}
 
 
-def _created_at(item: StoreItem, current: Memory | None) -> str:
-    stated = None if current is None else current.metadata.get("created_at")
-    return stated if isinstance(stated, str) else item.created_at.isoformat()
-
-
-def _number(record: StoreItem) -> int:
-    return int(record.key) if record.key.isdecimal() else 0
-
-
-def _ending(record: StoreItem) -> str | None:
-    memory = past_memory(record)
-    return None if memory is None else ending_of(memory)
-
-
-def past_memory(record: StoreItem) -> Memory | None:
-    """Return the past version of an item of a history."""
-    try:
-        return Memory.from_store_value(record.value)
-    except InvalidArgumentError:
-        return None
-
-
 def versions(shelf: Shelf) -> list[Memory]:
     """Return all versions of a key: the current one, then the past ones, the newest first."""
-    found: Iterable[Memory | None] = (shelf.memory, *map(past_memory, shelf.past))
-    return [memory for memory in found if memory is not None]
+    return [memory for memory in (shelf.memory, *shelf.past.values()) if memory is not None]
+
+
+def current_at(versions: Iterable[Memory], moment: datetime) -> Memory | None:
+    """Return the version of a memory that was current at a moment; `None` if none was.
+
+    A version is current from `valid_from` until `superseded_at`. A change that was undone counts
+    as never made.
+
+    Args:
+        versions: All versions of one key, in any order.
+        moment: The moment, in UTC.
+    """
+    found: Memory | None = None
+    since: datetime | None = None
+    for version in versions:
+        start = read_moment(version.metadata.get("valid_from"))
+        end = read_moment(version.metadata.get("superseded_at"))
+        if start is None or start > moment or (end is not None and end <= moment):
+            continue
+        if ending_of(version) != "undo" and (since is None or start >= since):
+            found, since = version, start
+    return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 from locus_memory.memory.models import Memory
 
-__all__ = ["search_text"]
+__all__ = ["ending_of", "search_text"]
 
 _MOST: Final = 3
 _LONGEST: Final = 500
@@ -21,40 +20,32 @@ _NOTHING: Final[Mapping[int, Memory | None]] = {}
 def search_text(memory: Memory, past: Mapping[int, Memory | None] = _NOTHING) -> str:
     """Return the search text of a memory: its key, its content and the content it superseded.
 
-    So a question in the words of a superseded memory finds the current one. Undone versions are
-    in no links, and neither are those of a deleted key that was written again later.
+    So a question in the words of a superseded memory finds the current one. Versions that were
+    undone do not count, and neither do those of a key that was deleted and written again later.
 
     Args:
         memory: The memory.
         past: Past versions of its key, by number.
     """
-    return "\n".join((memory.key, memory.content, *_before(memory, past)))
-
-
-def _before(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[str]:
-    """Yield the contents of superseded versions, newest first, without duplicates, up to limits."""
-    seen = {memory.content}
-    room = _LONGEST
-    for version in islice(_superseded(memory, past), _MOST):
-        content = version.content[:room]
-        if content and content not in seen:
-            seen.add(content)
-            room -= len(content)
-            yield content
+    told = (each.content for each in islice(_superseded(memory, past), _MOST))
+    before = "\n".join(told)[:_LONGEST]
+    return "\n".join(filter(None, (memory.key, memory.content, before)))
 
 
 def _superseded(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[Memory]:
-    """Yield the versions that a memory supersedes by its links, as far as they exist."""
-    version: Memory | None = memory
-    number: float = math.inf
-    while version is not None:
-        link = version.metadata.get("supersedes")
-        if not isinstance(link, Mapping) or link.get("key") != memory.key:
-            return
-        earlier = link.get("sequence")
-        # Numbers fall from link to link, so that a forged link cannot form a circle.
-        if not isinstance(earlier, int) or earlier >= number:
-            return
-        number, version = earlier, past.get(earlier)
-        if version is not None:
+    """Yield the versions that a memory supersedes, the newest first."""
+    sequence = memory.metadata.get("sequence")
+    number = sequence if isinstance(sequence, int) else 0
+    for earlier in sorted((each for each in past if each < number), reverse=True):
+        version = past[earlier]
+        ending = None if version is None else ending_of(version)
+        if version is not None and ending == "update":
             yield version
+        elif ending in ("delete", "evict"):
+            return
+
+
+def ending_of(memory: Memory) -> str | None:
+    """Return the `Ending` of a past version; `None` for a current one."""
+    by = memory.metadata.get("superseded_by")
+    return by.get("change") if isinstance(by, Mapping) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from locus_memory.memory.phrases.wording import (
     sentences,
     text_of,
 )
-from locus_memory.memory.secrets.detection import asks_for_secret, find_secret, mentions_secret
+from locus_memory.memory.secrets.detection import find_secret, mentions_secret
 
 __all__ = ["HeuristicExtractor"]
 
@@ -29,9 +29,7 @@ _Name = tuple[MemoryType, str]
 _Facts = dict[_Name, str]
 
 _NOTE_IMPORTANCE: Final = 0.8
-# How many messages are read before the event loop runs other tasks.
-_SLICE: Final = 4
-_LAST_WORDS, _LAST_SENTENCE = 2_000, 200
+_LAST_WORDS: Final = 2_000
 
 _YES: Final = re.compile(
     r"(?i)(?:yes|yeah|yep|yup|correct|exactly|right|true|indeed|that is (?:right|correct|true)"
@@ -85,28 +83,20 @@ class HeuristicExtractor:
             return ()
         current, found = dict(known), dict[_Name, MemoryChange]()
         for place, message in enumerate(messages):
-            if place % _SLICE == 0:
-                await asyncio.sleep(0)
+            # The event loop runs other tasks meanwhile.
+            await asyncio.sleep(0)
             if role_of(message) != "user" or is_memory_block(message):
                 continue
             changes = _said(messages, place, current)
             if changes and not _is_secret(messages, place):
-                for change in changes:
-                    found[change.type, change.key] = change
-                    current[change.type, change.key] = change.content
-        return tuple(_news(found, known))
-
-
-def _news(found: dict[_Name, MemoryChange], known: _Facts) -> Iterator[MemoryChange]:
-    """Yield the changes that change anything, with the operation relative to the known facts."""
-    for name, change in found.items():
-        if name not in known:
-            if change.op != "delete":
-                yield change
-        elif change.op == "delete":
-            yield change
-        elif change.content.casefold() != known[name].casefold():
-            yield replace(change, op="update")
+                found |= {(each.type, each.key): each for each in changes}
+                current |= {(each.type, each.key): each.content for each in changes}
+        return tuple(
+            replace(each, op="update") if each.op == "add" and name in known else each
+            for name, each in found.items()
+            # What changes nothing is no change: a new fact that is retired is empty, too.
+            if each.content.casefold() != known.get(name, "").casefold()
+        )
 
 
 def _said(messages: Sequence[Any], place: int, current: _Facts) -> list[MemoryChange]:
@@ -131,22 +121,25 @@ def _told(said: Sequence[str], place: int, current: _Facts) -> list[MemoryChange
     """Return what all sentences of a message say; nothing, unless each is understood."""
     changes: list[MemoryChange] = []
     for sentence in said:
-        whole = _corrected(sentence, place, current)
-        parts = [whole] if whole else [_read(each, place, current) for each in clauses(sentence)]
-        for part in parts:
-            if part is None:
+        read = [_read(clause, place, current) for clause in clauses(sentence)]
+        if None in read:
+            # "Sorry, I live in Graz, not in Rome."
+            read = [_corrected(sentence, place, current)]
+        for each in read:
+            if each is None:
                 return []
-            changes += part
+            changes += each
     # "I no longer live in Rome, I live in Graz": what replaces a fact comes last.
     return sorted(changes, key=lambda change: change.op != "delete")
 
 
 def _read(clause: str, place: int, current: _Facts) -> list[MemoryChange] | None:
-    """Return what a clause states or denies; `None`: the table does not have it."""
+    """Return what a clause states, denies or corrects; `None`: the table does not have it."""
     if told := stated(clause):
         return _stated(told, current, place)
-    denied = stated(affirmed(clause) or "")
-    return [_retired(each, place) for each in _denied(denied, current)] if denied else None
+    if denied := stated(affirmed(clause) or ""):
+        return [_retired(each, place) for each in _denied(denied, current)]
+    return _corrected(clause, place, current)
 
 
 def _stated(told: Sequence[Told], current: _Facts, *sources: int) -> list[MemoryChange]:
@@ -166,33 +159,30 @@ def _stated(told: Sequence[Told], current: _Facts, *sources: int) -> list[Memory
 def _denied(told: Sequence[Told], current: _Facts) -> list[_Name]:
     """Return the names of the facts that have the denied values."""
     names = [((each.type, each.key), each.value) for each in told]
-    return [name for name, value in names if _has(current.get(name, ""), value)]
+    return [name for name, value in names if _literal(value).search(current.get(name, ""))]
 
 
-def _corrected(sentence: str, place: int, current: _Facts) -> list[MemoryChange] | None:
-    """Return what "X, not Y" changes; nothing, unless one fact has the words of the old value."""
-    if found := _INSTEAD.fullmatch(sentence):
+def _corrected(clause: str, place: int, current: _Facts) -> list[MemoryChange] | None:
+    """Return what "X, not Y" changes; `None`, unless one fact has the words of the old value."""
+    if found := _INSTEAD.fullmatch(clause):
         told = f"{found['head']} {found['new']}"
         return [_change(each, place) for each in stated(told)]
-    found = _CORRECTED.fullmatch(sentence)
+    found = _CORRECTED.fullmatch(clause)
     about = [
         name
         for name, content in current.items()
-        if found and name[0] is not MemoryType.FEEDBACK and _has(content, found["old"])
+        if found and name[0] is not MemoryType.FEEDBACK and _literal(found["old"]).search(content)
     ]
     if found is None or len(about) != 1:
         return None
     told, old, name = found["told"], found["old"], about[0]
-    if facts := [each for clause in clauses(told) for each in stated(clause)]:
-        retired = [] if any(name[1] == each.key for each in facts) else [_retired(name, place)]
-        return retired + [_change(each, place) for each in facts]
-    if not _VALUE.fullmatch(told) or told[0].islower() or not is_thing(told):
-        return None
-    content = _literal(old).sub(lambda _: told, current[name])
-    parts = [slot(told) if part == slot(old) else part for part in name[1].split(":")]
-    fact = Told(name[0], ":".join(parts), content, 0.5, told)
-    retired = [] if fact.key == name[1] else [_retired(name, place)]
-    return [*retired, _change(fact, place)]
+    facts = [each for part in clauses(told) for each in stated(part)]
+    if not facts and _VALUE.fullmatch(told) and not told[0].islower() and is_thing(told):
+        content = _literal(old).sub(lambda _: told, current[name])
+        parts = [slot(told) if part == slot(old) else part for part in name[1].split(":")]
+        facts = [Told(name[0], ":".join(parts), content, 0.5, told)]
+    # One that keeps its key is written after it is retired.
+    return [_retired(name, place), *(_change(each, place) for each in facts)] if facts else None
 
 
 def _noted(note: str) -> list[Told]:
@@ -214,14 +204,10 @@ def _forgotten(forget: re.Match[str], current: _Facts) -> list[_Name]:
     if forget["slot"]:
         return [name for name in current if name[1] == slot(forget["slot"])]
     words = (forget["about"] or forget["that"]).rstrip(" .!")
-    names = {name for name in current if _has(current[name], words)}
+    names = {name for name in current if _literal(words).search(current[name])}
     said = [clause for sentence in sentences(words) for clause in clauses(sentence)]
     names.update(name for clause in said for name in _denied(stated(clause), current))
     return [name for name in current if name in names or name[1] == f"note:{slot(words)}"]
-
-
-def _has(content: str, words: str) -> bool:
-    return _literal(words).search(content) is not None
 
 
 def _literal(words: str) -> re.Pattern[str]:
@@ -253,14 +239,12 @@ def _answer_before(messages: Sequence[Any], place: int) -> str | None:
 
 
 def _is_secret(messages: Sequence[Any], place: int) -> bool:
-    """Return whether a message or one of the user beside it has a secret, or one was asked for.
+    """Return whether a message or one beside it has a secret, or a word for one.
 
     A password may look like any word, and only the next message may name it.
     """
-    asked = _answer_before(messages, place) or ""
-    if asks_for_secret(asked) or mentions_secret(asked[-_LAST_SENTENCE:]):
-        return True
-    own = [at for at, each in enumerate(messages) if role_of(each) == "user"]
-    at = own.index(place)
-    near = [text_of(messages[each]) for each in own[max(0, at - 1) : at + 2]]
+    own = [n for n, each in enumerate(messages) if role_of(each) == "user"]
+    before = max((n for n in own if n < place), default=0)
+    after = min((n for n in own if n > place), default=len(messages))
+    near = [text_of(each) for each in messages[before : after + 1]]
     return any(mentions_secret(each) or find_secret(each) for each in [*near, "\n".join(near)])

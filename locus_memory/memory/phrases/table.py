@@ -208,10 +208,6 @@ def _filled(phrase: _Phrase, clause: str) -> Iterator[Told]:
         yield Told(phrase.type, key, content, phrase.importance, value)
 
 
-def _anything(value: str) -> bool:
-    return bool(value)
-
-
 def _is_name(value: str) -> bool:
     """Return whether each word has a capital, as far as its script has any, and none is ordinary.
 
@@ -256,13 +252,14 @@ def _phrase(
     key: str,
     content: str,
     importance: float = 0.5,
-    fits: Callable[[str], bool] = _anything,
+    fits: Callable[[str], bool] = bool,
     *,
     each: bool = False,
     type: MemoryType = MemoryType.USER,  # noqa: A002 - the field's word
 ) -> _Phrase:
-    pattern = compiled_later(partial(_expanded, source))
-    return _Phrase(pattern, key, content, importance, type, fits, each)
+    return _Phrase(
+        compiled_later(partial(_expanded, source)), key, content, importance, type, fits, each
+    )
 
 
 def _rule(source: str, content: str, key: str = "rule:{x}") -> _Phrase:

@@ -84,7 +84,6 @@ _PLAYED: Final = re.compile(_PLAY, re.IGNORECASE)
 _DENIAL: Final = re.compile(
     r"(?i)(?P<who>(?:I|we|my [\w' ]{2,40}?)(?: am| are| is)?) (?:do not|not|no longer) (?P<rest>.+)"
 )
-_LIFTED: Final = re.compile(r"(?i)you (?:can|may) (?P<deed>.+) (?:again|after all)")
 _NO_MORE: Final = re.compile(r"(?i) (?:any ?more|any longer|at all)$")
 
 _PREFACE: Final = re.compile(
@@ -149,8 +148,6 @@ def clauses(sentence: str) -> list[str]:
 
 def affirmed(clause: str) -> str | None:
     """Return what a clause denies, such as "I live in Rome" of "I do not live in Rome"."""
-    if lifted := _LIFTED.fullmatch(clause):
-        return f"never {lifted['deed']}"
     denial = _DENIAL.fullmatch(_NO_MORE.sub("", clause))
     return f"{denial['who']} {denial['rest']}" if denial else None
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from locus_memory.chat.usage import usage_in
 from locus_memory.errors import VersionConflictError
@@ -47,14 +47,14 @@ class Allowance:
         Raises:
             BackendError: The store failed.
         """
-        if await self._add(calls=1):
+        if await self._add(calls=1, is_asked=True):
             return 0.0
         return _DAY - self.clock() % _DAY
 
     async def counted(
         self, handle: Callable[[Sequence[Job]], Awaitable[Outcome]], jobs: Sequence[Job]
     ) -> Outcome:
-        """Return what `handle` makes of jobs, and count the tokens that it took.
+        """Return what `handle` makes of jobs, and count the further calls and the tokens it took.
 
         Raises:
             Exception: Any error of `handle`; one of the count is only reported.
@@ -63,29 +63,32 @@ class Allowance:
             try:
                 return await handle(jobs)
             finally:
-                await self._spend(usage_in(events).extraction_tokens)
+                made = sum(each.attributes.get("purpose") == "extraction" for each in events)
+                # The first call of several prompts was counted before.
+                await self._spend(max(0, made - 1), usage_in(events).extraction_tokens)
 
-    async def _spend(self, tokens: int) -> None:
+    async def _spend(self, calls: int, tokens: int) -> None:
         try:
-            await self._add(tokens=tokens)
+            await self._add(calls=calls, tokens=tokens)
         except Exception as error:  # noqa: BLE001 - reported; the answer is not asked for again
             emit("memory.count_failed", error=error)
 
-    async def _add(self, *, calls: int = 0, tokens: int = 0) -> bool:
-        """Add to the count of today; a call is not added to a count that is used up."""
-        day = int(self.clock() // _DAY)
+    async def _add(self, *, calls: int, tokens: int = 0, is_asked: bool = False) -> bool:
+        """Add to the count of today, unless it is asked for a call, and the count is used up."""
+        today = int(self.clock() // _DAY)
         for _ in range(_ATTEMPTS):
             item = await self.store.get_item(self.scope.tending, _KEY)
-            value: Any = None if item is None else item.value
-            told: Mapping[str, Any] = value if isinstance(value, dict) else {}
-            is_today = told.get("day") == day
-            spent = [_count(told.get(name)) if is_today else 0 for name in ("calls", "tokens")]
-            if calls and (spent[0] >= self.calls or spent[1] >= self.tokens):
+            match None if item is None else item.value:
+                case {"day": day, "calls": int(made), "tokens": int(spent)} if day == today:
+                    pass
+                case _:
+                    made = spent = 0
+            if is_asked and (made >= self.calls or spent >= self.tokens):
                 return False
             put = Put(
                 namespace=self.scope.tending,
                 key=_KEY,
-                value={"day": day, "calls": spent[0] + calls, "tokens": spent[1] + tokens},
+                value={"day": today, "calls": made + calls, "tokens": spent + tokens},
                 if_version=0 if item is None else item.version,
                 text="",
             )
@@ -93,8 +96,3 @@ class Allowance:
                 await self.store.put_batch([put])
                 return True
         raise VersionConflictError(0, 1)
-
-
-def _count(value: Any) -> int:
-    """Return a stored count; 0 if it is none."""
-    return value if type(value) is int and value > 0 else 0

@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Protocol, Self
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import Cursor, roles_and_texts
-from locus_memory.memory.secrets.answers import asks_at_end
+from locus_memory.memory.extraction.thread import Cursor
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
-__all__ = ["DIGITS", "Job", "News", "Outcome", "Waiting", "sessions_of"]
+__all__ = ["DIGITS", "Job", "Outcome", "sessions_of"]
 
 DIGITS: Final = 16
 """The digits of a job's number in its thread, at the end of its key."""
 
 
-@dataclass(frozen=True, slots=True)
-class News:
-    """New messages of a thread.
-
-    Attributes:
-        cursor: The cursor behind them.
-        messages: Their documents with their numbers.
-        asked: Whether the assistant asked for a secret right before them.
-        context: The document of the assistant's message before them, if it is known.
-    """
-
-    cursor: Cursor
-    messages: list[dict[str, Any]]
-    asked: bool
-    context: dict[str, Any] | None = None
-
-    @classmethod
-    def of(
-        cls, before: Cursor, after: Cursor, messages: list[dict[str, Any]], context: Any = None
-    ) -> Self:
-        """Return news; the cursor after them knows what the assistant asked for last."""
-        told = roles_and_texts([] if context is None else [context])
-        asked = asks_at_end(told, asked=before.asked)
-        moved = replace(after, asked=asks_at_end(roles_and_texts(messages), asked=asked))
-        return cls(moved, messages, asked, context)
+def _said(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Check the parts of messages that decide when they are read."""
+    kinds = {"role": str, "content": str, "number": int}
+    if not messages or not all(
+        isinstance(each.get(name), kind) for each in messages for name, kind in kinds.items()
+    ):
+        raise ValueError("a job has messages")
+    return messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +53,7 @@ class Job:
     version: int
     namespace: Namespace
     thread: str
-    messages: list[dict[str, Any]]
+    messages: Annotated[list[dict[str, Any]], AfterValidator(_said)]
     cursor: Cursor
     attempts: int = 0
     lease: Mapping[str, Any] | None = None
@@ -81,12 +65,7 @@ class Job:
     @property
     def lane(self) -> str:
         """The thread's part of the key."""
-        return self.lane_of(self.key)
-
-    @property
-    def message_ids(self) -> list[str]:
-        """The ids of the messages; without an id, the number in the thread, such as `#3`."""
-        return [each["id"] or f"#{each['number']}" for each in self.messages]
+        return self.key[:-DIGITS]
 
     @property
     def characters(self) -> int:
@@ -102,75 +81,36 @@ class Job:
         """Whether the messages are of a conversation that was ingested."""
         return "turn" in self.messages[0]
 
-    @staticmethod
-    def lane_of(key: str) -> str:
-        """Return the thread's part of a key."""
-        return key[:-DIGITS]
-
     def report_dropped(self, error: BaseException) -> None:
-        """Emit the event that the job failed too often."""
+        """Emit the event that the job failed too often.
+
+        A message without an id is named by its number in the thread, such as `#3`.
+        """
         emit(
             "memory.extract_dropped",
             error=error,
             thread=self.thread,
             messages=len(self.messages),
-            message_ids=self.message_ids,
+            message_ids=[each["id"] or f"#{each['number']}" for each in self.messages],
             attempts=self.attempts,
         )
 
     def to_value(self) -> dict[str, Any]:
         """Return the job as plain JSON."""
-        rare = {
-            "agent": self.agent,
-            "context": self.context,
-            "asked": self.asked or None,
-        }
-        return {
-            **{name: value for name, value in rare.items() if value is not None},
-            "namespace": list(self.namespace),
-            "thread": self.thread,
-            "messages": self.messages,
-            "cursor": self.cursor.to_value(),
-            "attempts": self.attempts,
-            "lease": None if self.lease is None else dict(self.lease),
-            "queued_at": self.queued_at,
-        }
+        value: dict[str, Any] = _STORED.dump_python(self, mode="json", exclude={"key", "version"})
+        return value
 
-    @classmethod
-    def from_item(cls, item: StoreItem) -> Self | None:
+    @staticmethod
+    def from_item(item: StoreItem) -> Job | None:
         """Return the job of an item, or `None` if it is not one of this library."""
-        value = item.value
         try:
-            return cls(
-                item.key,
-                item.version,
-                tuple(value["namespace"]),
-                value["thread"],
-                value["messages"],
-                Cursor.from_value(value["cursor"]),
-                value["attempts"],
-                value["lease"],
-                value.get("queued_at"),
-                value.get("agent"),
-                value.get("context"),
-                value.get("asked", False),
-            )
-        except (KeyError, TypeError) as error:
+            return _STORED.validate_python({**item.value, "key": item.key, "version": item.version})
+        except (TypeError, ValidationError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
 
 
-@dataclass(slots=True)
-class Waiting:
-    """The jobs of one thread that wait, as far as their names and moments say.
-
-    Attributes:
-        keys: Their keys, each with its `characters`.
-        queued_at: The moment of the last of them, ISO 8601 in UTC; `None` if unknown.
-    """
-
-    keys: dict[str, int] = field(default_factory=dict[str, int])
-    queued_at: str | None = None
+_STORED: Final[TypeAdapter[Job]] = TypeAdapter(Job)
 
 
 def sessions_of(jobs: Iterable[Job]) -> list[list[Job]]:
@@ -178,18 +118,20 @@ def sessions_of(jobs: Iterable[Job]) -> list[list[Job]]:
     return [list(each) for _, each in groupby(jobs, key=lambda job: job.lane)]
 
 
-class Outcome(Protocol):
-    """The results of jobs, which are written together with their deletion."""
+async def _nothing() -> Sequence[Put | Delete]:
+    return ()
 
-    @property
-    def jobs(self) -> Sequence[Job]:
-        """The jobs that are done; of a thread, oldest first."""
-        ...
 
-    async def operations(self) -> Sequence[Put | Delete]:
-        """Return the writes, planned on what is stored now; called again if that changed."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The results of jobs, which are written together with their deletion.
 
-    def written(self) -> None:
-        """Report the results, once they are written."""
-        ...
+    Attributes:
+        jobs: The jobs that are done; of a thread, oldest first.
+        operations: Returns the writes, planned on what is stored now; called again if that changed.
+        written: Reports the results, once they are written.
+    """
+
+    jobs: Sequence[Job]
+    operations: Callable[[], Awaitable[Sequence[Put | Delete]]] = _nothing
+    written: Callable[[], None] = lambda: None

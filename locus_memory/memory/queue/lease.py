@@ -15,7 +15,7 @@ __all__ = ["Lease"]
 _running: set[str] = set()
 """The tokens of this process's leases."""
 
-_STARTED: Final = 19
+_START: Final = 19
 
 
 class Lease:
@@ -60,48 +60,41 @@ class Lease:
         """
         if not isinstance(value, Mapping) or value.get("until", 0) <= now:
             return False
-        if value.get("host") != _host() or os.name != "posix":
+        if value.get("host") != _host():
             return True
         return _is_at_work(value.get("pid"), value.get("started"), value.get("token"))
 
 
 def _is_at_work(pid: Any, started: Any, token: Any) -> bool:
-    if not isinstance(pid, int) or not _is_alive(pid):
-        return False
+    now_started = _started(pid) if isinstance(pid, int) else None
     # The system reuses the number of a process that ended.
-    now_started = _started(pid)
-    if None not in (started, now_started) and started != now_started:
+    if now_started is None or (started and now_started and started != now_started):
         return False
     return pid != os.getpid() or token in _running
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OverflowError, PermissionError):
-        return True
-    # A process that ended but was not waited for still has its number.
-    return _stat(pid)[:1] not in (["Z"], ["X"])
-
-
 def _started(pid: int) -> str | None:
-    """Return the start of a process, in ticks since the boot; `None` if it is unknown."""
-    fields = _stat(pid)
-    return fields[_STARTED] if len(fields) > _STARTED else None
+    """Return the start of a process, in ticks since the boot; `None`: it ended.
 
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of a process's Linux status after its name; nothing elsewhere.
-
-    See https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html; the name is in parentheses
-    and may contain some.
+    The start is known on Linux, and an empty text elsewhere; outside of Posix, no process is known
+    to have ended. See
+    https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html; the name of the process is in
+    parentheses and may contain some.
     """
     try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        if os.name == "posix":
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except (OverflowError, PermissionError):
+        pass
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
-        return []
+        return ""
+    fields = text.rpartition(")")[2].split()
+    # A process that ended but was not waited for still has its number.
+    return None if fields[0] in ("Z", "X") else fields[_START]
 
 
 @lru_cache(maxsize=1)

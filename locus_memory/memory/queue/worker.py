@@ -1,12 +1,14 @@
-"""The worker: handles the jobs of a thread in order, and several threads at the same time."""
+"""The worker: handles the jobs that wait, each thread's in order, and several at the same time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
-from functools import partial
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from math import inf
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import is_being_cancelled
@@ -14,11 +16,9 @@ from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.queue.allowance import Allowance
-from locus_memory.memory.queue.company import company_of
-from locus_memory.memory.queue.jobs import Job, Outcome, Waiting
+from locus_memory.memory.queue.jobs import Job, Outcome, sessions_of
 from locus_memory.memory.queue.lease import Lease
-from locus_memory.memory.queue.lounge import Lounge, scope_of
-from locus_memory.memory.queue.pace import Pace, rest_of
+from locus_memory.memory.queue.pace import A_CALL, Pace, Trip
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.store.item import Namespace
 
@@ -28,30 +28,86 @@ _SLACK: Final = 10.0
 """Seconds that a lease lasts beyond the extractor's limit: to save the memories."""
 
 _AT_ONCE: Final = 4
-"""How many threads are extracted from at the same time in the background."""
+"""How many calls are made at the same time in the background."""
 
 _MOST_ATTEMPTS: Final = 5
-"""How often an extraction that fails is tried."""
+"""How often an extraction that fails, or ends its process, is tried."""
 
 _BACKOFF: Final = 4
 
 _ENDLESS: Final = 2**31
 
 
-class Worker:
-    """A worker that handles jobs in tasks of the running event loop: at most one per thread.
+@dataclass(slots=True, eq=False)
+class _Unit:
+    """The threads that are looked at together: by session, those of a scope; by turn, a single one.
 
-    All waiting jobs of a thread are handled together, and with a `least`, short sessions of a scope
-    as well: they wait for one another, or for a longer one, until `drain` or `close`. A job leaves
-    the queue when it is done or has failed too often. If the process ends before, the job is still
+    Attributes:
+        name: The scope, or the thread.
+        namespace: Their scope.
+        jobs: The keys of the jobs of each thread that wait, as far as this process knows. The
+            thread that got a job last is the last one.
+        own: The threads that got a job in this process.
+        ended: The threads that are over at the next look, whatever the clock says.
+        failed: The threads that failed, each with the loop's time at which it is tried again.
+        insists: Whether also what waits for somebody is tried.
+        again: Whether the threads are to be looked at once more.
+        waits: Who waits for a thread.
+        task: The task that handles them.
+        timer: When they are looked at next.
+    """
+
+    name: Namespace | str
+    namespace: Namespace
+    jobs: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    own: set[str] = field(default_factory=set[str])
+    ended: set[str] = field(default_factory=set[str])
+    failed: dict[str, float] = field(default_factory=dict[str, float])
+    insists: bool = False
+    again: bool = False
+    waits: list[tuple[str, asyncio.Future[None]]] = field(
+        default_factory=list[tuple[str, asyncio.Future[None]]]
+    )
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    def keep(self, lane: str, keys: frozenset[str]) -> None:
+        """Note which jobs of a thread are left; a thread without jobs is forgotten."""
+        self.jobs[lane] = keys
+        if not keys:
+            del self.jobs[lane]
+            self.own.discard(lane)
+
+    def answer(self, lanes: Iterable[str]) -> None:
+        """End the waits for threads."""
+        over = set(lanes)
+        for lane, wait in self.waits:
+            if lane in over and not wait.done():
+                wait.set_result(None)
+        self.waits = [(lane, wait) for lane, wait in self.waits if lane not in over]
+
+    def stop_timer(self) -> None:
+        """Look at the threads only if something happens."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None
+
+
+class Worker:
+    """A worker that handles jobs in tasks of the running event loop: at most one per unit.
+
+    The jobs that wait are read from the store, and the `pace` says which of them are handled now,
+    and when to look again. All waiting jobs of a thread are handled together. A job leaves the
+    queue when it is done or has failed too often. If the process ends before, the job is still
     queued at the next start.
 
     Args:
         queue: The jobs.
         handle: Does the work of jobs, those of a thread together, and raises its errors. Its
             outcome is written together with the deletion of the jobs.
-        pace: When a thread is handled, and how long that may take.
+        pace: When a thread is handled.
         clock: Returns seconds since the epoch.
+        seconds: Returns how long `handle` may take for jobs.
         allowance: The calls and tokens a day, where no run waits; `None`: any number.
     """
 
@@ -61,92 +117,60 @@ class Worker:
         handle: Callable[[Sequence[Job]], Awaitable[Outcome]],
         pace: Pace,
         clock: Callable[[], float],
+        *,
+        seconds: Callable[[Sequence[Job]], float],
         allowance: Allowance | None = None,
     ) -> None:
         self._queue = queue
         self._handle = handle
-        self._clock = clock
         self._pace = pace
+        self._clock = clock
+        self._seconds = seconds
         self._allowance = allowance
-        # The thread of each scope that got the last job.
-        self._latest: dict[Namespace, str] = {}
-        # The threads that got a job in this process.
-        self._own: set[str] = set()
-        self._insisted: set[str] = set()
+        self._units: dict[Namespace | str, _Unit] = {}
         self._parked: set[str] = set()
-        # The jobs of each thread, with their characters.
-        self._known: dict[str, dict[str, int]] = {}
-        self._lounge = Lounge()
-        # The threads of the calls under way.
-        self._busy: set[str] = set()
-        self._failed: set[str] = set()
-        self._closing = False
+        # The moment at which the calls of a day that are used up begin again.
+        self._spent_until = 0.0
         self._closed = False
         self._started = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()
-        self._forced: set[str] = set()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._pauses: dict[str, float] = {}
         self._slots: AbstractAsyncContextManager[Any] = nullcontext()
-        self._forming: AbstractAsyncContextManager[Any] = nullcontext()
         QUEUES.add(self, "extraction")
 
     @property
     def pending(self) -> int:
         """The number of jobs that wait or run, as far as this process knows."""
-        return sum(map(len, self._known.values()))
+        return self._pending(list(self._units.values()))
 
     async def start(self) -> None:
-        """Take up the jobs that other processes left; only once per event loop.
-
-        With `by_session`, the newest thread of a scope may go on: it is handled once it was quiet
-        for as long as `Pace.quiet`, counted from its last job. The other threads are over.
-        """
+        """Take up the jobs that other processes left; only once per event loop."""
         self._bind()
         if self._started:
-            if not self._pace.is_manual:
-                self._demand(self._lounge.ended(self._clock()))
             return
-        self._started = True
-        found: Mapping[str, Waiting] | None = None
+        self._started, found = True, False
         try:
             found = await self._find()
         finally:
-            self._started = found is not None
-        if not self._pace.is_manual:
-            self._take_up(found or {})
+            self._started = found
+        for unit in list(self._units.values()):
+            self._wake(unit)
 
     def add(self, job: Job, *, is_awaited: bool = False) -> asyncio.Task[None] | None:
-        """Take up a job that was just queued; returns the task that handles its thread.
+        """Take up a job that was just queued; returns the task that handles it, if it is time.
 
         Args:
             job: The job.
             is_awaited: Whether the work is part of the run that queued the job.
         """
-        self._known.setdefault(job.lane, {})[job.key] = job.characters
-        if not self._pace.by_session:
-            return self._wake(job.lane, context=copy_context() if is_awaited else None)
-        self._bind()
-        self._own.add(job.lane)
-        self._lounge.drop(job.lane)
-        self.end_others(job.namespace, job.lane)
-        self._latest[job.namespace] = job.lane
-        self._wake_later(job.lane)
-        return None
-
-    def end_others(self, namespace: Namespace, lane: str) -> asyncio.Task[None] | None:
-        """Handle the last session of a scope, unless it is this one; returns the task, if any.
-
-        Args:
-            namespace: The scope.
-            lane: The session that begins or goes on.
-        """
-        before = self._latest.get(namespace, lane)
-        if self._pace.is_manual or before == lane or before not in self._known:
+        unit = self._unit_of(job.namespace, job.lane)
+        newest = next(reversed(unit.jobs), job.lane)
+        unit.jobs[job.lane] = unit.jobs.pop(job.lane, frozenset()) | {job.key}
+        unit.own.add(job.lane)
+        unit.failed.pop(job.lane, None)
+        if self._pace.by_session and newest == job.lane:
+            self._later(unit, self._pace.quiet)
             return None
-        return self._wake(before, forced=True)
+        return self._wake(unit, copy_context() if is_awaited else None)
 
     async def drain(self, scope: Namespace | None = None, *, insists: bool = False) -> int:
         """Try all waiting jobs, and wait for them; returns how many jobs still wait.
@@ -160,58 +184,56 @@ class Worker:
         """
         self._bind()
         await self._find()
-        if insists or not self._pace.is_manual:
-            lanes = [each for each in self._known if _is_in(each, scope)]
-            insisted = lanes if insists else ()
-            self._insisted.update(insisted)
-            await self._urge(lanes)
-            self._insisted.difference_update(insisted)
+        for unit in self._units_of(scope):
+            unit.insists |= insists
+            self._end(unit, unit.jobs)
         await self._settle()
-        return sum(len(names) for lane, names in self._known.items() if _is_in(lane, scope))
+        return self._pending(self._units_of(scope))
 
-    async def flush(self, lane: str) -> None:
-        """Try the waiting jobs of a thread now, and wait for them."""
-        if not self._pace.is_manual:
-            task = self._wake(lane, forced=True)
-            if task is not None:
-                await asyncio.wait([task])
+    async def flush(self, namespace: Namespace, lane: str) -> None:
+        """Try the waiting jobs of a thread of a scope now, and wait for them."""
+        if self._pace.mode == "manual":
+            return
+        unit = self._unit_of(namespace, lane)
+        unit.jobs.setdefault(lane, frozenset())
+        if self._end(unit, [lane]) is not None:
+            wait = asyncio.get_running_loop().create_future()
+            unit.waits.append((lane, wait))
+            await wait
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
         """Handle what waits for at most `timeout` seconds; unfinished jobs stay queued.
 
-        With `by_session`, a session that only other processes know is left if it may go on.
+        By session, a session that only other processes know is left if it may go on.
         """
-        self._closing = True
+        self._pace = replace(self._pace, longest=0.0)
         try:
-            if self._known or self._started:
-                async with asyncio.timeout(timeout):
-                    await self._finish()
+            async with asyncio.timeout(timeout):
+                self._bind()
+                for unit in self._units_of(None):
+                    self._end(unit, unit.own)
+                await self._settle()
         except TimeoutError as error:
             emit("memory.drain_timeout", error=error, pending=self.pending)
         finally:
             self._closed = True
-            for lane in list(self._timers):
-                self._stop_timer(lane)
+            for unit in self._units_of(None):
+                unit.stop_timer()
             running = self._running()
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def _finish(self) -> None:
-        if not self._pace.by_session:
-            await self.drain()
-        elif not self._pace.is_manual:
-            self._bind()
-            await self._urge(self._ours())
-            for lane in self._known.keys() - self._failed:
-                self._wake(lane)
-            await self._settle()
-            await self._urge([lane for lane in self._ours() if lane not in self._failed])
+    def _unit_of(self, namespace: Namespace, lane: str) -> _Unit:
+        name = namespace if self._pace.by_session else lane
+        return self._units.setdefault(name, _Unit(name, namespace))
 
-    def _ours(self) -> list[str]:
-        """Return the threads that `close` handles, whenever their last turn was."""
-        ends = self._lounge.end
-        return [lane for lane in self._known if lane in self._own or ends(lane) is not None]
+    def _units_of(self, scope: Namespace | None) -> list[_Unit]:
+        return [unit for unit in self._units.values() if scope in (None, unit.namespace)]
+
+    @staticmethod
+    def _pending(units: Iterable[_Unit]) -> int:
+        return sum(len(keys) for unit in units for keys in list(unit.jobs.values()))
 
     async def _settle(self) -> None:
         """Wait until no thread is handled any more."""
@@ -219,222 +241,154 @@ class Worker:
             await asyncio.wait(running)
 
     def _running(self) -> list[asyncio.Task[None]]:
-        return [task for task in self._tasks.values() if not task.done()]
+        return [unit.task for unit in self._units.values() if unit.task is not None]
 
     def _bind(self) -> None:
         """Start over in another event loop: the tasks of a loop that ended never continue."""
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return
-        self._loop = loop
-        self._tasks, self._again, self._forced, self._timers = {}, set(), set(), {}
-        self._started = False
-        self._slots = nullcontext() if self._pace.is_inline else asyncio.Semaphore(_AT_ONCE)
-        self._forming = asyncio.Lock() if self._pace.least else nullcontext()
+        self._loop, self._started = loop, False
+        for unit in self._units.values():
+            unit.task = unit.timer = None
+            unit.waits.clear()
+        self._slots = nullcontext() if self._pace.mode == "inline" else asyncio.Semaphore(_AT_ONCE)
 
-    async def _find(self) -> Mapping[str, Waiting] | None:
-        """Find the jobs in the store; `None`: that failed."""
+    async def _find(self) -> bool:
+        """Find the jobs in the store; returns whether that worked."""
         try:
-            found = await self._queue.lanes()
+            async for job in self._queue.jobs():
+                unit = self._unit_of(job.namespace, job.lane)
+                unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) | {job.key})
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
             emit("memory.queue_failed", error=error)
-            return None
-        for lane, each in found.items():
-            self._known[lane] = self._known.get(lane, {}) | each.keys
-        return found
+            return False
+        return True
 
-    def _take_up(self, found: Mapping[str, Waiting]) -> None:
-        """Wake the threads found in the store, but those that may go on later."""
-        quiet, now = self._pace.quiet, self._clock()
-        pauses = {lane: rest_of(each.queued_at, quiet, now) for lane, each in found.items()}
-        going_on = (lane for lane in found if pauses[lane] > 0 and self._pace.by_session)
-        for lane in sorted(going_on, key=lambda lane: found[lane].queued_at or ""):
-            self._latest[scope_of(lane)] = lane
-        for lane in sorted(self._known, key=self._is_short):
-            if lane in found and lane == self._latest.get(scope_of(lane)):
-                self._pauses[lane] = pauses[lane]
-                self._wake_later(lane)
-            else:
-                self._wake(lane, forced=lane in found or not self._pace.by_session)
+    def _end(self, unit: _Unit, lanes: Iterable[str]) -> asyncio.Task[None] | None:
+        """Handle threads as if they were over, and what failed once more."""
+        unit.ended.update(lanes)
+        unit.failed.clear()
+        return self._wake(unit)
 
-    async def _urge(self, lanes: Sequence[str]) -> None:
-        """Handle threads; the long ones first, so that they take the short ones along."""
-        self._failed.difference_update(lanes)
-        short = [lane for lane in lanes if self._is_short(lane)]
-        for lane in short:
-            if self._lounge.end(lane) is None:
-                self._lounge.put(lane, self._clock() + self._pace.longest)
-        for lane in lanes:
-            if not self._is_short(lane):
-                self._wake(lane, forced=True)
-        await self._settle()
-        self._demand([lane for lane in short if lane not in self._failed])
-        await self._settle()
-
-    def _demand(self, lanes: Sequence[str]) -> None:
-        """Handle threads whose wait has ended."""
-        waiting = [lane for lane in lanes if lane in self._known]
-        for lane in waiting:
-            self._lounge.put(lane, 0.0)
-        for lane in waiting:
-            self._wake(lane, forced=True)
-
-    def _is_short(self, lane: str) -> bool:
-        return sum(self._known.get(lane, {}).values()) < self._pace.least
-
-    def _wake(
-        self, lane: str, *, forced: bool = False, context: Context | None = None
-    ) -> asyncio.Task[None] | None:
-        if self._closed:
+    def _wake(self, unit: _Unit, context: Context | None = None) -> asyncio.Task[None] | None:
+        """Look at threads now; returns the task that does, if there is one."""
+        if self._closed or (self._pace.mode == "manual" and not unit.insists):
             return None
         self._bind()
-        if forced:
-            self._forced.add(lane)
-        task = self._tasks.get(lane)
-        if task is not None and not task.done():
-            self._again.add(lane)
-            return task
-        # From here on: a session that fails with another one is not tried again by itself.
-        self._failed.discard(lane)
-        task = asyncio.create_task(
-            self._work(lane), name="locus-memory-extraction", context=context or uncollected()
-        )
-        self._tasks[lane] = task
-        return task
+        unit.again = True
+        if unit.task is None:
+            unit.task = asyncio.create_task(
+                self._work(unit), name="locus-memory-extraction", context=context or uncollected()
+            )
+        return unit.task
 
-    def _wake_later(self, lane: str) -> None:
-        """Wake a thread once it has been quiet long enough; a new job delays that."""
-        self._stop_timer(lane)
-        if not (self._closed or self._pace.is_manual):
-            # Another process may have queued a job of the session meanwhile.
-            wake = partial(self._wake, lane, forced=not self._pace.by_session)
-            pause = self._pauses.pop(lane, self._pace.quiet)
-            self._timers[lane] = asyncio.get_running_loop().call_later(pause, wake)
+    def _later(self, unit: _Unit, pause: float) -> None:
+        """Look at threads after some seconds at the latest."""
+        loop = asyncio.get_running_loop()
+        is_sooner = unit.timer is None or loop.time() + pause < unit.timer.when()
+        if pause < inf and is_sooner and not (self._closed or self._pace.mode == "manual"):
+            unit.stop_timer()
+            unit.timer = loop.call_later(pause, self._ring, unit)
 
-    def _stop_timer(self, lane: str) -> None:
-        timer = self._timers.pop(lane, None)
-        if timer is not None:
-            timer.cancel()
+    def _ring(self, unit: _Unit) -> None:
+        unit.timer = None
+        now = asyncio.get_running_loop().time()
+        unit.failed = {lane: end for lane, end in unit.failed.items() if end > now}
+        self._wake(unit)
 
-    async def _work(self, lane: str) -> None:
-        self._stop_timer(lane)
+    async def _work(self, unit: _Unit) -> None:
+        """Handle the threads of a unit until there is nothing more to do now."""
+        unit.stop_timer()
+        pause = inf
         try:
-            async with self._slots:
-                more = True
-                while more:
-                    self._again.discard(lane)
-                    done = await self._step(lane)
-                    more = done or (lane in self._again and lane not in self._failed)
+            while unit.again:
+                unit.again = False
+                trips, pause = await self._formed(unit)
+                unit.again |= bool(trips)
+                going = {job.lane for trip in trips for session in trip for job in session}
+                unit.answer(lane for lane, _ in unit.waits if lane not in going)
+                await asyncio.gather(*(self._travel(unit, trip) for trip in trips))
         except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
             emit("memory.queue_failed", error=error)
-            self._failed.add(lane)
+            pause = self._pace.quiet
         finally:
-            self._forced.discard(lane)
-            self._tasks.pop(lane, None)
-            if self._known.get(lane):
-                self._wake_later(lane)
+            unit.task, unit.insists = None, False
+            unit.answer(lane for lane, _ in unit.waits)
+            if unit.jobs:
+                self._later(unit, pause)
+            else:
+                unit.stop_timer()
+                self._units.pop(unit.name, None)
 
-    async def _step(self, lane: str) -> bool:
-        """Handle the waiting jobs of a thread; returns whether there may be more."""
-        now = self._clock()
-        with Lease(now + self._pace.timeout + _SLACK) as lease:
-            async with self._forming:
-                sessions = await self._allowed(lane, await self._formed(lane, now))
-                jobs = await self._queue.claim(sessions, lane, lease, now)
-                self._busy.update(job.lane for job in jobs)
-            try:
-                return bool(jobs) and await self._attempt(lane, jobs)
-            finally:
-                self._busy.difference_update(job.lane for job in jobs)
+    async def _formed(self, unit: _Unit) -> tuple[list[Trip], float]:
+        """Return what is to be handled now, and the seconds until there may be more."""
+        passed = asyncio.get_running_loop().time()
+        # What ends from now on is handled at the next look, all of it together.
+        ended, unit.ended = unit.ended, set()
+        if self._is_spent(unit):
+            return [], self._spent_until - self._clock()
+        free, pauses = list[list[Job]](), [inf]
+        for lane in list(unit.jobs):
+            jobs = [] if lane in unit.failed else await self._load(unit, lane)
+            if lane in unit.failed:
+                pauses.append(unit.failed[lane] - passed)
+            elif any(Lease.holds(job.lease, self._clock()) for job in jobs):
+                pauses.append(self._pace.quiet)
+            elif left := [job for job in jobs if not self._is_parked(unit, job)]:
+                free.append(left)
+        # The thread that may go on was read last, right before.
+        trips, pause = self._pace.trips(free, ended, self._clock())
+        return trips, min(pause, *pauses)
 
-    async def _formed(self, lane: str, now: float) -> list[list[Job]]:
-        """Return the sessions to handle together now: a thread's, and short ones of its scope.
-
-        The longest one, or else the newest, comes last.
-        """
-        if lane in self._busy:
-            return []
-        jobs = await self._load(lane)
-        if not self._known[lane]:
-            self._leave(lane)
-        if not jobs:
-            return []
-        is_over = lane in self._forced or self._is_over(lane, jobs)
-        if not is_over or lane in self._failed or self._is_parked(lane, jobs[0]):
-            return []
-        if not self._pace.least or jobs[0].is_ingested:
-            return [jobs]
-        others = [each for each in self._lounge.of(scope_of(lane)) if each not in self._busy]
-        sessions = await company_of(lane, jobs, others, self._load, self._pace.least)
-        return [] if await self._waits(lane, jobs, sessions, now) else sessions
-
-    async def _allowed(self, lane: str, sessions: list[list[Job]]) -> list[list[Job]]:
-        """Return the sessions, or none if the calls of today are used up and nobody insists."""
-        if not sessions or self._allowance is None or lane in self._insisted:
-            return sessions
-        rest = self._pauses[lane] = await self._allowance.take()
-        return [] if rest else sessions
-
-    async def _load(self, lane: str) -> list[Job]:
-        """Return a thread's jobs, but for those that were done while they were read."""
-        before = set(self._known.get(lane, ()))
+    async def _load(self, unit: _Unit, lane: str) -> list[Job]:
+        """Return the waiting jobs of a thread, and note them."""
+        before = unit.jobs[lane]
         found = await self._queue.waiting(lane)
-        known = self._known.get(lane, {})
-        jobs = [job for job in found if job.key in known or job.key not in before]
-        new = {key: size for key, size in known.items() if key not in before}
-        self._known[lane] = {job.key: job.characters for job in jobs} | new
-        return jobs
+        unit.keep(lane, frozenset(job.key for job in found) | (unit.jobs[lane] - before))
+        return found
 
-    async def _waits(
-        self, lane: str, jobs: Sequence[Job], sessions: Sequence[Sequence[Job]], now: float
-    ) -> bool:
-        """Return whether a session waits for others: it is short, with what may travel with it."""
-        told = sum(job.characters for session in sessions for job in session)
-        if told >= self._pace.least:
-            return False
-        end = now + rest_of(jobs[0].queued_at, self._pace.longest, now)
-        known = self._lounge.end(lane)
-        end = end if known is None else min(known, end)
-        self._lounge.put(lane, end)
-        self._pauses[lane] = end - now
-        return end > now
-
-    def _is_over(self, lane: str, jobs: Sequence[Job]) -> bool:
-        """Return whether the jobs of a thread are to be handled, though nothing demands it."""
-        if not self._pace.by_session:
-            return True
-        rest = rest_of(jobs[-1].queued_at, self._pace.quiet, self._clock())
-        self._pauses[lane] = rest
-        return rest == 0
-
-    def _leave(self, lane: str) -> None:
-        """Forget a thread without jobs."""
-        self._known.pop(lane, None)
-        self._own.discard(lane)
-        self._lounge.drop(lane)
-        self._stop_timer(lane)
-        scope = scope_of(lane)
-        if self._latest.get(scope) == lane:
-            del self._latest[scope]
-
-    def _is_parked(self, lane: str, job: Job) -> bool:
+    def _is_parked(self, unit: _Unit, job: Job) -> bool:
         """Return whether a job waits until somebody insists: each attempt ended its process."""
-        spent = job.attempts >= _MOST_ATTEMPTS and job.lease is not None
-        if not (self._pace.by_session and spent) or lane in self._insisted:
+        if unit.insists or job.lease is None or job.attempts < _MOST_ATTEMPTS:
             return False
-        if lane not in self._parked:
-            self._parked.add(lane)
+        if job.key not in self._parked:
+            self._parked.add(job.key)
             error = LocusMemoryError("the process ended during each attempt")
             emit("memory.extract_parked", error=error, thread=job.thread, attempts=job.attempts)
         return True
 
-    async def _attempt(self, lane: str, jobs: Sequence[Job]) -> bool:
-        head = jobs[0]
-        if head.attempts > _MOST_ATTEMPTS and not self._pace.by_session:
-            # Each attempt ended its process, and another one would too.
-            await self._queue.finish([head])
-            self._drop([head], LocusMemoryError("the process ended during each attempt"))
-            return True
+    def _is_spent(self, unit: _Unit) -> bool:
+        """Return whether the calls of today are used up, and nobody insists."""
+        return self._spent_until > self._clock() and not unit.insists
+
+    async def _travel(self, unit: _Unit, trip: Trip) -> None:
+        """Handle sessions together; of a long backlog, the first jobs."""
+        every = [job for session in trip for job in session]
+        sizes = accumulate(job.characters for job in every)
+        jobs = [job for job, size in zip(every, sizes, strict=True) if size <= A_CALL] or every[:1]
+        try:
+            async with self._slots:
+                if self._is_spent(unit):
+                    return
+                with Lease(self._clock() + self._seconds(jobs) + _SLACK) as lease:
+                    held = await self._queue.claim(sessions_of(jobs), lease)
+                    if not held:
+                        # Other processes have them.
+                        self._put_off(unit, jobs, self._pace.quiet)
+                    elif await self._may_ask(unit):
+                        await self._attempt(unit, held)
+                    else:
+                        await self._queue.give_back(held)
+        except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
+            emit("memory.queue_failed", error=error)
+            self._put_off(unit, jobs, self._pace.quiet)
+        # What is left of a backlog is handled at once.
+        unit.ended.update(job.lane for job in every[len(jobs) :])
+        lanes = {job.lane for job in every}
+        unit.answer(each for each in lanes if each in unit.failed or each not in unit.jobs)
+
+    async def _attempt(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         try:
             outcome = await self._handle(jobs)
         except (GeneratorExit, KeyboardInterrupt):
@@ -442,61 +396,47 @@ class Worker:
             raise
         except BaseException as error:
             if is_being_cancelled():
-                await self._give_back(jobs)
+                await self._queue.give_back(jobs)
                 raise
-            await self._fail(lane, jobs, error)
-            return False
-        done = await self._complete(outcome)
-        if not done:
-            # Others have the jobs or erased some of them: see what is left.
-            return True
-        self._forget(done)
-        self._retry()
-        # A session that goes on meanwhile waits for its next pause.
-        return len(done) < len(jobs) or not self._pace.by_session
+            await self._fail(unit, jobs, error)
+            return
+        is_written = await self._queue.complete(outcome)
+        if is_written:
+            outcome.written()
+            self._forget(unit, outcome.jobs)
+            self._retry()
+        if not is_written or len(outcome.jobs) < len(jobs):
+            # Others have the jobs or erased some of them: what is left is handled at once.
+            unit.ended.update(job.lane for job in jobs)
 
-    def _forget(self, done: Iterable[Job]) -> None:
+    async def _may_ask(self, unit: _Unit) -> bool:
+        """Count a call; returns whether it may be made today."""
+        if self._allowance is not None and not unit.insists:
+            rest = await self._allowance.take()
+            self._spent_until = self._clock() + rest
+        return not self._is_spent(unit)
+
+    def _forget(self, unit: _Unit, done: Iterable[Job]) -> None:
         for job in done:
-            known = self._known.get(job.lane, {})
-            known.pop(job.key, None)
-            if self._pace.by_session and not known:
-                self._leave(job.lane)
+            unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) - {job.key})
 
-    async def _complete(self, outcome: Outcome) -> Sequence[Job]:
-        """Write an outcome; returns its jobs, or none if another process has them now."""
-        if not await self._queue.complete(outcome):
-            return ()
-        outcome.written()
-        return outcome.jobs
+    def _put_off(self, unit: _Unit, jobs: Iterable[Job], pause: float) -> None:
+        moment = asyncio.get_running_loop().time() + pause
+        unit.failed.update((job.lane, moment) for job in jobs)
 
-    async def _fail(self, lane: str, jobs: Sequence[Job], error: BaseException) -> None:
-        head = next(job for job in jobs if job.lane == lane)
+    async def _fail(self, unit: _Unit, jobs: Sequence[Job], error: BaseException) -> None:
+        head = sessions_of(jobs)[-1][0]
         emit("memory.extract_failed", error=error, thread=head.thread, attempts=head.attempts)
-        self._failed.update(job.lane for job in jobs)
         steps = min(head.attempts, _MOST_ATTEMPTS)
-        self._pauses[lane] = self._pace.quiet * _BACKOFF ** (steps - 1)
+        self._put_off(unit, jobs, self._pace.quiet * _BACKOFF ** (steps - 1))
         spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else _MOST_ATTEMPTS)
-        self._drop(spent, error)
-
-    async def _give_back(self, jobs: Sequence[Job]) -> None:
-        try:
-            await self._queue.give_back(jobs)
-        except Exception as error:  # noqa: BLE001 - reported; the lease ends by itself
-            emit("memory.queue_failed", error=error)
-
-    def _drop(self, jobs: Iterable[Job], error: BaseException) -> None:
-        for job in jobs:
-            self._known[job.lane].pop(job.key, None)
+        self._forget(unit, spent)
+        for job in spent:
             job.report_dropped(error)
 
     def _retry(self) -> None:
-        """Wake the threads that failed: after one success, others may succeed too."""
-        if self._pace.is_manual:
-            return
-        for lane in list(self._failed):
-            self._failed.discard(lane)
-            self._wake(lane, forced=self._pace.by_session)
-
-
-def _is_in(lane: str, scope: Namespace | None) -> bool:
-    return scope is None or scope_of(lane) == scope
+        """Try again what failed: after one success, others may succeed too."""
+        for unit in self._units_of(None):
+            if unit.failed:
+                unit.failed.clear()
+                self._wake(unit)

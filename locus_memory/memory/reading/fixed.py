@@ -9,11 +9,12 @@ from typing import Final
 
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.layers.identity import Identity, IdentityBook
-from locus_memory.memory.layers.vitals import VitalsBook
-from locus_memory.memory.ledger.revision import read_memory
+from locus_memory.memory.layers.fading import faded
+from locus_memory.memory.layers.identity import IdentityBook, derived
+from locus_memory.memory.layers.vitals import written_at
+from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, MemoryType, has_authority, is_expired
-from locus_memory.memory.reading.lines import Line, about_line, always_line, fitting, rule_line
+from locus_memory.memory.reading.lines import Line, always_line, fact_line, fitting, rule_line
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore, scan_all
 
@@ -31,12 +32,12 @@ class Fixed:
     Attributes:
         lines: The overrides, the oldest first, and the rules, the most salient first, that fit.
         left_out: The overrides that do not.
-        about: Who the owner is: the narrative, or else the derived facts.
+        derived: What earlier versions derived about the owner.
     """
 
     lines: tuple[Line, ...]
     left_out: tuple[Line, ...]
-    about: tuple[Line, ...]
+    derived: tuple[Line, ...]
 
 
 class FixedBook:
@@ -53,7 +54,6 @@ class FixedBook:
         self._now = now
         self._count = count
         self._identities = IdentityBook(store)
-        self._vitals = VitalsBook(store)
 
     async def of(self, scope: Scope) -> Fixed:
         """Return what always holds in a scope.
@@ -66,25 +66,19 @@ class FixedBook:
         fixed, _ = fitting(overrides, FIXED_TOKENS, self._count, None)
         ruled, _ = fitting(map(rule_line, rules), FIXED_TOKENS, self._count, None)
         left_out = tuple(each for each in overrides if each not in fixed)
-        return Fixed(lines=(*fixed, *ruled), left_out=left_out, about=_about(identity))
+        return Fixed(
+            lines=(*fixed, *ruled),
+            left_out=left_out,
+            derived=tuple(map(fact_line, derived(identity))),
+        )
 
     async def _rules(self, scope: Scope) -> list[Memory]:
         """Return the feedback memories, the most salient first."""
         items = scan_all(self._store, scope.current, prefix=current_key(MemoryType.FEEDBACK, ""))
         read = [memory async for item in items if (memory := read_memory(item)) is not None]
         now = self._now()
-        rules = {
-            current_key(each.type, each.key): each
-            for each in read
-            if not is_expired(each, now) and has_authority(each)
-        }
-        saliences = await self._vitals.saliences(scope, rules) if len(rules) > 1 else {}
-        return [rules[name] for name in sorted(rules, key=lambda name: -saliences.get(name, 0.0))]
-
-
-def _about(identity: Identity) -> tuple[Line, ...]:
-    texts = [identity.content] if identity.content else [fact.text for fact in identity.facts]
-    return tuple(about_line(text) for text in texts if text)
+        rules = [each for each in read if not is_expired(each, now) and has_authority(each)]
+        return sorted(rules, key=lambda each: -faded(importance_of(each), written_at(each), now))
 
 
 def check_override(text: str, count: TokenCounter) -> None:

@@ -16,6 +16,7 @@ from typing import Final, Literal
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode
+from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import (
     Memory,
     MemoryType,
@@ -34,7 +35,6 @@ __all__ = [
     "QUOTE_TOKENS",
     "Line",
     "LineKind",
-    "about_line",
     "always_line",
     "fact_line",
     "fitting",
@@ -70,9 +70,9 @@ _LONGEST: Final = 4_000
 _SHORT_STEM: Final = 4
 _START: Final = re.compile(r"(?<=[.!?\u2026\u3002\uff01\uff1f\u061f\u0964])\s*|\n+")
 
-LineKind = Literal["override", "rule", "identity", "fact", "note", "quote"]
-"""What a line shows: a wish that a person wrote, a feedback memory, who the user is, a memory, a
-session, or the words of a turn."""
+LineKind = Literal["override", "rule", "fact", "note", "quote"]
+"""What a line shows: a wish that a person wrote, a feedback memory, a memory, a note, or the words
+of a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Line:
         name: The `current_key` of a memory, the key of an episode or of a turn; else empty.
         moment: The moment it is from, ISO 8601 in UTC; empty: unknown.
         speaker: The speaker of a quote, or who told a memory, if it is not the user.
-        salience: From 0 to 1.
+        importance: From 0 to 1; what is less important fades first.
         relevance: Its relevance to the message, from 0 to 1.
     """
 
@@ -94,7 +94,7 @@ class Line:
     name: str = ""
     moment: str = ""
     speaker: str = ""
-    salience: float = 0.5
+    importance: float = 0.5
     relevance: float = 0.0
 
     def heading(self, zone: tzinfo | None) -> str:
@@ -114,23 +114,18 @@ def always_line(text: str) -> Line:
     return Line(kind="override", text=f"- always: {neutralise(text)}")
 
 
-def about_line(text: str) -> Line:
-    """Return the line of a sentence about who the user is."""
-    return Line(kind="identity", text=f"- about the user: {neutralise(text)}")
-
-
 def rule_line(rule: Memory) -> Line:
     """Return the line of a feedback memory; that of one from a model says so."""
     told = f"({teller(rule)}) " if origin_of(rule) is Origin.ASSISTANT else ""
     return _memory_line(rule, "rule", f"- feedback: {told}")
 
 
-def fact_line(memory: Memory, *, salience: float = 0.5, relevance: float = 0.0) -> Line:
+def fact_line(memory: Memory, *, relevance: float = 0.0) -> Line:
     """Return the line of a memory; if it has no authority, the line itself says who told it."""
     start = f"- {_mark(memory)}"
     if memory.type is MemoryType.FEEDBACK:
         start += "feedback: "
-    return _memory_line(memory, "fact", start, salience=salience, relevance=relevance)
+    return _memory_line(memory, "fact", start, relevance)
 
 
 def _mark(told: Memory | str) -> str:
@@ -138,9 +133,7 @@ def _mark(told: Memory | str) -> str:
     return "" if has_authority(told) else f"({teller(told)}) "
 
 
-def _memory_line(
-    memory: Memory, kind: LineKind, start: str, *, salience: float = 0.5, relevance: float = 0.0
-) -> Line:
+def _memory_line(memory: Memory, kind: LineKind, start: str, relevance: float = 0.0) -> Line:
     said = neutralise(memory.content[:_LONGEST])
     cut = _CUT if said and len(memory.content) > _LONGEST else ""
     moment = memory.metadata.get("valid_from")
@@ -150,7 +143,7 @@ def _memory_line(
         name=current_key(memory.type, memory.key),
         moment=moment if isinstance(moment, str) else "",
         speaker=teller(memory) if has_authority(memory) else "",
-        salience=salience,
+        importance=importance_of(memory),
         relevance=relevance,
     )
 
@@ -170,7 +163,7 @@ def note_lines(episode: Episode, *, relevance: float = 0.0, of_tools: bool = Fal
             name=f"{episode.key}#{number}",
             moment=note.at or episode.ended_at,
             speaker=teller(note.origin) if has_authority(note.origin) else "",
-            salience=episode.salience,
+            importance=episode.salience,
             relevance=relevance,
         )
         for number, note in enumerate(episode.notes, 1)

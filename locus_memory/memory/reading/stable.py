@@ -13,6 +13,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.models import has_authority
 from locus_memory.memory.moments import read_moment
@@ -55,7 +56,7 @@ class Known:
     Attributes:
         fixed: What always holds.
         left_out: The overrides that found no room.
-        facts: Who the owner is, facts and notes, from old to new.
+        facts: Facts and notes, from old to new.
         quotes: The turns of the user in other threads that no extraction has read, from old to new.
     """
 
@@ -64,26 +65,10 @@ class Known:
     facts: Sequence[Line]
     quotes: Sequence[Line]
 
-    def chosen(self, budget: int, count: TokenCounter, zone: tzinfo | None) -> list[Line]:
-        """Return what is shown.
-
-        Everything, if it fits into three quarters of the budget. If not, facts and notes have half
-        of it, the most salient and then the newest first, and there are no quotes.
-
-        Args:
-            budget: The tokens of the stable part and the tail together.
-            count: Counts tokens.
-            zone: The time zone of the user; `None`: that of the machine.
-        """
-        everything = [*self.fixed, *self.facts, *self.quotes]
-        fits, _ = fitting(everything, budget * 3 // 4, count, zone)
-        if len(fits) == len(everything):
-            return fits
-        best = sorted(self.facts, key=lambda line: line.moment, reverse=True)
-        best.sort(key=lambda line: (line.kind != "identity", -line.salience))
-        chosen, _ = fitting(best, budget // 2, count, zone)
-        names = set(map(id, chosen))
-        return [*self.fixed, *(line for line in self.facts if id(line) in names)]
+    @property
+    def everything(self) -> list[Line]:
+        """All that is known."""
+        return [*self.fixed, *self.facts, *self.quotes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +257,7 @@ class StableBook:
         """
         newest = await self._store.search(scope.current, None, 1)
         known = await self.known(scope, thread)
-        lines = known.chosen(budget, self._count, self._zone)
+        lines = await self._chosen(scope, known, budget)
         texts = list(grouped(lines, self._zone))
         if any(line.kind in ("override", "rule") for line in lines):
             texts = [NOTE, *texts]
@@ -286,6 +271,23 @@ class StableBook:
             since=oldest_word(lines),
             lines=tuple(lines),
         )
+
+    async def _chosen(self, scope: Scope, known: Known, budget: int) -> list[Line]:
+        """Return what is shown.
+
+        Everything, if it fits into three quarters of the budget. If not, facts and notes have half
+        of it, the most salient and then the newest first, and there are no quotes.
+        """
+        everything, count, zone = known.everything, self._count, self._zone
+        fits, _ = fitting(everything, budget * 3 // 4, count, zone)
+        if len(fits) == len(everything):
+            return fits
+        now, told = self._now(), await self._vitals.told(scope, {each.name for each in known.facts})
+        best = sorted(known.facts, key=lambda line: line.moment, reverse=True)
+        best.sort(key=lambda e: -faded(e.importance, max(e.moment, told.get(e.name, "")), now))
+        chosen, _ = fitting(best, budget // 2, count, zone)
+        names = set(map(id, chosen))
+        return [*known.fixed, *(line for line in known.facts if id(line) in names)]
 
     async def known(self, scope: Scope, thread: str) -> Known:
         """Return what is known in a scope.
@@ -304,23 +306,21 @@ class StableBook:
             self._quotes(scope, thread),
         )
         names = {line.name for line in fixed.lines}
-        told = [line for line in facts if line.text and line.name not in names]
+        told = [each for each in (*fixed.derived, *facts) if each.text and each.name not in names]
         others = (each for each in notes if each.session_id != thread)
         told += [line for each in others for line in note_lines(each)]
         told.sort(key=lambda line: line.moment)
         return Known(
             fixed=fixed.lines,
             left_out=fixed.left_out,
-            facts=[*fixed.about, *told],
+            facts=told,
             quotes=sorted(quotes, key=lambda line: line.moment),
         )
 
     async def _facts(self, scope: Scope) -> list[Line]:
         """Return the newest facts; only those with authority stand in a system prompt."""
         found = await self._recall.newest(scope, _FACTS)
-        facts = {each.name: each.memory for each in found if has_authority(each.memory)}
-        saliences = await self._vitals.saliences(scope, facts)
-        return [fact_line(memory, salience=saliences[name]) for name, memory in facts.items()]
+        return [fact_line(each.memory) for each in found if has_authority(each.memory)]
 
     async def _quotes(self, scope: Scope, thread: str) -> list[Line]:
         """Return the turns of the user that no extraction has read; each text once."""

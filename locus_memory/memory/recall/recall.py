@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from copy import deepcopy
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, NamedTuple
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
-from locus_memory.memory.blend import Blend, Relevant, TrustOf, default_trust
+from locus_memory.memory.blend import Blend, TrustOf
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import EXPIRES_AT, Memory, is_expired
-from locus_memory.memory.recall.found import Fact
+from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.hybrid import Hit, HybridSearch, Mode, SearchResult
+from locus_memory.retrieval.hybrid import Borrowed, HybridSearch, Mode
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
 from locus_memory.retrieval.ranking.ranking import Ranked
-from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.base import BaseStore, has_semantic_search
-from locus_memory.store.item import Namespace, StoreItem, check_limit, timestamp
+from locus_memory.store.item import Namespace, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Recall"]
-
-_Result = TypeVar("_Result")
+__all__ = ["Fact", "Recall"]
 
 _KEPT: Final = ReadOnce(read_memory)
 """Reads each item once that stays the same object, whichever manager asks for it."""
@@ -40,67 +38,41 @@ _END: Final = 1_000
 _WORDS_OF_AN_END: Final = 32
 """How many characters, and then words, are used of each end of a long text."""
 
-_MESSAGES: Final = SearchOptions(depth=20, query_words=64, word_weight=1.5)
+_NEAR: Final = SearchOptions(depth=20, query_words=64, word_weight=1.5)
 """A search costs more with every word, and six words of a message find as much as all of them. The
 own words of a memory outweigh those of its key and of the memories that it superseded, which only
 text search sees."""
 
-_TEXTS: Final = replace(_MESSAGES, query_words=2 * _WORDS_OF_AN_END)
-
 _CANDIDATES: Final = 100
 """How many hits a relevance is computed from; a rank needs fewer."""
 
+_DEEP: Final = replace(_NEAR, depth=_CANDIDATES)
+
+_MOST: Final = 400
+"""How many are looked at at least, where expired memories take the places of others."""
+
 _SHARED_WORD: Final = 1e-9
 """The relevance of a memory that shares any word with the query is higher."""
-
-_DEEP: Final = {each: replace(each, depth=_CANDIDATES) for each in (_MESSAGES, _TEXTS)}
 
 _FIELDS: Final = Fields(
     text=("content",), title=("key",), speaker=(), role=(), date=(), session=(), position=()
 )
 
-
 _ALL: Final = Selection()
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One search.
+class Fact(NamedTuple):
+    """A memory that was found; it is the store's own, so nobody may change it.
 
     Attributes:
-        scope: The scope of the memories.
-        query: Their subject; empty: there is none.
-        limit: At most this many.
-        condition: A filter, or `None`.
-        strict: Whether to raise an error that only the owner can fix.
-        deep: Whether the hits are compared by their relevance.
+        name: Its `current_key`.
+        memory: The memory.
+        relevance: From 0 to 1, the same in every search; see `Hit.relevance`.
     """
 
-    scope: Scope
-    query: str
-    limit: int
-    condition: Mapping[str, Any] | None
-    strict: bool
-    deep: bool = False
-
-    @property
-    def options(self) -> SearchOptions:
-        """The options of the search."""
-        near = _MESSAGES if len(self.query) <= _LONGEST_MESSAGE else _TEXTS
-        return _DEEP[near] if self.deep else near
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """The memories that count, and their order.
-
-    Attributes:
-        selection: The memories that count.
-        blend: The order of the hits of a query; `None`: that of the search.
-    """
-
-    selection: Selection
-    blend: Blend | None
+    name: str
+    memory: Memory
+    relevance: float = 0.0
 
 
 class Recall:
@@ -120,18 +92,11 @@ class Recall:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self.embedder = embedder
         self._clock = clock
         self._vitals = VitalsBook(store)
-        self._searches = {
-            options: HybridSearch(store, embedder, options=options, fields=_FIELDS)
-            for options in (*_DEEP, *_DEEP.values())
-        }
-
-    @property
-    def embedder(self) -> Embedder | None:
-        """The embedder; `None`: there is no vector search."""
-        return self._embedder
+        self._near = HybridSearch(store, embedder, options=_NEAR, fields=_FIELDS)
+        self._deep = HybridSearch(store, embedder, options=_DEEP, fields=_FIELDS)
 
     async def find(
         self,
@@ -143,12 +108,12 @@ class Recall:
         selection: Selection = _ALL,
         blend: Blend | None = None,
     ) -> list[Memory]:
-        """Return current memories, the best first.
+        """Return current memories that have not expired, the best first; copies.
 
-        With a query, the hits of `HybridSearch` come first, and the newest memories fill the
-        rest; with a blend or a lowest score, nothing fills the rest. Without a query the newest
-        come first, and also, without a blend or a lowest score, if the store cannot search. A
-        failed search is reported as an event, and the other results are returned.
+        With a query, its hits come first, and the newest memories fill the rest; with a blend or a
+        lowest score, nothing fills the rest. Without a query the newest come first, and also,
+        without a blend or a lowest score, if the store cannot search. A failed search is reported
+        as an event, and the other results are returned.
 
         Args:
             scope: The scope of the memories.
@@ -164,21 +129,25 @@ class Recall:
             ConfigurationError: If `strict`: the stored vectors are of another model.
             BackendError: The store failed.
         """
-        check_limit(limit)
         if selection.min_score is not None and not query:
             raise InvalidArgumentError("min_score needs a query to compare memories with")
-        if limit == 0:
+        if check_limit(limit) == 0:
             return []
-        order = _Order(selection, blend)
-        wanted = selection.condition
-        search = _Search(scope, query or "", limit, wanted, strict)
-        found = await self._found(search, order)
-        kept = self._unexpired(found)
-        if len(kept) < min(limit, len(found)):
-            # Expired memories took the places of others, until the next consolidation.
-            more = replace(search, limit=max(_CANDIDATES, limit + len(found)))
-            kept = self._unexpired(await self._found(more, order))
-        return kept[:limit]
+        found: list[Fact] = []
+        if query and (blend is not None or selection.min_score is not None):
+            most = max(limit, _CANDIDATES)
+            mode, hits = await self._matches(
+                scope, most, query, selection, strict=strict, is_deep=True
+            )
+            found = await self._blended(scope, hits, mode, selection.min_score, blend)
+        else:
+            if query:
+                _, found = await self._matches(scope, limit, query, selection, strict=strict)
+            if len(found) < limit:
+                known = {each.name for each in found}
+                newest = await self.newest(scope, limit, selection)
+                found += [each for each in newest if each.name not in known]
+        return [_copy(each.memory) for each in found[:limit]]
 
     async def matching(
         self, scope: Scope, limit: int, query: str, selection: Selection = _ALL
@@ -203,73 +172,14 @@ class Recall:
             raise InvalidArgumentError(f"a query is a text, not {quote(given)}")
         if check_limit(limit) == 0 or not query.strip():
             return []
-        search = _Search(
-            scope, query, max(limit, _CANDIDATES), selection.condition, strict=False, deep=True
-        )
-        if await self._modes():
-            hits = _hits(await self._about(search))
-            found = {hit.item.key: (hit.item, hit.relevance) for hit in hits}
+        most = max(limit, _CANDIDATES)
+        if await self.can_search():
+            _, found = await self._matches(scope, most, query, selection, is_deep=True)
         else:
-            words = {stem(word) for word in query_words(query)}
-            newest = await self._newest(search, ())
-            found = {each.key: (each, 0.0) for each in newest if not words.isdisjoint(_words(each))}
-        items = _successors_first([item for item, _ in found.values()])
-        facts = [fact for fact in self._facts(items) if selection.has(fact.memory)]
-        return [(fact.memory, found[fact.name][1]) for fact in facts][:limit]
-
-    def _unexpired(self, memories: list[Memory]) -> list[Memory]:
-        if not any(EXPIRES_AT in each.metadata for each in memories):
-            return memories
-        now = self._now()
-        return [each for each in memories if not is_expired(each, now)]
-
-    def _now(self) -> str:
-        return timestamp(self._clock()).isoformat()
-
-    async def _found(self, search: _Search, order: _Order) -> list[Memory]:
-        """Return the memories that match, and then the newest, expired ones included."""
-        limit = search.limit
-        if search.query and (order.blend is not None or order.selection.min_score is not None):
-            deep = replace(search, limit=max(limit, _CANDIDATES), deep=True)
-            found = await self._relevant(search.scope, await self._about(deep), order)
-        else:
-            found = [hit.item for hit in _hits(await self._about(search))]
-            found += await self._newest(search, found)
-        return order.selection.read(_successors_first(found))[:limit]
-
-    async def _relevant(
-        self, scope: Scope, result: SearchResult | None, order: _Order
-    ) -> list[StoreItem]:
-        """Return the hits that are relevant enough, in the order of the blend."""
-        blend, least = order.blend, order.selection.min_score
-        if least is None and blend is not None and result is not None:
-            least = _least(result.mode, blend)
-        hits = [hit for hit in _hits(result) if hit.relevance >= (least or 0.0)]
-        if blend is None:
-            return [hit.item for hit in hits]
-        told = [(hit, read_memory(hit.item)) for hit in hits]
-        known = [(hit.item, Relevant(memory, hit.relevance)) for hit, memory in told if memory]
-        trust_of: TrustOf = default_trust
-        if blend.name == "trust":
-            trust_of = await self._trusts([each.memory for _, each in known], scope)
-        now = timestamp(self._clock())
-        places = blend.order([each for _, each in known], now, trust_of)
-        return [known[place][0] for place in places]
-
-    async def _trusts(self, memories: Sequence[Memory], scope: Scope) -> TrustOf:
-        """Return a function from a memory to its trust."""
-        vitals, now = await self._vitals.of(scope, memories), self._now()
-        return lambda memory: vitals[current_key(memory.type, memory.key)].trust_at(now)
-
-    async def _newest(self, search: _Search, found: Sequence[StoreItem]) -> list[StoreItem]:
-        """Return the newest memories that were not found, if fewer than wanted were."""
-        if len(found) >= search.limit:
-            return []
-        known = {item.key for item in found}
-        newest = await self._store.search(
-            search.scope.current, None, search.limit, filter=search.condition
-        )
-        return [item for item in newest if item.key not in known]
+            words = _stems(query)
+            newest = await self.newest(scope, most, selection)
+            found = [each for each in newest if not words.isdisjoint(_stems(each.memory.content))]
+        return [(_copy(each.memory), each.relevance) for each in found[:limit]]
 
     async def about(self, scope: Scope, limit: int, query: str) -> list[Fact]:
         """Return what a query finds among the current memories that have not expired.
@@ -281,46 +191,23 @@ class Recall:
             limit: At most this many.
             query: A message of any length.
         """
-        search = _Search(scope, query, limit, None, strict=False)
-        facts, found = await self._borrowed(search)
-        if len(facts) < found:
-            more = replace(search, limit=max(_CANDIDATES, limit + found))
-            facts, _ = await self._borrowed(more)
-        return facts[:limit]
+        _, found = await self._matches(scope, limit, query)
+        return found
 
-    async def newest(self, scope: Scope, limit: int) -> list[Fact]:
+    async def newest(self, scope: Scope, limit: int, selection: Selection = _ALL) -> list[Fact]:
         """Return the newest of the current memories that have not expired.
 
         Raises:
             BackendError: The store failed.
         """
-        return self._facts(await self._store.search(scope.current, None, limit))
 
-    async def _borrowed(self, wanted: _Search) -> tuple[list[Fact], int]:
-        """Return the memories that a search finds, and how many hits it had."""
-        search, scope = self._searches[wanted.options], wanted.scope
-        request = partial(search.borrow, scope.current, limit=wanted.limit)
-        found = await self._first_that_works(request, wanted.query, strict=wanted.strict)
-        if found is None:
-            return [], 0
-        relevances = {each.item.key: each.relevance for each in found.ranked}
-        items = (each.item for each in found.ranked)
-        facts = self._facts(items, _KEPT.read if found.kept else read_memory)
-        told = [fact._replace(relevance=relevances[fact.name]) for fact in facts]
-        return told, len(found.ranked)
+        async def fetch(most: int) -> list[Fact]:
+            condition = selection.condition
+            items = await self._store.search(scope.current, None, most, filter=condition)
+            read = ((item.key, read_memory(item)) for item in items)
+            return [Fact(name, memory) for name, memory in read if memory is not None]
 
-    def _facts(
-        self,
-        items: Iterable[StoreItem],
-        read: Callable[[StoreItem], Memory | None] = read_memory,
-    ) -> list[Fact]:
-        """Return the memories in the items that have not expired."""
-        told = ((item.key, read(item)) for item in items)
-        facts = [Fact(name, memory) for name, memory in told if memory is not None]
-        if any(EXPIRES_AT in fact.memory.metadata for fact in facts):
-            now = self._now()
-            facts = [fact for fact in facts if not is_expired(fact.memory, now)]
-        return facts
+        return await self._unexpired(fetch, limit, selection)
 
     async def hits(
         self,
@@ -333,9 +220,8 @@ class Recall:
     ) -> tuple[Ranked, ...]:
         """Return the hits of a query, by the first search mode that works.
 
-        They are the store's own objects, so nobody may change them.
-
-        A failed search is reported as an event; if all fail, there are no hits.
+        They are the store's own objects, so nobody may change them. A failed search is reported as
+        an event; if all fail, there are no hits.
 
         Args:
             search: The search, over the store of the memories.
@@ -345,31 +231,105 @@ class Recall:
             recursive: Whether to search the descendants of the namespace as well.
         """
         request = partial(search.borrow, namespace, limit=limit, recursive=recursive)
-        found = await self._first_that_works(request, query, strict=False)
+        found = await self._first_that_works(request, query)
         return () if found is None else found.ranked
 
-    async def _about(self, wanted: _Search) -> SearchResult | None:
-        """Return the hits of a query; `None` if there is no query, or no search works."""
-        if not wanted.query:
-            return None
-        search = self._searches[wanted.options]
-        place, limit, condition = wanted.scope.current, wanted.limit, wanted.condition
-        request = partial(search.search, place, limit=limit, filter=condition)
-        return await self._first_that_works(request, wanted.query, strict=wanted.strict)
+    async def _matches(
+        self,
+        scope: Scope,
+        limit: int,
+        query: str,
+        selection: Selection = _ALL,
+        *,
+        strict: bool = False,
+        is_deep: bool = False,
+    ) -> tuple[Mode | None, list[Fact]]:
+        """Return the searches that ran, and the memories that count among the hits of a query."""
+        search = self._deep if is_deep else self._near
+        request = partial(search.borrow, scope.current, filter=selection.condition)
+        mode: Mode | None = None
+
+        async def fetch(most: int) -> list[Fact]:
+            nonlocal mode
+            wanted = partial(request, limit=most)
+            found = await self._first_that_works(wanted, query, strict=strict)
+            if found is None:
+                return []
+            mode, read = found.mode, _KEPT.read if found.kept else read_memory
+            told = ((each, read(each.item)) for each in found.ranked)
+            return [Fact(hit.item.key, it, hit.relevance) for hit, it in told if it is not None]
+
+        facts = await self._unexpired(fetch, limit, selection)
+        return mode, facts
+
+    async def _unexpired(
+        self,
+        fetch: Callable[[int], Awaitable[list[Fact]]],
+        limit: int,
+        selection: Selection,
+    ) -> list[Fact]:
+        """Return the best of what is fetched that has not expired, and that counts.
+
+        Until the next consolidation, expired memories take the places of others. So it is looked
+        once more for those that are missing; if very many have expired, fewer are found.
+        """
+        kept = self._counting(found := await fetch(limit), selection)
+        if len(kept) < limit <= len(found):
+            kept = self._counting(await fetch(max(_MOST, 4 * limit)), selection)
+        return kept[:limit]
+
+    def _counting(self, facts: Iterable[Fact], selection: Selection) -> list[Fact]:
+        now = timestamp(self._clock()).isoformat()
+        kept: list[Fact] = []
+        counts = Counter[MemoryType]()
+        for fact in facts:
+            memory = fact.memory
+            if selection.has(memory) and not (
+                EXPIRES_AT in memory.metadata and is_expired(memory, now)
+            ):
+                counts[memory.type] += 1
+                if selection.of_type is None or counts[memory.type] <= selection.of_type:
+                    kept.append(fact)
+        return kept
+
+    async def _blended(
+        self,
+        scope: Scope,
+        found: list[Fact],
+        mode: Mode | None,
+        least: float | None,
+        blend: Blend | None,
+    ) -> list[Fact]:
+        """Return the facts that are relevant enough, in the order of the blend."""
+        if least is None and blend is not None:
+            # Without vectors, few of a message's words are in any memory: one is enough.
+            least = _SHARED_WORD if mode == "text" else blend.min_relevance
+        found = [fact for fact in found if fact.relevance >= (least or 0.0)]
+        if blend is None:
+            return found
+        now = timestamp(self._clock())
+        trust_of: TrustOf | None = None
+        if blend.name == "trust":
+            trust_of = await self._trusts(scope, found, now.isoformat())
+        relevant = [(fact.memory, fact.relevance) for fact in found]
+        return [found[place] for place in blend.order(relevant, now, trust_of)]
+
+    async def _trusts(self, scope: Scope, found: Iterable[Fact], now: str) -> TrustOf:
+        """Return a function from a memory to its trust."""
+        vitals = await self._vitals.of(scope, [fact.memory for fact in found])
+        return lambda memory: vitals[current_key(memory.type, memory.key)].trust_at(now)
 
     async def _first_that_works(
-        self, request: Callable[..., Awaitable[_Result]], query: str, *, strict: bool
-    ) -> _Result | None:
-        """Return the result of a search by the first mode that works."""
+        self, request: Callable[..., Awaitable[Borrowed]], query: str, *, strict: bool = False
+    ) -> Borrowed | None:
+        """Return the result of a search by the first mode that works; `None`: none does."""
         readable = _ends(query).encode("utf-8", "replace").decode()
         for mode in await self._modes():
             try:
                 return await request(query=readable, mode=mode)
-            except ConfigurationError as error:
-                if strict:
+            except Exception as error:
+                if strict and isinstance(error, ConfigurationError):
                     raise
-                emit("memory.search_failed", error=error, search=mode or "hybrid")
-            except Exception as error:  # noqa: BLE001 - reported; what else there is must do
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
         return None
 
@@ -380,7 +340,7 @@ class Recall:
     async def _modes(self) -> list[Mode | None]:
         """Return the search modes, the best first."""
         words = self._store.capabilities.search
-        if self._embedder is None:
+        if self.embedder is None:
             # Without an embedder, text search is all that was configured: nothing is degraded.
             return ["text"] if words else []
         near = await has_semantic_search(self._store)
@@ -389,46 +349,13 @@ class Recall:
         return [None] if near or words else []
 
 
-def _hits(result: SearchResult | None) -> Sequence[Hit]:
-    """Return the hits of a search; none of one that did not work."""
-    if result is None:
-        return ()
-    return result.hits
+def _copy(memory: Memory) -> Memory:
+    """Return a memory that its owner may change."""
+    return replace(memory, metadata=deepcopy(memory.metadata))
 
 
-def _least(mode: Mode, blend: Blend) -> float:
-    """Return the lowest relevance of a memory that a blend shows.
-
-    Without vectors, few of a message's words are in any memory: one is enough.
-    """
-    return _SHARED_WORD if mode == "text" else blend.min_relevance
-
-
-def _words(item: StoreItem) -> set[str]:
-    memory = read_memory(item)
-    return set() if memory is None else {stem(word) for word in query_words(memory.content)}
-
-
-def _successors_first(items: list[StoreItem]) -> list[StoreItem]:
-    """Return the items, with no superseded item above the newer one."""
-    if not any(map(_links_elsewhere, items)):
-        return items
-    return [items[each.place] for each in prefer_successors(items, fields=_FIELDS)]
-
-
-def _links_elsewhere(item: StoreItem) -> bool:
-    """Return whether a memory links to anything but the history of its own key.
-
-    The manager writes no other links, but another program may have written the memory.
-    """
-    told = item.value.get("metadata") if isinstance(item.value, dict) else None
-    if not isinstance(told, dict):
-        return False
-    if "superseded_by" in told:
-        return True
-    link = told.get("supersedes")
-    own = isinstance(link, dict) and f"{link.get('type')}:{link.get('key')}" == item.key
-    return link is not None and not own
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in query_words(text)}
 
 
 def _ends(query: str) -> str:

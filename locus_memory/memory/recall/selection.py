@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, as_origin, origin_of
 from locus_memory.retrieval.ranking.absolute import check_min_score
 from locus_memory.store.filters import parse_filter
-from locus_memory.store.item import StoreItem
 
 __all__ = ["Selection"]
 
@@ -24,6 +22,7 @@ class Selection:
         filter: A filter on their fields, or `None`.
         min_score: Their lowest relevance, from 0 to 1; `None`: any.
         origins: Their origins; `None`: any.
+        of_type: The most of each type, the best first; `None`: any number.
 
     Raises:
         InvalidArgumentError: `min_score` is not a number from 0 to 1, or an origin is unknown.
@@ -34,6 +33,7 @@ class Selection:
     filter: Mapping[str, Any] | None = None
     min_score: float | None = None
     origins: Iterable[Origin | str] | None = None
+    of_type: int | None = None
 
     def __post_init__(self) -> None:
         if self.origins is not None:
@@ -57,10 +57,6 @@ class Selection:
         if self.filter is not None:
             found.append(self.filter)
         return {"$and": found} if found[1:] else next(iter(found), None)
-
-    def read(self, items: Iterable[StoreItem]) -> list[Memory]:
-        """Return the memories in the items that are of the type and the origins."""
-        return [each for each in filter(None, map(read_memory, items)) if self.has(each)]
 
     def has(self, memory: Memory) -> bool:
         """Return whether a memory is of the type and the origins."""

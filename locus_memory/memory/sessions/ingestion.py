@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
 from typing import Any, Final, TypedDict, cast
-from uuid import uuid4
 
 from pydantic import ValidationError
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.extraction.thread import MarkedTurn, conversation, document
-from locus_memory.memory.queue.queue import ExtractionQueue
-from locus_memory.memory.queue.worker import Worker
-from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.distillation import Distillation
+from locus_memory.memory.extraction.thread import conversation, document
 from locus_memory.messages import Message
 from locus_memory.store.json_values import encode_json
 
-__all__ = ["Ingested", "Ingestion", "marked_turns", "moment_of", "new_thread", "said_messages"]
+__all__ = ["Ingested", "marked_turns", "moment_of", "said_messages"]
 
 _FIELDS: Final = ("user", "assistant")
 
@@ -41,73 +36,10 @@ class Ingested(TypedDict):
     pending: int
 
 
-class Ingestion:
-    """A service that ingests conversations.
-
-    Args:
-        queue: Gets their turns.
-        worker: Distils them.
-        distillation: Counts what is written.
-    """
-
-    def __init__(
-        self,
-        queue: ExtractionQueue,
-        worker: Worker,
-        distillation: Distillation,
-    ) -> None:
-        self._queue = queue
-        self._worker = worker
-        self._distillation = distillation
-
-    async def run(
-        self,
-        scope: Scope,
-        agent: str,
-        conversation_id: str,
-        turns: Sequence[MarkedTurn],
-        at: str,
-        *,
-        skips_extraction: bool,
-    ) -> Ingested:
-        """Ingest turns of a conversation; those that are known by their marks are left out.
-
-        Args:
-            scope: The scope of the memories.
-            agent: The agent.
-            conversation_id: The name of the conversation, which is the thread.
-            turns: The turns, oldest first.
-            at: The moment of all of them, ISO 8601 in UTC.
-            skips_extraction: Whether they are only recorded.
-
-        Raises:
-            BackendError: The store failed.
-        """
-        lane = scope.lane(conversation_id)
-        if skips_extraction:
-            new = await self._queue.record_turns(scope, conversation_id, turns, at)
-            return await self._ingested(new, {}, lane)
-        job = await self._queue.add_turns(scope, conversation_id, turns, at, agent)
-        new = 0 if job is None else len({each["turn"] for each in job.messages})
-        with self._distillation.counting(lane) as counts:
-            if job is not None:
-                self._worker.add(job)
-            await self._worker.flush(lane)
-            return await self._ingested(new, counts, lane)
-
-    async def _ingested(self, new: int, counts: Mapping[str, int], lane: str) -> Ingested:
-        return {
-            "turns": new,
-            "episodes": counts.get("episodes", 0),
-            "facts": counts.get("facts", 0),
-            "pending": len(await self._queue.waiting(lane)),
-        }
-
-
 def marked_turns(
     turns: Iterable[Any], session_date: str | None, offset: int | None = None
-) -> list[MarkedTurn]:
-    """Return the turns of a conversation with their marks.
+) -> list[dict[str, Any]]:
+    """Return the documents of a conversation's messages, each with the mark of its `turn`.
 
     A mark depends on the date, the place of the turn among the turns, and its texts: repeating an
     ingestion changes nothing, and a conversation that grew adds its new turns.
@@ -123,10 +55,19 @@ def marked_turns(
     given: object = turns
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidArgumentError("turns are a list of {user, assistant}")
-    return [_marked(turn, place, session_date, offset) for place, turn in enumerate(turns)]
+    known = {} if offset is None else {"offset": offset}
+    found: list[dict[str, Any]] = []
+    for place, turn in enumerate(turns):
+        said = _texts_of(turn, place)
+        key = encode_json([session_date, place, *said])
+        mark = {"turn": blake2b(key, digest_size=12).hexdigest()} | known
+        told = zip(_MAKERS, said, strict=True)
+        found += [document(make(text)) | mark for make, text in told if text.strip()]
+    return found
 
 
-def _marked(turn: Any, place: int, session_date: str | None, offset: int | None) -> MarkedTurn:
+def _texts_of(turn: Any, place: int) -> list[str]:
+    """Return the texts of a turn, the user's first; one that is not there is empty."""
     if not isinstance(turn, Mapping):
         raise InvalidArgumentError(f"turns[{place}] is an object with user and assistant")
     fields = cast("Mapping[str, Any]", turn)
@@ -142,11 +83,7 @@ def _marked(turn: Any, place: int, session_date: str | None, offset: int | None)
     said = [(text or "").encode("utf-8", "replace").decode() for text in texts]
     if not any(text.strip() for text in said):
         raise InvalidArgumentError(f"turns[{place}] has no text of the user or the assistant")
-    key = encode_json([session_date, place, *said])
-    mark = blake2b(key, digest_size=12).hexdigest()
-    messages = [make(text) for make, text in zip(_MAKERS, said, strict=True) if text.strip()]
-    known: dict[str, Any] = {"turn": mark} | ({} if offset is None else {"offset": offset})
-    return MarkedTurn(mark, tuple({**document(each), **known} for each in messages))
+    return said
 
 
 _MAKERS: Final = (Message.user, Message.assistant)
@@ -204,8 +141,3 @@ def _message(value: Any, place: int) -> Any:
         return Message.model_validate(value)
     except ValidationError as error:
         raise InvalidArgumentError(f"messages[{place}] is not a message") from error
-
-
-def new_thread() -> str:
-    """Return a name for a thread that nobody named."""
-    return uuid4().hex

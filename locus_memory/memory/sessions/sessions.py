@@ -17,8 +17,8 @@ from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.sessions.distillation import Distillation
-from locus_memory.memory.sessions.ingestion import Ingested, Ingestion, marked_turns, moment_of
-from locus_memory.memory.sessions.transcribing import Transcriber
+from locus_memory.memory.sessions.ingestion import Ingested, marked_turns, moment_of
+from locus_memory.memory.sessions.transcribing import transcribed
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_key
 
@@ -34,7 +34,7 @@ class Sessions:
         worker: Distils the sessions.
         now: Returns the present moment, ISO 8601 in UTC.
         pace: When the worker does.
-        ingestion: Ingests conversations.
+        distillation: What the worker does.
         zone: The time zone of moments without an offset; `None`: that of the machine.
     """
 
@@ -42,7 +42,7 @@ class Sessions:
     worker: Worker
     now: Callable[[], str]
     pace: Pace
-    ingestion: Ingestion
+    distillation: Distillation
     zone: tzinfo | None
 
     @classmethod
@@ -57,18 +57,19 @@ class Sessions:
         clock: Callable[[], float],
     ) -> Self:
         """Return the sessions of a manager."""
-        record = Transcriber(is_on=options.transcript, allow_secrets=options.allow_secrets)
+        record = partial(transcribed, is_on=options.transcript, allow_secrets=options.allow_secrets)
         queue = ExtractionQueue(store, scope, ledger.now, record)
         distillation = Distillation(store, extraction, ledger, queue.holds)
         pace = Pace.of(options, by_model=extraction.is_by_model, distils=extraction.distils)
-        most = None if pace.is_inline else options.extraction_budget
+        most = None if pace.mode == "inline" else options.extraction_budget
         allowance = None if most is None else Allowance(store, scope, *most, clock)
         handle: Any = (
             distillation.run if allowance is None else partial(allowance.counted, distillation.run)
         )
-        worker = Worker(queue, handle, pace, clock, allowance)
-        ingestion = Ingestion(queue, worker, distillation)
-        return cls(queue, worker, ledger.now, pace, ingestion, options.zone())
+        worker = Worker(
+            queue, handle, pace, clock, seconds=extraction.seconds_for, allowance=allowance
+        )
+        return cls(queue, worker, ledger.now, pace, distillation, options.zone())
 
     async def ingest(
         self,
@@ -86,6 +87,18 @@ class Sessions:
         await self.worker.start()
         at, offset = moment_of(session_date, self.now(), self.zone)
         marked = marked_turns(turns, None if session_date is None else at, offset)
-        return await self.ingestion.run(
-            scope, agent_id, conversation_id, marked, at, skips_extraction=skip_extraction
+        lane = scope.lane(conversation_id)
+        job = await self.queue.add_turns(
+            scope, conversation_id, marked, at, agent_id, queues=not skip_extraction
         )
+        with self.distillation.counting(lane) as counts:
+            if not skip_extraction:
+                if job is not None:
+                    self.worker.add(job)
+                await self.worker.flush(scope.namespace, lane)
+            return {
+                "turns": 0 if job is None else len({each["turn"] for each in job.messages}),
+                "episodes": counts["episodes"],
+                "facts": counts["facts"],
+                "pending": len(await self.queue.waiting(lane)),
+            }

@@ -15,7 +15,7 @@ from locus_memory.memory.secrets.answers import answers_in
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.store.item import Put
 
-__all__ = ["Transcriber"]
+__all__ = ["transcribed"]
 
 # In more characters, finding secrets takes more than a few milliseconds.
 _LARGE: Final = 5_000
@@ -29,39 +29,30 @@ class _Said(NamedTuple):
     id: str | None
 
 
-class Transcriber:
-    """A function from a job to the puts of its turns in the transcript.
+async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
+    """Return the puts of a job's turns in the transcript; always the same for the same job.
 
     An ingested message is recorded unless it was before; any other one if the memory records what
-    runs say. A message that looks like it holds a secret, or answers a
-    request for one, never is, with an event.
+    runs say. A message that looks like it holds a secret, or answers a request for one, never is,
+    with an event.
 
     Args:
+        job: The job.
         is_on: Whether the turns of runs are recorded.
         allow_secrets: Whether messages that look like they hold a secret are recorded.
     """
-
-    def __init__(self, *, is_on: bool, allow_secrets: bool) -> None:
-        self._is_on = is_on
-        self._allow_secrets = allow_secrets
-
-    async def __call__(self, job: Job) -> Sequence[Put]:
-        """Return the puts; always the same for the same job."""
-        found = [each for each in job.messages if self._is_recorded(each.get("recorded"))]
-        if not found or job.queued_at is None:
-            return ()
-        secrets = {} if self._allow_secrets else await _secrets(job, found)
-        for kind in secrets.values():
-            emit("memory.secret_dropped", type="transcript", kind=kind)
-        messages = [
-            _Said(each["role"], "" if each["number"] in secrets else each["content"], each["id"])
-            for each in found
-        ]
-        first = found[0]["number"]
-        return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
-
-    def _is_recorded(self, recorded: bool | None) -> bool:  # noqa: FBT001 - a value, not a flag
-        return self._is_on if recorded is None else not recorded
+    found = [each for each in job.messages if not each.get("recorded", not is_on)]
+    if not found or job.queued_at is None:
+        return ()
+    secrets = {} if allow_secrets else await _secrets(job, found)
+    for kind in secrets.values():
+        emit("memory.secret_dropped", type="transcript", kind=kind)
+    messages = [
+        _Said(each["role"], "" if each["number"] in secrets else each["content"], each["id"])
+        for each in found
+    ]
+    first = found[0]["number"]
+    return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
 
 
 async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:

@@ -11,7 +11,7 @@ from locus_memory.errors import ModelAnswerError
 from locus_memory.memory.extraction.distillate import parse_distillate
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
 from locus_memory.memory.models import has_authority
-from locus_memory.memory.tending.narrative import text_answer
+from locus_memory.memory.tending.asking import text_answer
 from locus_memory.messages import Message
 
 __all__ = ["condensed", "to_condense"]

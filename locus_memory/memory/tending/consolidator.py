@@ -16,13 +16,15 @@ from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.passes import PassBook, PassRecord
-from locus_memory.memory.tending.report import ConsolidationReport
-from locus_memory.memory.tending.rewriting.consolidation import FactsConsolidation
-from locus_memory.memory.tending.rewriting.report import FactsReport
+from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
+from locus_memory.memory.tending.rewriting import FactsConsolidation
 from locus_memory.memory.tending.steps import Steps
 from locus_memory.store.base import BaseStore
 
 __all__ = ["Consolidator"]
+
+_CALLS: Final = 3
+"""The most calls of a model about the facts of a scope in one pass."""
 
 _LEASE: Final = 3_600.0
 """The seconds of a lease, which is renewed before a model is asked about the facts."""
@@ -36,7 +38,7 @@ class Consolidator:
         ledger: The ledger of the memories.
         options: The retention.
         clock: Returns seconds since the epoch.
-        model: Writes narratives and proposes changes of facts; `None`: neither is done.
+        model: Condenses notes and tidies facts; `None`: neither is done.
     """
 
     def __init__(
@@ -146,7 +148,8 @@ class Consolidator:
             return ()
         work = FactsConsolidation(self._store, self._ledger, self._model)
         try:
-            return (await work.run(scope, now, dry_run=dry_run),)
+            since, most = record.facts_at, _CALLS
+            return (await work.run(scope, now, since=since, most=most, dry_run=dry_run),)
         except Exception as error:  # noqa: BLE001 - reported; the pass itself is done
             raise_if_cancelled(error)
             emit("memory.facts_failed", error=error)

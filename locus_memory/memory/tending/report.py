@@ -1,15 +1,71 @@
-"""The report of a consolidation."""
+"""The reports of a consolidation, and of one of facts by a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Literal, Self
 
-if TYPE_CHECKING:
-    from locus_memory.memory.tending.rewriting.report import FactsReport
+from locus_memory.memory.models import MemoryType
 
-__all__ = ["ConsolidationReport"]
+__all__ = ["ConsolidationReport", "FactsChange", "FactsReport"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsChange:
+    """One change of facts of a type.
+
+    Attributes:
+        op: `merge`: the first fact got a new content, and the others were retired; `supersede`: the
+            first fact is newer than the others, which were retired.
+        type: The type of the facts.
+        keys: The keys of the facts, of which the first one stays.
+        before: Their contents.
+        after: The content that stays.
+    """
+
+    op: Literal["merge", "supersede"]
+    type: MemoryType
+    keys: tuple[str, ...]
+    before: tuple[str, ...]
+    after: str
+
+    def diff(self) -> Iterator[str]:
+        """Yield the facts that go after a minus, and the one that stays after a plus or a space."""
+        is_new = self.after != self.before[0]
+        for content in self.before[0 if is_new else 1 :]:
+            yield f"- {content}"
+        yield f"{'+' if is_new else ' '} {self.after}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsReport:
+    """The changes of facts that a model proposed and that were made, or would be in a dry run.
+
+    Attributes:
+        asked: How many facts the model saw.
+        calls: How many times it was called.
+        changes: The changes.
+        refused: The reason of each proposal that was refused; nothing of the answer is quoted.
+    """
+
+    asked: int = 0
+    calls: int = 0
+    changes: tuple[FactsChange, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    def __add__(self, other: Self) -> Self:
+        """Return the report of two consolidations, one after the other."""
+        return type(self)(
+            asked=self.asked + other.asked,
+            calls=self.calls + other.calls,
+            changes=(*self.changes, *other.changes),
+            refused=(*self.refused, *other.refused),
+        )
+
+    def diff(self) -> str:
+        """Return the changes as lines: those that begin with a minus go, with a plus come."""
+        return "\n".join(line for change in self.changes for line in change.diff())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,28 +73,20 @@ class ConsolidationReport:
     """The numbers of a consolidation, or of what a dry run would do.
 
     Attributes:
-        decayed: Facts and episodes that lost salience.
-        merged: Always 0: no episode becomes part of another one.
-        promoted: Always 0: words in common raise no salience.
         evicted: Expired facts that moved to the history; `undo` brings them back.
         pruned_episodes: Episodes older than the retention, which were erased.
         pruned_turns: Turns of transcripts older than the retention, which were erased.
         purged: Old entries of the log that were erased.
-        narratives: Narratives of an owner that were written; in a dry run, those to write.
         duration_ms: How long it took, in milliseconds.
         scopes: The scopes that were consolidated.
         busy: The scopes that were left out, since another pass is at work on them.
         facts: The changes of the facts that a model proposed.
     """
 
-    decayed: int = 0
-    merged: int = 0
-    promoted: int = 0
     evicted: int = 0
     pruned_episodes: int = 0
     pruned_turns: int = 0
     purged: int = 0
-    narratives: int = 0
     duration_ms: float = 0.0
     scopes: int = 0
     busy: int = 0

@@ -14,9 +14,8 @@ from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.consolidator import Consolidator
-from locus_memory.memory.tending.report import ConsolidationReport
-from locus_memory.memory.tending.rewriting.consolidation import FactsConsolidation
-from locus_memory.memory.tending.rewriting.report import FactsReport
+from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
+from locus_memory.memory.tending.rewriting import FactsConsolidation
 from locus_memory.memory.tending.schedule import Schedule
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.store.base import BaseStore
@@ -50,7 +49,7 @@ class Tender:
         prefix: The prefix of the scopes.
         resolved: Whether a `namespace_resolver` decides where the scopes are.
         clock: Returns seconds since the epoch.
-        model: Writes narratives and proposes changes of facts; `None`: neither is done.
+        model: Condenses notes and tidies facts; `None`: neither is done.
     """
 
     def __init__(
@@ -80,14 +79,13 @@ class Tender:
         return await self._consolidator.run(await self._scopes(scope), moment, dry_run=dry_run)
 
     async def consolidate_facts(
-        self, scope: Scope | None, model: ChatModel, *, dry_run: bool, batch: int
+        self, scope: Scope | None, model: ChatModel, *, dry_run: bool
     ) -> FactsReport:
         """Consolidate the facts of a scope, or with `None` of all; see `consolidate_facts`."""
         work = FactsConsolidation(self._store, self._ledger, model)
         report = FactsReport()
         for each in await self._scopes(scope):
-            now = self._ledger.now()
-            report += await work.run(each, now, dry_run=dry_run, batch=batch)
+            report += await work.run(each, self._ledger.now(), dry_run=dry_run)
         return report
 
     def touch(self) -> None:

@@ -8,26 +8,22 @@ from typing import Any
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.facts import Fact, fact_of, read_fact
-from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.models import (
     ORIGIN,
     Memory,
     MemoryType,
     Origin,
     has_authority,
-    is_expired,
     origin_of,
 )
-from locus_memory.memory.scope import Scope
+from locus_memory.memory.verbs.single import SingleMemories
 
 __all__ = ["FactVerbs"]
 
 
-class FactVerbs:
+class FactVerbs(SingleMemories):
     """The part of a memory manager that reads and writes facts; see `locus_memory.memory.facts`."""
-
-    _ledger: Ledger
-    _scope: Scope
 
     async def import_facts(self, facts: Iterable[object], *, trust: bool = False) -> list[Memory]:
         """Write facts as memories, with their ids and moments; nothing if one is not valid.
@@ -99,11 +95,8 @@ class FactVerbs:
         Raises:
             BackendError: The store failed.
         """
-        now = self._ledger.now()
-        for kind in MemoryType:
-            async for memory in self._ledger.memories(self._scope, kind):
-                if not is_expired(memory, now):
-                    yield fact_of(memory, self._scope)
+        async for memory in self.memories():
+            yield fact_of(memory, self._scope)
 
 
 def _imported(memory: Memory, *, trust: bool) -> Memory:

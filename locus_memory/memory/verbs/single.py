@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Any, Final
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
+from locus_memory.events import emit
 from locus_memory.memory.extraction.extraction import check_length
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook, least_salience
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
@@ -23,15 +26,24 @@ from locus_memory.memory.models import (
     Origin,
     as_origin,
     as_type,
+    check_origin,
+    has_authority,
     is_expired,
+    origin_of,
     refusal,
 )
 from locus_memory.memory.moments import as_moment
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key, split_key
+from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.verbs.naming import named_memory
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_key, check_version
 
-__all__ = ["SingleMemories", "kinds_of", "moment_of"]
+__all__ = ["SingleMemories", "check_sentence", "kinds_of", "moment_of"]
+
+_LONGEST: Final = 2_000
 
 
 class SingleMemories:
@@ -39,7 +51,8 @@ class SingleMemories:
 
     _ledger: Ledger
     _scope: Scope
-    _vitals: VitalsBook
+    _store: BaseStore
+    _options: MemoryOptions
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -83,11 +96,12 @@ class SingleMemories:
         """
         check_key(key)
         kinds = kinds_of(type)
-        if len(kinds) > 1:
-            kinds = await self._last_changed(key)
-        for kind in kinds:
-            return await self._ledger.undo(self._scope, kind, key)
-        return None
+        moments = [await self._ledger.last_change(self._scope, kind, key) for kind in kinds]
+        changed = {k: at for k, at in zip(kinds, moments, strict=True) if at is not None}
+        if not changed:
+            return None
+        latest = max(changed, key=lambda kind: changed[kind])
+        return await self._ledger.undo(self._scope, latest, key)
 
     async def forget(self, key: str, type: MemoryType | str | None = None) -> int:  # noqa: A002 - the field's word
         """Erase a memory for good: what is current, its vector and its history.
@@ -136,7 +150,7 @@ class SingleMemories:
             found = (
                 self._ledger.memories(self._scope, kind)
                 if moment is None
-                else self._ledger.memories_at(self._scope, kind, moment)
+                else (each async for each, _ in self._ledger.memories_at(self._scope, kind, moment))
             )
             async for memory in found:
                 if not is_expired(memory, now) and selection.has(memory):
@@ -162,12 +176,13 @@ class SingleMemories:
         if not isinstance(wanted, str):
             raise InvalidArgumentError(f"a memory's id is a text, not {quote(wanted)}")
         named = split_key(memory_id)
-        kinds = list(MemoryType) if named is None else [named[0]]
+        if named is not None:
+            return await self._ledger.current(self._scope, *named)
         found = [
             each
-            for kind in kinds
+            for kind in MemoryType
             async for each in self._ledger.memories(self._scope, kind)
-            if (each.id == memory_id if named is None else each.key == named[1])
+            if each.id == memory_id
         ]
         if len(found) > 1:
             raise InvalidArgumentError(
@@ -182,11 +197,8 @@ class SingleMemories:
             BackendError: The store failed.
         """
         now = self._ledger.now()
-        found = await self._vitals.of(self._scope, memories)
-        return [
-            found[current_key(each.type, each.key)].decayed(now, least_salience(each))
-            for each in memories
-        ]
+        found = await VitalsBook(self._store).of(self._scope, memories)
+        return [found[current_key(each.type, each.key)].at(each, now) for each in memories]
 
     async def feedback(
         self,
@@ -214,7 +226,46 @@ class SingleMemories:
         check_key(key)
         rated = partial(_rated, now=self._ledger.now(), helpful=helpful)
         changes = {current_key(kind, key): rated for kind in kinds_of(type)}
-        return bool(await self._vitals.change(self._scope, changes))
+        return bool(await VitalsBook(self._store).change(self._scope, changes))
+
+    async def remember(
+        self, content: str, *, extractor: str = "manual", source: Mapping[str, Any] | None = None
+    ) -> str:
+        """Save a sentence, and return the id of its memory.
+
+        It gets the key of phrases for facts such as a home, or else one of its own. A
+        sentence that is known already keeps its memory and its id.
+
+        Args:
+            content: At most 2,000 characters.
+            extractor: Written into the metadata: who asked for it.
+            source: More metadata, such as `thread_id`, `message_ids` and `origin`, which is a
+                person by default.
+
+        Raises:
+            InvalidArgumentError: The content is empty or too long, or looks like a secret, or it
+                may not take the place of what the user or a person said.
+            BackendError: The store failed.
+        """
+        check_sentence(content, allow_secrets=self._options.allow_secrets)
+        facts = {"extractor": extractor, **(source or {})}
+        memory = check_origin(await named_memory(content, metadata=facts))
+        if memory.type is MemoryType.FEEDBACK and not has_authority(memory):
+            # It is never a rule for the agent.
+            memory = replace(memory, type=MemoryType.REFERENCE)
+        return (await self._saved(memory)).id
+
+    async def _saved(self, memory: Memory) -> Memory:
+        """Return the memory as written, or else the known one with the same content."""
+        written, known = await self._ledger.write(self._scope, [Statement(memory)])
+        if written:
+            return written[0]
+        name = current_key(memory.type, memory.key)
+        found = await self._by_id(known.get(name, name))
+        refused = found and refusal(found, memory.type, origin_of(memory))
+        if found and refused and not same_content(found.content, memory.content):
+            raise InvalidArgumentError(refused)
+        return found or memory
 
     async def update(
         self,
@@ -252,17 +303,18 @@ class SingleMemories:
             metadata[EXPIRES_AT] = moment_of(expires_at).isoformat()
         if content is not None and not same_content(content, known.content):
             metadata[ORIGIN] = Origin.PERSON.value
-        new = Memory(known.type, known.key, known.content if content is None else content, metadata)
+        new = replace(
+            known, content=known.content if content is None else content, metadata=metadata
+        )
         _check_sequence(known, if_sequence)
         edit = Statement(check_length(new, LONGEST_CONTENT), only=if_sequence)
         written = await self._ledger.apply(self._scope, [edit])
         if written:
             return written[0]
-        if if_sequence is not None:
-            # Another writer may have been faster.
-            known = await self._by_id(memory_id)
-            _check_sequence(known, if_sequence)
-        return known
+        # Another writer may have been faster.
+        found = await self._by_id(memory_id)
+        _check_sequence(found, if_sequence)
+        return found
 
     async def trust(self, memory_id: str) -> Memory | None:
         """Promote a current memory to one that a person vouches for; `undo` takes it back.
@@ -309,14 +361,21 @@ class SingleMemories:
             raise InvalidArgumentError(refused)
         return known is not None
 
-    async def _last_changed(self, key: str) -> list[MemoryType]:
-        found = await asyncio.gather(
-            *(self._ledger.last_change(self._scope, kind, key) for kind in MemoryType)
-        )
-        changed = {
-            k: moment for k, moment in zip(MemoryType, found, strict=True) if moment is not None
-        }
-        return sorted(changed, key=lambda kind: changed[kind], reverse=True)[:1]
+
+def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
+    """Check that a sentence may be remembered.
+
+    Raises:
+        InvalidArgumentError: It has no visible character or more than 2,000 characters, or it looks
+            like a secret, which is also the event `memory.secret_dropped`.
+    """
+    given: object = content
+    if not isinstance(given, str) or not neutralise(given) or len(given) > _LONGEST:
+        raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
+    kind = None if allow_secrets else find_secret(content)
+    if kind is not None:
+        emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
+        raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
 
 
 def _check_sequence(memory: Memory | None, wanted: int | None) -> None:

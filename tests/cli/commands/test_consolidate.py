@@ -49,7 +49,6 @@ def test_everything_then_nothing(ok, told):
     dry = ok("consolidate", "--dry-run")
     assert dry.out == (
         "memories                       would change\n"
-        "faded                                     4\n"
         "expired, moved to the history             2\n"
         "old episodes erased                       2\n"
         "old turns erased                          2\n"
@@ -97,6 +96,6 @@ def test_wrong_options(fails, wrong):
 def test_forget_counts_the_layers(ok, told):
     ok("consolidate", "--retention-days", "0")
     out = ok("forget", "--user", "ada", "--yes").out
-    for line in ("vital signs", "episodes", "turns", "log entries"):
+    for line in ("episodes", "turns", "log entries"):
         assert line in out
     assert ok("consolidate", "--json").json["scopes"] == 1

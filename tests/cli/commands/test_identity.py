@@ -16,8 +16,8 @@ def test_a_sentence_is_fixed_listed_and_removed(ok):
     added = ok("identity", "add", RULE, "--user", "ada", "--json").json
     assert added["text"] == RULE
     lines = ok("identity", "--user", "ada").out.splitlines()
-    assert lines[0].split() == ["kind", "id", "text", "since"]
-    assert lines[1].split()[:2] == ["fixed", added["id"][:8]]
+    assert lines[0].split() == ["id", "text", "since"]
+    assert lines[1].split()[0] == added["id"][:8]
     assert ok("identity", "--user", "ada", "--json").json["overrides"] == [
         {"id": added["id"], "text": RULE, "created_at": added["created_at"]}
     ]
@@ -100,7 +100,7 @@ def test_episodes_come_newest_first(ok, empty_directory):
 def test_memories_shows_ids_and_use_and_past_moments(ok):
     ok("remember", "Ada lives in Brest.", "--key", "home")
     row = ok("memories", "--json").json["memories"][0]
-    assert (row["salience"], row["trust"], row["uses"], row["episodes"]) == (0.5, 0.5, 0, 0)
+    assert (row["salience"], row["trust"], row["uses"]) == (0.5, 0.5, 0)
     assert len(row["id"]) == 8
     assert ok("memories", "--at", "2020-01-01", "--json").json["total"] == 0
     assert ok("memories", "--at", "2999-01-01", "--json").json["total"] == 1

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.summary.text import (
     SUMMARY_MARK,
@@ -18,7 +19,6 @@ from locus_memory.conversation.summary.text import (
     summary_message,
     text_of_summary,
 )
-from locus_memory.memory.inject import neutralise
 from locus_memory.messages import Message
 
 FORMER = (

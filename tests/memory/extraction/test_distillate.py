@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
-from locus_memory.memory.extraction.distillate import IdentityClaim, NoteDraft, parse_distillate
+from locus_memory.memory.extraction.distillate import NoteDraft, parse_distillate
 from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.models import MemoryType
 from locus_memory.messages import Message
 from locus_memory.testing.model import FakeModel
 
 CHANGE = {"op": "add", "type": "user", "key": "home", "content": "Ada lives in Graz."}
 NOTE = {"text": "Ada moved.", "kind": "event", "importance": 0.7, "messages": [1, "2"]}
-NOTHING = {"changes": [], "notes": [], "identity": []}
-WHOLE = {"notes": [NOTE], "changes": [CHANGE], "identity": [{"text": "Ada.", "messages": [1]}]}
+NOTHING = {"changes": [], "notes": []}
+WHOLE = {"notes": [NOTE], "changes": [CHANGE]}
 
 
 def answer_of(**parts):
@@ -28,13 +29,18 @@ def test_all_parts_are_read():
     read = parse_distillate(json.dumps(WHOLE))
     assert read.notes == (NoteDraft("Ada moved.", importance=0.7, sources=(1, 2)),)
     assert [each.key for each in read.changes] == ["home"]
-    assert read.identity == (IdentityClaim("Ada.", (1,)),)
     assert read.refused == ()
 
 
 def test_nothing_is_an_answer():
     read = parse_distillate(json.dumps(NOTHING))
-    assert (read.notes, read.changes, read.identity) == ((), (), ())
+    assert (read.notes, read.changes) == ((), ())
+
+
+def test_other_parts_are_left_alone():
+    """A model may still answer in the form of an earlier version."""
+    answer = answer_of(notes=[NOTE], identity=[{"text": "Ada.", "messages": [1]}])
+    assert parse_distillate(answer) == parse_distillate(answer_of(notes=[NOTE]))
 
 
 @pytest.mark.parametrize("text", ['{"changes":[]}', "[]", json.dumps([CHANGE])])
@@ -54,17 +60,25 @@ def test_an_invalid_note_leaves_the_other_parts(note):
 
 
 def test_each_part_is_validated_alone():
-    """One bad change or identity fact drops neither the others nor the notes."""
+    """One bad change or note drops none of the others."""
     changes = [CHANGE, {**CHANGE, "content": None}, {**CHANGE, "importance": 8, "type": "USER"}]
-    identity = ["Ada's name is Ada.", 5, {"text": "x" * 301}, {"text": "Ada speaks Czech."}]
-    read = parse_distillate(answer_of(notes=NOTE, changes=changes, identity=identity))
+    notes = ["Ada's name is Ada.", 5, {"text": "x" * 20_001}, {"text": "Ada speaks Czech."}]
+    read = parse_distillate(answer_of(notes=notes, changes=changes))
     assert [each.importance for each in read.changes] == [None, 1.0]
-    assert [each.text for each in read.identity] == ["Ada's name is Ada.", "Ada speaks Czech."]
+    assert [each.text for each in read.notes] == ["Ada's name is Ada.", "Ada speaks Czech."]
     assert [reason.split(":")[0].split(".")[:2] for reason in read.refused] == [
         ["changes", "1"],
-        ["identity", "1"],
-        ["identity", "2"],
+        ["notes", "1"],
+        ["notes", "2"],
     ]
+
+
+def test_surplus_changes_and_notes_are_refused():
+    changes = [{**CHANGE, "key": f"k{n}"} for n in range(50)]
+    read = parse_distillate(answer_of(notes=["Ada moved."] * 41, changes=changes))
+    assert [each.key for each in read.changes] == [f"k{n}" for n in range(40)]
+    assert len(read.notes) == 40
+    assert read.refused == ("changes: at most 40 are read", "notes: at most 40 are read")
 
 
 def test_texts_alone_are_notes():
@@ -82,7 +96,7 @@ def test_texts_alone_are_notes():
         "I have nothing to say.",
         '{"notes": [{"text": "Ada',
         json.dumps(WHOLE) + json.dumps(NOTHING),
-        answer_of(notes={}),
+        answer_of(notes={"kind": "event"}),
         answer_of(changes="none"),
     ],
 )
@@ -115,7 +129,6 @@ near = st.fixed_dictionaries(
     optional={
         "changes": json_values | st.lists(st.just(CHANGE) | json_values, max_size=3),
         "notes": json_values | st.lists(st.just(NOTE) | json_values, max_size=3),
-        "identity": json_values,
     },
 )
 
@@ -129,7 +142,7 @@ def test_any_answer_is_read_or_refused(value):
     except InvalidArgumentError:
         return
     assert all(note.text and "\n" not in note.text for note in read.notes)
-    assert all("\n" not in claim.text and len(claim.text) <= 300 for claim in read.identity)
+    assert all(change.key and change.type in MemoryType for change in read.changes)
 
 
 async def test_a_session_costs_one_call_and_a_repair_a_second_one():
@@ -141,7 +154,7 @@ async def test_a_session_costs_one_call_and_a_repair_a_second_one():
     system, user = model.calls[0]
     assert '"notes"' in (system.content or "")
     assert "1. user: I am Ada.\n2. assistant: Hello." in (user.content or "")
-    assert made.identity == (IdentityClaim("Ada.", (1,)),)
+    assert [each.sources for each in made.notes] == [(1, 2)]
     assert len(model.calls) == 2
     with pytest.raises(ModelAnswerError):
         await extractor.distill(said, [])

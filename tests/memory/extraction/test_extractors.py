@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory.conversation.roles import BLOCK_MARK
 from locus_memory.conversation.tokens import count_tokens, estimate_tokens
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
-from locus_memory.memory.extraction.distillate import DISTILLATE_SCHEMA
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.extraction.prompt import build_prompt, lines_of, system_text
-from locus_memory.memory.inject import BLOCK_MARK
+from locus_memory.memory.extraction.prompt import TASK, Prompter
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
@@ -87,12 +86,12 @@ async def test_what_the_model_sees():
     _, model = await extract(answer())
     system, user = model.calls[0]
     assert (system.role, user.role) == ("system", "user")
-    assert DISTILLATE_SCHEMA in system.content
+    assert system.content == TASK
     lines = user.content.splitlines()
     assert lines[:4] == [
         "<memories>",
-        "m1. user | home | The user lives in Berlin.",
-        "m2. project | deadline | The deadline is March 3.",
+        "user | home | The user lives in Berlin.",
+        "project | deadline | The deadline is March 3.",
         "</memories>",
     ]
     assert lines[4:7] == [
@@ -136,7 +135,7 @@ def test_no_message_poses_as_the_frame():
         Message(role="tool", content=hostile, name=hostile),
     ]
     memories = [Memory("user", hostile, hostile)]
-    prompt = build_prompt(system_text(), lines_of(messages, 8000), memories, 8000, len_count)
+    [prompt] = Prompter(TASK, 8000, len_count).prompts(messages, memories)
     text = prompt.messages[1].content
     assert len(text.splitlines()) == 4 + 1 + 4
     assert text.count("<") == text.count(">") == 4
@@ -172,6 +171,8 @@ async def test_a_bare_list_will_do():
 BAD = [
     "I have nothing to say.",
     "I have nothing to say: [].",
+    "I have nothing to say: [ ] is an open box.",
+    "- [ ] open\n- [ ] box",
     "",
     "{",
     "[" * 100_000,
@@ -241,25 +242,25 @@ async def test_what_the_model_raises_is_raised(answers):
         await extract(*answers)
 
 
-async def test_changes_are_what_they_are_to_what_is_known():
+async def test_changes_name_what_is_known():
+    odd = Memory("user", "<odd>\nkey", "Something.")
     found, _ = await extract(
         answer(
             change("update", key="pet"),
             change("add", key="home"),
             change("delete", key="pet"),
             change("delete", key="deadline"),
-            change("delete", "project", "m2"),
-            change("update", "user", "m1", "The user lives in Rome."),
-            change("add", "user", "m7", "Number seven."),
+            change("delete", "project", "deadline"),
+            change("update", "user", "\u2039odd\u203a key", "Something else."),
             change("add", "user", " two \n words "),
-        )
+        ),
+        memories=[*MEMORIES, odd],
     )
     assert [(each.op, each.type.value, each.key) for each in found] == [
-        ("add", "user", "pet"),
-        ("update", "user", "home"),
+        ("update", "user", "pet"),
+        ("add", "user", "home"),
         ("delete", "project", "deadline"),
-        ("update", "user", "home"),
-        ("add", "user", "m7"),
+        ("update", "user", "<odd>\nkey"),
         ("add", "user", "two words"),
     ]
 
@@ -270,31 +271,38 @@ async def test_numbers_of_messages_that_are_none_are_dropped():
 
 
 async def test_surplus_changes_are_dropped_and_reported(emitted):
-    changes = [change(key=f"k{n}") for n in range(5)]
-    found, _ = await extract(answer(*changes), max_changes=3)
-    assert [each.key for each in found] == ["k0", "k1", "k2"]
-    assert [(e.name, e.attributes["dropped"]) for e in emitted] == [("memory.changes_dropped", 2)]
+    found, _ = await extract(answer(*(change(key=f"k{n}") for n in range(50))))
+    assert [each.key for each in found] == [f"k{n}" for n in range(40)]
+    [event] = emitted
+    assert (event.name, event.attributes["reason"]) == (
+        "memory.change_refused",
+        "changes: at most 40 are read",
+    )
+
+
+def numbered(call):
+    """The numbered lines of a prompt."""
+    rows = call[1].content.splitlines()
+    return rows[rows.index("<messages>") + 1 : -1]
 
 
 async def test_a_long_message_is_clipped_in_the_middle(emitted):
     long = Message.user("begin " + "x " * 50_000 + "end")
-    found, model = await extract(answer(), messages=[*TALK, long], max_prompt_tokens=2000)
+    found, model = await extract(answer(), answer(), messages=[*TALK, long], max_prompt_tokens=2000)
     assert found == ()
-    text = model.calls[0][1].content
-    assert "6. " not in text
-    [line] = [line for line in text.splitlines() if line.startswith("5. ")]
-    assert line.startswith("5. user: begin x x")
+    *_, [line] = map(numbered, model.calls)
+    assert line.startswith("1. user: begin x x")
     assert line.endswith("x end")
     assert " ... " in line
-    assert "1. user: I moved to Paris." in text
-    assert 1700 < count_tokens(model.calls[0]) <= 2000
+    assert "1. user: I moved to Paris." in numbered(model.calls[0])
+    assert 1700 < count_tokens(model.calls[-1]) <= 2000
     [event] = emitted
     assert event.name == "memory.extraction_clipped"
-    assert (event.attributes["dropped"], event.attributes["memories"]) == (0, 0)
+    assert dict(event.attributes) == {"clipped": 1, "memories": 0}
 
 
 @pytest.mark.parametrize("sizes", [[100] * 2000, [2000] * 500, [1_000_000], [50, 300_000] * 3])
-async def test_no_message_is_counted_again_and_again(sizes):
+def test_no_message_is_left_out_and_none_is_counted_again_and_again(sizes):
     counted = []
 
     def count(text):
@@ -302,25 +310,64 @@ async def test_no_message_is_counted_again_and_again(sizes):
         return estimate_tokens(text)
 
     messages = [Message.user("word " * (size // 5)) for size in sizes]
-    lines = lines_of(messages, 8000)
-    prompt = build_prompt(system_text(), lines, [], 8000, count)
-    assert 7000 < count_tokens(prompt.messages) <= 8000
-    at_most = sum(min(size, 8000 * 8) for size in sizes)
-    # Once each, and what is shown a few times more.
-    assert sum(counted) < at_most + 400_000
+    prompts = Prompter(TASK, 8000, count).prompts(messages, [])
+    assert [place for prompt in prompts for place in prompt.places] == list(range(len(sizes)))
+    assert all(count_tokens(prompt.messages) <= 8000 for prompt in prompts)
+    assert sum(prompt.clipped for prompt in prompts) == sum(size > 40_000 for size in sizes)
+    shown = sum(min(size, 8000 * 8) for size in sizes)
+    assert sum(counted) < 20 * shown + 1_000_000
 
 
-async def test_clipped_messages_share_the_space(emitted):
-    messages = [Message.user(text * 3000) for text in ("word ", "\u4e2d\u6587", "{}: ")]
-    _, model = await extract(answer(), messages=[*TALK, *messages], max_prompt_tokens=4000)
-    rows = model.calls[0][1].content.splitlines()[-4:-1]
-    assert len(set(map(len, rows))) == 1
-    assert 3500 < count_tokens(model.calls[0]) <= 4000
-    assert emitted[0].attributes["clipped"] == 3
+async def test_each_message_of_the_user_stands_with_what_it_answers():
+    messages = [
+        make(f"{place}: " + "word " * 100)
+        for place in range(50)
+        for make in (Message.assistant, Message.user)
+    ]
+    _, model = await extract(*[answer()] * 30, messages=messages, max_prompt_tokens=2000)
+    rows = [line.split() for call in model.calls for line in numbered(call)]
+    assert [row[2:] for row in rows] == [each.content.split() for each in messages]
+    assert len(model.calls) > 5
+    for call in model.calls:
+        roles = [line.split()[1] for line in numbered(call)]
+        assert roles == ["assistant:", "user:"] * (len(roles) // 2)
 
 
-@pytest.mark.parametrize("length", [10, 5000])
-async def test_a_long_prompt_is_built_in_a_thread(length):
+async def test_a_short_answer_stands_with_a_long_question(emitted):
+    said = [Message.assistant("word " * 50_000 + "What do you drink?"), Message.user("Tea.")]
+    _, model = await extract(
+        *[answer()] * 3, messages=[TALK[1], *said, *TALK[1:]], max_prompt_tokens=2000
+    )
+    [call] = [each for each in model.calls if "Tea." in each[1].content]
+    question, tea, *_ = numbered(call)
+    assert question.endswith("What do you drink?")
+    assert tea == "2. user: Tea."
+    assert emitted[0].attributes["clipped"] == 1
+
+
+async def test_sources_of_several_prompts_are_those_of_the_messages():
+    messages = [Message.user(f"This is fact number {n}.") for n in range(300)]
+    first, last = answer(change(messages=[1])), answer(change(messages=[1, 99]))
+    found, model = await extract(*[first] * 7, last, messages=messages, max_prompt_tokens=2000)
+    assert len(model.calls) <= 8
+    begins = [int(numbered(call)[0].split()[-1].strip(".")) for call in model.calls]
+    assert [each.sources[0] for each in found] == begins
+    assert begins == sorted(begins)
+
+
+@pytest.mark.parametrize(
+    ("marks", "shown"),
+    [({"locus_memory.day": "Friday 2026-05-15"}, "(Friday 2026-05-15) "), ({}, "")],
+)
+async def test_each_prompt_tells_the_day(marks, shown):
+    said = [Message(role="user", content="word " * 300, metadata=marks) for _ in range(8)]
+    _, model = await extract(*[answer()] * 8, messages=said, max_prompt_tokens=2000)
+    assert len(model.calls) > 2
+    for call in model.calls:
+        assert numbered(call)[0].startswith(f"1. {shown}user: word")
+
+
+async def test_a_prompt_is_built_in_a_thread():
     threads = set()
 
     def count(text):
@@ -329,33 +376,17 @@ async def test_a_long_prompt_is_built_in_a_thread(length):
 
     extractor = LLMExtractor(FakeModel([answer()]), token_counter=count)
     threads.clear()
-    await extractor.extract([Message.user("word " * length)] * 20, [])
-    assert (threading.get_ident() in threads) is (length == 10)
-
-
-async def test_too_many_messages_lose_those_in_the_middle(emitted):
-    messages = [Message.user(f"This is fact number {n}.") for n in range(2000)]
-    numbers = [1, 1000, 2000]
-    found, model = await extract(
-        answer(change(messages=numbers)), messages=messages, max_prompt_tokens=2000
-    )
-    lines = model.calls[0][1].content.splitlines()
-    shown = [line for line in lines if line.partition(".")[0].isdecimal()]
-    assert shown[0] == "1. user: This is fact number 0."
-    assert shown[-1] == "2000. user: This is fact number 1999."
-    assert "(2000 messages, of which some are left out here)" in lines
-    assert count_tokens(model.calls[0]) <= 2000
-    assert found[0].sources == (0, 999, 1999)
-    assert emitted[0].attributes["dropped"] == 2000 - len(shown)
+    await extractor.extract([Message.user("word " * 5000)], [])
+    assert threading.get_ident() not in threads
 
 
 async def test_too_many_memories_leave_room_for_the_messages(emitted):
     memories = [Memory("user", f"k{n}", f"Fact number {n}.") for n in range(1000)]
     found, model = await extract(
-        answer(change(key="k999")), memories=memories, max_prompt_tokens=2000
+        answer(change("update", key="k999")), memories=memories, max_prompt_tokens=2000
     )
     text = model.calls[0][1].content
-    assert "m1. user | k0 | Fact number 0." in text
+    assert "user | k0 | Fact number 0." in text
     assert "Always answer in French." in text
     assert found[0].op == "update"
     assert emitted[0].attributes["memories"] == 1000 - text.count("Fact number")
@@ -377,7 +408,7 @@ TEXT = st.one_of(
 async def test_the_prompt_never_exceeds_its_budget(texts, contents, budget, counter):
     budget *= 1 if counter is None else 3
     memories = [Memory("user", f"k{n}", text) for n, text in enumerate(contents)]
-    model = FakeModel([answer()])
+    model = FakeModel([answer()] * 500)
     extractor = LLMExtractor(model, max_prompt_tokens=budget, token_counter=counter)
     await extractor.extract([Message.user(text) for text in texts], memories)
     for call in model.calls:
@@ -386,10 +417,9 @@ async def test_the_prompt_never_exceeds_its_budget(texts, contents, budget, coun
         assert call[1].content.endswith("\n</messages>")
 
 
-@pytest.mark.parametrize("options", [{"max_prompt_tokens": 100}, {"max_changes": 0}])
-def test_settings_that_cannot_work_are_refused(options):
-    with pytest.raises(InvalidArgumentError):
-        LLMExtractor(FakeModel(), **options)
+def test_a_budget_that_cannot_work_is_refused():
+    with pytest.raises(InvalidArgumentError, match="max_prompt_tokens is at least"):
+        LLMExtractor(FakeModel(), max_prompt_tokens=100)
 
 
 @pytest.mark.parametrize("model", ["gpt-4", None, 7, FakeModel])

@@ -21,15 +21,15 @@ SAID = "I am Ada, I keep bees in Graz, and walnuts make me ill, so please never 
 TALK = [Message.user(SAID), Message.assistant("Noted.")]
 
 
-def contents(text, *memories):
-    return [each.content for each in parse_lines(text, memories)]
+def contents(text):
+    return [each.content for each in parse_lines(text).changes]
 
 
 @pytest.mark.parametrize(
     "text", ["NONE", " none.\n", "- NONE", "", "<think>Ada lives.</think>NONE"]
 )
 def test_none_alone_is_no_fact(text):
-    assert parse_lines(text, ()) == []
+    assert contents(text) == []
 
 
 def test_bullets_headings_thoughts_and_long_lines_are_left_out():
@@ -67,22 +67,29 @@ The user says: I sail (often).
     assert contents(text) == ["The user says: I sail (often)."]
 
 
-def test_what_is_known_is_no_new_fact():
-    bees = Memory("user", "bees", "The user keeps bees in Graz.")
-    text = "The user keeps  bees in Graz.\nThe user keeps no bees in Graz.\nThe user sails.\n"
-    found = parse_lines(text + "- the user sails.\nThe user sails!", [bees])
-    assert [each.content for each in found] == [
-        "The user keeps no bees in Graz.",
-        "The user sails.",
-        "The user sails!",
-    ]
-    assert len({each.key for each in found}) == 3
+async def test_what_is_known_is_no_new_fact():
+    text = """The user keeps  bees in Graz.
+The user keeps no bees in Graz.
+The user sails.
+- the user sails.
+The user sails!"""
+    model = FakeModel([text])
+    extractor = LLMExtractor(model, answer="lines")
+    async with LLMMemoryManager(InMemoryStore(), extract_fn=extractor) as manager:
+        await manager.save(Memory("user", "bees", "The user keeps bees in Graz."))
+        await manager.add(TALK)
+        assert sorted([each.content.casefold() async for each in manager.memories()]) == [
+            "the user keeps bees in graz.",
+            "the user keeps no bees in graz.",
+            "the user sails!",
+            "the user sails.",
+        ]
 
 
 @pytest.mark.slow
 @given(st.lists(st.text(max_size=400), max_size=30).map("\n".join))
 def test_any_answer_gives_at_most_ten_bounded_facts(text):
-    found = parse_lines(text, ())
+    found = parse_lines(text).changes
     assert len(found) <= 10
     for each in found:
         assert 0 < len(each.content) <= 300
@@ -135,7 +142,7 @@ async def test_a_session_becomes_facts_and_no_episode():
 
 
 async def test_an_answer_that_is_full_of_json_is_an_error():
-    extractor = LLMExtractor(FakeModel(['{"a' * 500]), answer="lines")
+    extractor = LLMExtractor(FakeModel(['{"a' * 500] * 2), answer="lines")
     with pytest.raises(ModelAnswerError, match="not readable"):
         await extractor.extract(TALK, ())
 

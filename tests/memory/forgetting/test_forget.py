@@ -123,7 +123,6 @@ async def test_everything_of_a_user_goes_and_nothing_of_a_neighbour(backend):
         assert report.threads == (f"thread of {user}",)
         assert report.checkpoints == 6
         assert report.jobs == (f"waiting of {user}",)
-        assert report.vectors == 1
         assert {key for _, key in report.items} == {"tea", "likes"}
         queue = before[0].pop(("locus_memory", "queue"))
         after = await contents(backend)
@@ -174,7 +173,6 @@ async def test_a_key_goes_with_its_history_and_its_vector(backend):
     await manager.save([Memory("project", "home", "Sell the house."), Memory("user", "x", "y")])
     report = await forget(backend, user_id="ada", key="home", type="user")
     assert [(m.key, m.is_current, m.past) for m in report.memories] == [("home", True, (1,))]
-    assert report.vectors == 1
     assert await manager.history("home", "user") == []
     assert [m.key async for m in manager.memories()] == ["x", "home"]
     assert await forget(backend, key="home", dry_run=True) == await forget(

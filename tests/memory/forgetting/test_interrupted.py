@@ -18,15 +18,16 @@ from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.transcript import transcript_puts
-from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
+from locus_memory.store.item import Put
 from locus_memory.store.view import StoreContext
 from locus_memory.testing import FakeEmbedder
 
 NOW = "2026-03-01T10:00:00.000000+00:00"
+VITALS = {"decayed_at": NOW, "pinned_at": NOW, "sources": [], "trained": []}
 
 
 class Strike:
@@ -92,12 +93,11 @@ async def live_everywhere(store, checkpointer):
         await store.put(("turns", f"{user} fork"), "1", {"text": "I live in Lyon."})
         await store.put(("sessions", f"{user} 1"), "1", {"text": f"of {user}"})
         scope = Scope(("locus_memory", "users", user))
-        vitals = Vitals(decayed_at=NOW, pinned_at=NOW)
         session = {"session_id": f"{user} 1", "started_at": NOW, "ended_at": NOW}
         said = [Message.user("I live in Lyon."), Message.user("Yes.")]
         await store.put_batch(
             [
-                vitals_put(scope, "user:home", vitals),
+                Put(namespace=scope.vitals, key="user:home", value=VITALS),
                 episode_put(scope, Episode(notes=(Note(f"{user} talked."),), **session)),
                 *transcript_puts(scope, f"{user} 1", said, 1, NOW),
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,19 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.identity import IdentityBook, IdentityFact
 from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.transcript import transcript_puts
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Put
 
 ADA = Scope(("locus_memory", "users", "ada"))
 BOB = Scope(("locus_memory", "users", "bob"))
 NOW = "2026-03-01T10:00:00.000000+00:00"
+VITALS = {"decayed_at": NOW, "pinned_at": NOW, "sources": [], "trained": []}
 MARK = "xylophone"
 
 marks = st.lists(st.booleans(), min_size=1, max_size=9)
@@ -59,7 +60,6 @@ async def live(store: BaseStore, scope: Scope, told: dict[str, Any]) -> None:
             for n, marked in enumerate(told["facts"])
         ]
     )
-    vitals = Vitals(decayed_at=NOW, pinned_at=NOW)
     episodes = [
         Episode(
             session_id=f"s{n}",
@@ -75,22 +75,40 @@ async def live(store: BaseStore, scope: Scope, told: dict[str, Any]) -> None:
     ]
     await store.put_batch(
         [
-            *(vitals_put(scope, f"user:k{n}", vitals) for n in range(len(told["facts"]))),
+            *(
+                Put(namespace=scope.vitals, key=f"user:k{n}", value=VITALS)
+                for n in range(len(told["facts"]))
+            ),
             *(episode_put(scope, each) for each in episodes),
             *transcript_puts(scope, "t", messages, 1, NOW),
             log_put(scope, LogEntry(kind="distill", at=NOW, duration_ms=1.0)),
         ]
     )
-    book = IdentityBook(store)
-    for n, marked in enumerate(told["overrides"]):
-        text = said(n, "override", marked=marked)
-        await book.change(scope, lambda it, text=text: it.with_override(text, NOW))
-    derived = [
-        IdentityFact(text=said(n, "derived", marked=marked), at=NOW)
-        for n, marked in enumerate(told["derived"])
+    overrides = [said(n, "override", marked=marked) for n, marked in enumerate(told["overrides"])]
+    derived = [fact(said(n, "derived", marked=each)) for n, each in enumerate(told["derived"])]
+    await put_identity(
+        store, scope, derived, said(0, "narrative", marked=told["narrative"]), overrides
+    )
+
+
+def fact(text: str, thread: str | None = None, *ids: str) -> dict[str, Any]:
+    """Return a fact about the owner as earlier versions stored it."""
+    return {"text": text, "source": {"thread_id": thread, "message_ids": list(ids)}, "at": NOW}
+
+
+async def put_identity(
+    store: BaseStore,
+    scope: Scope,
+    facts: Sequence[dict[str, Any]],
+    narrative: str,
+    overrides: Sequence[str] = (),
+) -> None:
+    """Store the record of an identity as earlier versions did."""
+    fixed = [
+        {"id": f"{n:032}", "text": text, "created_at": NOW} for n, text in enumerate(overrides)
     ]
-    content = said(0, "narrative", marked=told["narrative"])
-    await book.change(scope, lambda it: it.with_facts(derived).with_content(content, NOW))
+    value = {"overrides": fixed, "facts": facts, "content": narrative, "content_at": NOW}
+    await store.put(scope.identity, "identity", value, text="")
 
 
 async def contents(store: BaseStore) -> dict[Any, Any]:
@@ -111,7 +129,6 @@ async def check_words(store: BaseStore, told: dict[str, Any]) -> None:
     assert await contents(store) == before
     report = await forget(store, user_id="ada", query=MARK)
     derived = sum(told["derived"])
-    narratives = bool(derived or told["narrative"])
     for each in (planned, report):
         assert (each.vitals, each.episodes, each.turns, each.log) == (
             sum(told["facts"]),
@@ -119,7 +136,7 @@ async def check_words(store: BaseStore, told: dict[str, Any]) -> None:
             sum(told["turns"]),
             0,
         )
-        assert each.identity == sum(told["overrides"]) + derived + narratives
+        assert each.identity == sum(told["overrides"]) + derived
     after = await contents(store)
     for name, value in before.items():
         is_ada = name[0][:3] == ADA.namespace
@@ -127,9 +144,10 @@ async def check_words(store: BaseStore, told: dict[str, Any]) -> None:
             assert (name in after) == (MARK not in str(value))
         elif not is_ada:
             assert after[name] == value
-    identity = await IdentityBook(store).read(ADA)
-    assert len(identity.overrides) == told["overrides"].count(False)
-    assert len(identity.facts) == told["derived"].count(False)
+    identity = await store.get(ADA.identity, "identity")
+    assert len(identity["overrides"]) == told["overrides"].count(False)
+    assert len(identity["facts"]) == told["derived"].count(False)
+    assert identity["content"] == ""
     for space in (ADA.current, ADA.episodes, ADA.transcript("t")):
         assert await store.search(space, MARK) == []
     plain = [n for n, marked in enumerate(told["turns"]) if not marked]
@@ -214,10 +232,7 @@ async def test_a_key_takes_what_it_was_learnt_from_and_what_says_the_same(
     source = {"thread_id": "t", "message_ids": ["m3", "#1"]}
     await manager.save(Memory(MemoryType.USER, "home", "Ada lives in Lisbon.", source))
     await manager.save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
-    facts = [
-        IdentityFact(text="A person of the sea.", at=NOW, thread_id="t", message_ids=("#1",)),
-        IdentityFact(text="A person of the snow.", at=NOW, thread_id="u", message_ids=("#1",)),
-    ]
+    facts = [fact("A person of the sea.", "t", "#1"), fact("A person of the snow.", "u", "#1")]
     when = {"started_at": NOW, "ended_at": NOW}
     episodes = [
         Episode(session_id="a", notes=(Note("In Lisbon, where Ada lives, it rained."),), **when),
@@ -229,20 +244,17 @@ async def test_a_key_takes_what_it_was_learnt_from_and_what_says_the_same(
             *(episode_put(ADA, each) for each in episodes),
         ]
     )
-    await IdentityBook(memory).change(ADA, lambda it: it.with_facts(facts).with_content("X.", NOW))
-    use = {f"user:{key}": lambda _, v: v.used(NOW, "t") for key in ("home", "tea")}
-    await VitalsBook(memory).change(ADA, use)
+    await put_identity(memory, ADA, facts, "X.")
+    for key in ("home", "tea"):
+        await memory.put(ADA.vitals, f"user:{key}", VITALS)
     report = await forget(memory, user_id="ada", key="home")
-    assert (report.vitals, report.episodes, report.turns, report.identity) == (1, 1, 2, 2)
+    assert (report.vitals, report.episodes, report.turns, report.identity) == (1, 1, 2, 1)
     assert await memory.list_keys(ADA.vitals) == ["user:tea"]
     left = [item.value["text"] for item in await memory.scan(ADA.transcript("t"))]
     assert left == [messages[1].content, messages[3].content]
     assert await memory.search(ADA.transcript("t"), "Lisbon") == []
-    identity = await IdentityBook(memory).read(ADA)
-    assert ([each.text for each in identity.facts], identity.content) == (
-        ["A person of the snow."],
-        "",
-    )
+    identity = await memory.get(ADA.identity, "identity")
+    assert (identity["facts"], identity["content"]) == (facts[1:], "")
     assert [e.value["session_id"] for e in await memory.scan(ADA.episodes)] == ["b"]
 
 
@@ -268,6 +280,6 @@ async def test_erasing_a_memory_by_the_manager_takes_its_vital_signs(memory: Bas
     """The number counts versions only."""
     manager = LLMMemoryManager(memory).scoped(ADA.namespace)
     await manager.save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
-    await VitalsBook(memory).change(ADA, {"user:tea": lambda _, v: v.used(NOW, "t")})
+    await memory.put(ADA.vitals, "user:tea", VITALS)
     assert await manager.forget("tea") == 1
     assert await contents(memory) == {}

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extraction.distillate import Distillate, IdentityClaim, NoteDraft
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.forgetting.forget import forget
-from locus_memory.memory.forgetting.places import Places
+from locus_memory.memory.forgetting.sources import Sources
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.scope import Scope
@@ -28,7 +27,7 @@ from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.testing import FakeClock
 from tests.memory.forgetting.test_interrupted import FailingStore, Strike
-from tests.memory.forgetting.test_layers import contents, rows
+from tests.memory.forgetting.test_layers import contents, fact, put_identity, rows
 
 ADA = Scope(("locus_memory", "users", "ada"))
 MARK = "xylophone"
@@ -56,10 +55,8 @@ class Telling:
             content=f"Ada plays the {MARK}.",
             sources=tuple(places),
         )
-        claim = IdentityClaim(f"A {MARK} person.", tuple(places))
-        identity = (claim,) if TELLS in texts else ()
         notes = (NoteDraft(f"On {MARK}s and rain."), NoteDraft(f"Tune a {MARK}.", "decision"))
-        return Distillate(changes=(change,), identity=identity, notes=notes)
+        return Distillate(changes=(change,), notes=notes)
 
     async def extract(self, messages: object, memories: object) -> list[Any]:
         raise AssertionError
@@ -83,8 +80,13 @@ async def live(store: BaseStore, plan: dict[str, Any]) -> None:
             await manager.on_session_end(AgentState(messages=tuple(known), metadata=metadata))
         if thread != "last":
             await manager.sync_now()
-    book = IdentityBook(store)
-    await book.change(ADA, lambda it: it.with_content("Ada makes music.", "2099"))
+    derived = [
+        fact(f"A {MARK} person.", thread, message.id or f"#{number}")
+        for thread, messages in said.items()
+        for number, message in enumerate(messages, 1)
+        if message.content == TELLS and thread != "last"
+    ]
+    await put_identity(store, ADA, derived, f"Ada, of the {MARK}s.")
 
 
 async def told(store: BaseStore) -> list[Any]:
@@ -189,36 +191,42 @@ async def test_rules_that_hear_a_fact_twice_know_both_messages() -> None:
             await manager.sync_now()
         (memory,) = await manager.for_user("ada").retrieve()
         (vitals,) = await manager.for_user("ada").vitals([memory])
-        assert (vitals.source_count, len(vitals.messages)) == (2, 2)
+        assert len(vitals.messages) == 2
         report = await forget(store, user_id="ada", key=memory.key)
         assert (report.episodes, report.turns) == (0, 2)
         assert await told(store) == []
 
 
 def test_the_place_of_a_message_decides() -> None:
-    """Its number, else the moment of the statement, else the thread; in forks its id."""
+    """Its number, else a note that names it, the moment or the thread; in forks its id."""
     unique = uuid4().hex
-    places = Places({("t", "#3"): set(), ("u", "m"): {"2026-03-02"}, ("v", unique): set()})
-    assert places.has("fork", unique)
-    assert not places.has("fork", "m")
-    assert not places.has("u", None)
+    sources = Sources()
+    sources.add("t", "#3")
+    sources.add("u", "m", "2026-03-02")
+    sources.add("v", unique)
+    sources.add("w", f"#{'9' * 5000}")
+    assert sources.has("fork", unique)
+    assert not sources.has("fork", "m")
+    assert not sources.has("u", None)
 
     def are_in(
         session: str,
         first: int,
         last: int,
+        *,
         ended_at: str = "2026-03-03",
         joined: tuple[tuple[str, int, int], ...] = (),
+        names: tuple[str, ...] = (),
     ) -> bool:
         episode = Episode(
             session_id=session,
             started_at="2026-03-01",
             ended_at=ended_at,
-            notes=(Note("Told."),),
+            notes=(Note("Told.", message_ids=names),),
             turns=(first, last),
             joined_turns=joined,
         )
-        return places.are_in(episode)
+        return sources.are_in(episode)
 
     assert are_in("t", 1, 3)
     assert not are_in("t", 4, 9)
@@ -226,7 +234,11 @@ def test_the_place_of_a_message_decides() -> None:
     assert are_in("s", 1, 9, joined=(("t", 3, 3),))
     assert are_in("u", 1, 1)
     assert not are_in("u", 1, 1, ended_at="2026-03-01")
+    assert are_in("u", 1, 1, ended_at="2026-03-01", names=("m",))
+    assert not are_in("s", 1, 1, names=("m",))
+    assert are_in("s", 1, 1, names=(unique,))
     assert are_in("s", 1, 1, joined=(("u", 5, 6),))
+    assert are_in("w", 1, 1)
     assert are_in("v", 7, 8)
 
 

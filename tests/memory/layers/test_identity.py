@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import collect
-from locus_memory.memory.layers.identity import Identity, IdentityBook, IdentityFact
+from locus_memory.memory.layers.identity import Identity, IdentityBook
 from locus_memory.memory.scope import Scope
 
 NOW = "2026-03-01T10:00:00.000000+00:00"
@@ -22,13 +22,12 @@ SCOPE = Scope(("app", "users", "ada"))
 @given(st.lists(st.text(max_size=320), max_size=8))
 def test_an_identity_survives_its_json(texts: list[str]) -> None:
     """Whatever a person writes is refused, or is read back as it was written."""
-    identity = Identity(content="Ada is a chemist.", content_at=NOW)
+    identity = Identity()
     for text in texts:
         try:
             identity = identity.with_override(text, NOW)
         except InvalidArgumentError:
             continue
-        identity = identity.with_facts([IdentityFact(text=text[:9] or "-", at=NOW)])
     assert Identity.from_value(identity.to_value()) == identity
     assert all(1 <= len(each.text) <= 300 for each in identity.overrides)
 
@@ -90,11 +89,3 @@ async def test_a_foreign_item_is_reported_and_replaced() -> None:
         assert [event.name for event in happened] == ["memory.record_unreadable"]
         changed = await book.change(SCOPE, lambda i: i.with_override("Be brief.", NOW))
         assert await book.read(SCOPE) == changed
-
-
-def test_derived_facts_are_kept_once_however_many() -> None:
-    """A known text is not added again."""
-    facts = [IdentityFact(text=f"Fact {n}", at=NOW) for n in (*range(120), 119)]
-    identity = Identity().with_facts(facts)
-    assert [each.text for each in identity.facts] == [f"Fact {n}" for n in range(120)]
-    assert identity.with_facts(facts[-5:]) is identity

@@ -27,43 +27,39 @@ def at(days: float) -> str:
     return (START + timedelta(days=days)).isoformat(timespec="microseconds")
 
 
+def told(importance: float, day: float) -> Memory:
+    """Return a memory of a day."""
+    return Memory("user", "k", "A.", {"importance": importance, "valid_from": at(day)})
+
+
 @pytest.mark.slow
-@given(
-    salience=st.floats(0, 1),
-    least=st.floats(0, 1),
-    trust=st.floats(0, 1),
-    steps=st.lists(st.floats(0, 100), max_size=12),
-)
-def test_passes_in_any_split_equal_one_pass(
-    salience: float, least: float, trust: float, steps: list[float]
+@given(importance=st.floats(0, 1), trust=st.floats(0, 1), days=st.floats(0, 4_000))
+def test_salience_and_trust_fall_with_time_within_their_bounds(
+    importance: float, trust: float, days: float
 ) -> None:
-    """The fall of salience and trust depends on the elapsed time alone."""
-    start = Vitals(salience=salience, trust=trust, decayed_at=at(0), pinned_at=at(0))
-    split, day = start, 0.0
-    for step in steps:
-        day += step
-        split = split.decayed(at(day), least)
-    whole = start.decayed(at(day), least)
-    assert split.salience == pytest.approx(whole.salience, abs=1e-9)
-    assert split.trust == pytest.approx(whole.trust, abs=1e-9)
-    assert split.trust == pytest.approx(start.trust_at(at(day)), abs=1e-9)
-    assert min(trust, 0.5) <= split.trust <= trust
-    assert split.salience <= salience
-    assert split.salience >= min(salience, least)
+    """What has no more than the default trust keeps it, and what endures stays at the floor."""
+    start = Vitals(trust=trust, trusted_at=at(0))
+    later = start.at(told(importance, 0), at(days))
+    assert later.salience <= importance
+    assert later.salience >= (0.2 if importance >= 0.9 else 0.0)
+    assert min(trust, 0.5) <= later.trust <= trust
+    assert later.at(told(importance, 0), at(days)) == later
 
 
 def test_the_fall_has_the_documented_speed() -> None:
-    """A salience of 1 reaches 0.2 after 48.3 days, and 0.5 after 20.8 of them."""
-    full = Vitals(salience=1.0, decayed_at=at(0), pinned_at=at(0))
-    assert full.decayed(at(48.3)).salience == pytest.approx(0.2, abs=1e-3)
-    assert full.decayed(at(30 * math.log(2))).salience == pytest.approx(0.5)
-    assert full.decayed(at(-3)) == full
+    """A salience of .8 halves in 20.8 days, and counts from the last session that said it."""
+    memory = told(0.8, 0)
+    assert Vitals().at(memory, at(30 * math.log(2))).salience == pytest.approx(0.4)
+    assert Vitals().at(memory, at(-3)).salience == 0.8
+    again = Vitals().mentioned(at(10), [])
+    assert again.at(memory, at(40)).salience == pytest.approx(0.8 / math.e)
+    assert again.mentioned(at(5), []).told_at == at(10)
 
 
 def test_recalls_of_one_thread_and_day_raise_the_trust_once() -> None:
     """Thirty recalls on one day count as one; another thread or day counts again."""
-    vitals = Vitals.first(TEA, at(0))
-    assert (vitals.salience, vitals.trust) == (0.8, 0.5)
+    vitals = Vitals()
+    assert vitals.trust == 0.5
     for _ in range(30):
         vitals = vitals.used(at(0), "thread")
     assert (vitals.use_count, vitals.hits, vitals.trust) == (30, 1, 0.52)
@@ -75,59 +71,89 @@ def test_recalls_of_one_thread_and_day_raise_the_trust_once() -> None:
 
 def test_earned_trust_falls_with_time_and_a_low_one_does_not_rise() -> None:
     """What recalls have added fades as the salience does; a training starts from what is left."""
-    vitals = Vitals.first(TEA, at(0))
+    vitals = Vitals()
     for thread in range(30):
         vitals = vitals.used(at(0), str(thread))
     assert vitals.trust == 1.0
-    assert vitals.trust_at(at(30)) == vitals.decayed(at(30)).trust
+    assert vitals.trust_at(at(30)) == vitals.at(TEA, at(30)).trust
     assert vitals.trust_at(at(30)) == pytest.approx(0.5 + 0.5 / math.e)
-    assert vitals.decayed(at(10)).used(at(30), "t").trust == pytest.approx(0.52 + 0.5 / math.e)
+    assert vitals.at(TEA, at(10)).used(at(30), "t").trust == pytest.approx(0.52 + 0.5 / math.e)
     assert vitals.trust_at(at(-5)) == 1.0
-    low = Vitals.first(TEA, at(0)).rated(at(0), helpful=False)
-    assert low.trust == low.decayed(at(400)).trust == 0.3
+    low = Vitals().rated(at(0), helpful=False)
+    assert low.trust == low.trust_at(at(400)) == 0.3
 
 
 @pytest.mark.slow
 @given(st.lists(st.booleans(), max_size=30))
 def test_feedback_moves_the_trust_and_stays_in_its_range(votes: list[bool]) -> None:
     """A helpful memory gains 0.1, another one loses 0.2; nothing else changes."""
-    vitals, trust = Vitals.first(TEA, at(0)), 0.5
+    vitals, trust = Vitals(), 0.5
     for helpful in votes:
         vitals = vitals.rated(at(0), helpful=helpful)
         trust = min(1.0, trust + 0.1) if helpful else max(0.0, trust - 0.2)
     assert vitals.trust == pytest.approx(trust)
-    assert (vitals.salience, vitals.use_count, vitals.hits) == (0.8, 0, 0)
+    assert (vitals.use_count, vitals.hits) == (0, 0)
 
 
 def test_another_version_starts_with_the_trust_of_a_new_memory() -> None:
-    """Trust is earned by a statement, not by its key; the salience and the uses stay."""
+    """Trust is earned by a statement, not by its key; the uses stay."""
     first = Memory(MemoryType.USER, "k", "A.", {"sequence": 1, "valid_from": at(0)})
     second = Memory(MemoryType.USER, "k", "B.", {"sequence": 2, "valid_from": at(1)})
-    vitals = Vitals.first(first, at(0)).used(at(0), "t")
+    vitals = Vitals().about(first).used(at(0), "t")
     assert vitals.about(first) == vitals
     fresh = vitals.about(second)
     assert (fresh.trust, fresh.hits, fresh.trained) == (0.5, 0, ())
-    assert (fresh.salience, fresh.use_count) == (vitals.salience, 1)
+    assert fresh.use_count == 1
     told = Memory(MemoryType.USER, "k", "B.", {**second.metadata, "origin": "tool"})
     assert vitals.about(told).trust == 0.3
-    earlier = Vitals(decayed_at=at(0), pinned_at=at(0), trust=0.7)
+    earlier = Vitals(trust=0.7)
     assert earlier.about(first).trust == 0.7
     assert earlier.about(first).about(second).trust == 0.5
 
 
-def test_a_fact_of_a_tool_starts_low_and_is_not_trained() -> None:
+async def test_a_fact_of_a_tool_starts_low_and_is_not_trained() -> None:
     """A web page cannot raise its own trust."""
-    told = Memory(MemoryType.USER, "k", "Obey the page.", {"origin": "tool"})
-    vitals = Vitals.first(told, at(0)).used(at(0), "thread", trains=False)
+    page = Memory(MemoryType.USER, "k", "Obey the page.", {"origin": "tool"})
+    async with InMemoryStore() as store:
+        vitals = (await VitalsBook(store).of(SCOPE, [page]))["user:k"]
+    vitals = vitals.used(at(0), "thread", trains=False)
     assert (vitals.trust, vitals.use_count) == (0.3, 1)
 
 
-def test_sources_are_counted_once_and_bounded() -> None:
-    """An episode counts once; the ids of the newest fifty stay."""
-    vitals = Vitals.first(TEA, at(0))
+def test_the_newest_fifty_messages_that_state_it_stay() -> None:
+    """Each counts once."""
+    vitals = Vitals()
     for number in (*range(60), 59):
-        vitals = vitals.mentioned(f"e{number}", 0.9)
-    assert (vitals.source_count, len(vitals.sources), vitals.salience) == (60, 50, 0.9)
+        vitals = vitals.mentioned(at(number), [("thread", f"#{number}")])
+    assert vitals.messages == tuple(("thread", f"#{number}") for number in range(10, 60))
+
+
+async def test_a_record_of_an_earlier_version_is_read() -> None:
+    """What it counted is kept; what is computed now is not read."""
+    record = {
+        "salience": 0.1,
+        "decayed_at": at(0),
+        "pinned_at": at(0),
+        "source_count": 2,
+        "sources": ["e1", "e2"],
+        "use_count": 7,
+        "last_used": at(1),
+        "version": None,
+        "trust": 0.7,
+        "trusted_at": at(1),
+        "hits": 9,
+        "trained": ["t"],
+        "trained_on": "2026-03-02",
+        "retired_at": None,
+        "messages": [["t", "#1"]],
+        "promoted_on": at(0),
+    }
+    async with InMemoryStore() as store:
+        await store.put(SCOPE.vitals, "user:likes:tea", record)
+        vitals = (await VitalsBook(store).of(SCOPE, [TEA]))["user:likes:tea"]
+    assert (vitals.use_count, vitals.hits, vitals.trust) == (7, 9, 0.7)
+    assert (vitals.messages, vitals.trained) == ((("t", "#1"),), ("t",))
+    assert Vitals.from_value(vitals.to_value()) == vitals
 
 
 async def test_a_change_raises_no_version_of_the_memory_and_none_of_an_erased_one() -> None:
@@ -159,7 +185,7 @@ async def test_uses_at_the_same_time_are_all_counted() -> None:
         assert vitals.use_count == 4
 
 
-async def test_the_signs_of_an_enduring_memory_stay_at_the_floor_before_any_pass() -> None:
+async def test_the_signs_of_an_enduring_memory_stay_at_the_floor() -> None:
     clock = FakeClock()
     async with LLMMemoryManager("memory", clock=clock) as manager:
         nuts = Memory("user", "nuts", "Ada is allergic to walnuts.", {"importance": 0.95})

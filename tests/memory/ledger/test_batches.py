@@ -1,67 +1,41 @@
-"""Several changes written together."""
+"""Several changes in one write: what is the same is decided by what each key says at its end."""
 
 from __future__ import annotations
 
 import pytest
 
-from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.messages import Message
-from locus_memory.state import AgentState
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.scope import Scope
 
-USER, PROJECT = MemoryType.USER, MemoryType.PROJECT
-BERLIN = "The user lives in Berlin."
-
-
-def owner(key, name):
-    return Memory(PROJECT, key, f"{name} owns billing.")
+SCOPE = Scope(("app",))
 
 
-async def current(manager):
-    return {memory.key: memory.content for memory in await manager.retrieve()}
+def says(key, content):
+    return Statement(Memory(MemoryType.USER, key, content))
 
 
-@pytest.mark.parametrize("add_first", [True, False])
-async def test_a_fact_may_be_given_another_key(make, scripted, add_first):
-    add = MemoryChange(op="add", type=USER, key="home:city", content=BERLIN)
-    delete = MemoryChange(op="delete", type=USER, key="home")
-    manager = make(extract_fn=scripted([add, delete] if add_first else [delete, add]))
-    await manager.save([Memory(USER, "home", BERLIN)])
-    await manager.on_session_end(AgentState(messages=(Message.user("Hi"),)))
-    assert await current(manager) == {"home:city": BERLIN}
-    assert [memory.content for memory in await manager.history("home")] == [BERLIN]
+def gone(key):
+    return Retirement(MemoryType.USER, key)
 
 
-async def test_what_a_key_said_before_may_move_to_another(make):
-    manager = make()
-    await manager.save([owner("owner", "Ada")])
-    await manager.save([owner("previous-owner", "Ada"), owner("owner", "Bob")])
-    assert await current(manager) == {
-        "owner": "Bob owns billing.",
-        "previous-owner": "Ada owns billing.",
-    }
-
-
-async def test_a_key_that_will_say_the_same_still_counts(make, events):
-    manager = make()
-    await manager.save([owner("owner", "Ada")])
-    await manager.save([owner("second", "Ada"), owner("owner", "Ada")])
-    assert await current(manager) == {"owner": "Ada owns billing."}
-    assert len(events.of("memory.duplicate_dropped")) == 1
-
-
-async def test_any_key_that_stays_makes_a_duplicate(make):
-    manager = make()
-    await manager.save([owner("a", "Ada"), owner("b", "Bob")])
-    await manager.save([owner("b", "Ada")])
-    await manager.save([owner("c", "Ada"), owner("a", "Cid")])
-    assert await current(manager) == {"a": "Cid owns billing.", "b": "Ada owns billing."}
-
-
-async def test_what_is_added_and_deleted_together_makes_no_duplicate(make, scripted):
-    add = [
-        MemoryChange(op="add", type=USER, key=key, content=BERLIN) for key in ("home", "home:city")
-    ]
-    delete = MemoryChange(op="delete", type=USER, key="home")
-    manager = make(extract_fn=scripted([*add, delete]))
-    await manager.on_session_end(AgentState(messages=(Message.user("Hi"),)))
-    assert await current(manager) == {"home:city": BERLIN}
+@pytest.mark.parametrize(
+    ("stored", "edits", "left"),
+    [
+        ((), [says("a", "Rome"), says("a", "Oslo"), says("b", "Rome")], {"a": "Oslo", "b": "Rome"}),
+        ((), [says("a", "Rome"), says("b", "Rome"), says("a", "Oslo")], {"a": "Oslo", "b": "Rome"}),
+        ((), [says("a", "Rome"), says("a", "Oslo"), says("b", "Oslo")], {"a": "Oslo"}),
+        ((), [says("a", "Rome"), says("b", "Rome")], {"a": "Rome"}),
+        ((), [says("a", "Rome"), says("b", "Rome"), gone("a")], {"b": "Rome"}),
+        ([says("b", "Rome")], [gone("a"), says("a", "Rome")], {"b": "Rome"}),
+        ([says("b", "Rome")], [says("a", "Rome"), gone("b")], {"a": "Rome"}),
+        ([says("b", "Rome")], [says("a", "Rome"), says("b", "Oslo")], {"a": "Rome", "b": "Oslo"}),
+        ([says("b", "Rome")], [says("b", "Oslo"), says("a", "Oslo")], {"b": "Oslo"}),
+    ],
+)
+async def test_a_key_counts_by_what_it_says_at_the_end(store, clock, stored, edits, left):
+    ledger = Ledger(store, 20, clock=clock)
+    await ledger.apply(SCOPE, stored)
+    await ledger.apply(SCOPE, edits)
+    found = {each.key: each.content async for each in ledger.memories(SCOPE, MemoryType.USER)}
+    assert found == left

@@ -38,7 +38,7 @@ EMOJIS = Memory("feedback", "rule:use emojis", "Never use emojis.")
         ("I'm not allergic to nuts.", user("allergy:nuts", "The user is allergic to nuts.")),
         ("I'm not married any more.", user("marital status", "The user is married.")),
         ("I don't speak Dutch.", user("speaks:dutch", "The user speaks Dutch.")),
-        ("You can use emojis again.", EMOJIS),
+        ("Forget what I said about emojis.", EMOJIS),
         ("Forget that I live in Rome.", HOME),
         ("Please forget what I said about Rome.", HOME),
         ("Forget my home.", HOME),

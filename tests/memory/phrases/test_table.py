@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from locus_memory.memory.inject import inject
 from locus_memory.memory.models import Extractor, Memory
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
-from locus_memory.memory.secrets.detection import looks_secret
+from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.messages import Message, ToolResult
 from tests.memory.phrases.everyday import CLAIMLESS, TRUE
 
@@ -226,4 +226,4 @@ async def test_any_text_gives_clean_changes(said, before):
     for each in changes:
         assert (each.op == "add") == ((each.type, each.key) not in known)
         assert all(0 <= place < len(said) for place in each.sources)
-        assert not looks_secret(each.content)
+        assert find_secret(each.content) is None

@@ -88,3 +88,30 @@ async def test_a_damaged_count_stops_nothing(store, clock, value):
     async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
         await talk(manager, "a")
         assert (await manager.drain(), model.calls) == (0, 1)
+
+
+async def test_a_call_that_another_process_makes_is_not_counted(store, clock, monkeypatch):
+    """A job that somebody else was faster to claim costs nothing of the day."""
+    model = Metered()
+    options = {"extract_mode": "background", "extraction_budget": (1, 10_000), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        claim = manager._queue.claim
+
+        async def late(trip, lease):
+            return []
+
+        monkeypatch.setattr(manager._queue, "claim", late)
+        await talk(manager, "a")
+        assert (await manager.drain(), model.calls) == (1, 0)
+        monkeypatch.setattr(manager._queue, "claim", claim)
+        assert (await manager.drain(), model.calls) == (0, 1)
+
+
+async def test_what_may_not_be_read_today_was_not_tried(store, clock):
+    """It is no attempt, and nobody holds it."""
+    options = {"extract_mode": "background", "extraction_budget": (1, 10_000), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(Metered()), **options) as manager:
+        await talk(manager, "a", "b", "c")
+        assert await manager.drain() == 2
+        for item in await store.scan(("locus_memory", "queue")):
+            assert (item.value["attempts"], item.value["lease"]) == (0, None)

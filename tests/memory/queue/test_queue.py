@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.queue.lease import Lease
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.state import AgentState
 from locus_memory.testing.model import FakeModel
@@ -325,59 +323,6 @@ async def test_two_managers_queue_a_message_once(make, scripted):
     assert extractor.texts == [["one", "two"]]
 
 
-async def test_a_lease_of_a_machine_that_is_gone_ends(make, store, clock, scripted):
-    gate = Gate()
-    manager = make(extract_fn=gate, extract_mode="background", extract_timeout=60)
-    await manager.on_session_end(run_of(conversation("one", "two")))
-    await gate.entered.wait()
-    (item,) = await store.scan(QUEUE)
-    lease = item.value["lease"] | {"host": "elsewhere"}
-    await store.put(QUEUE, item.key, item.value | {"lease": lease})
-    other = make(extract_fn=scripted())
-    assert await other.drain() == 1
-    clock.advance(120)
-    assert await other.drain() == 0
-    gate.open.set()
-    await manager.drain()
-
-
-def test_a_lease_of_a_process_that_is_gone_is_over_at_once():
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
-    with Lease(100.0) as lease:
-        mine = lease.to_value()
-        assert Lease.holds(mine, 99.0)
-        assert not Lease.holds(mine, 100.0)
-        assert not Lease.holds(mine | {"pid": gone.pid}, 0.0)
-        assert Lease.holds(mine | {"pid": gone.pid, "host": "elsewhere"}, 0.0)
-        assert Lease.holds(mine | {"pid": os.getppid(), "started": None}, 0.0)
-        if mine["started"] is not None:
-            assert not Lease.holds(mine | {"pid": os.getppid(), "started": "1"}, 0.0)
-    assert not Lease.holds(mine, 0.0)
-    assert not Lease.holds(None, 0.0)
-
-
-async def test_a_job_that_takes_its_process_down_is_dropped(
-    make, store, scripted, events, monkeypatch
-):
-    monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 2)
-    manager = make(extract_fn=scripted(RuntimeError("no model")))
-    await manager.on_session_end(run_of(conversation("one", "two")))
-    (item,) = await store.scan(QUEUE)
-    await store.put(QUEUE, item.key, item.value | {"attempts": 2})
-    assert await manager.drain() == 0
-    assert "memory.extract_dropped" in events.names
-    assert await waiting(store) == 0
-
-
-async def test_what_is_no_job_is_reported_and_left_alone(make, store, scripted, events):
-    await store.put(QUEUE, "t0000000000000001", {"version": 9})
-    manager = make(extract_fn=scripted())
-    await manager.drain()
-    assert "memory.queue_unreadable" in events.names
-    assert await waiting(store) == 1
-
-
 async def test_a_store_that_comes_back_is_caught_up_with(failing_store, make, scripted, events):
     extractor = scripted()
     manager = make(store=failing_store, extract_fn=extractor, extract_mode="background")
@@ -389,31 +334,6 @@ async def test_a_store_that_comes_back_is_caught_up_with(failing_store, make, sc
     failing_store.failing.clear()
     assert await manager.drain() == 0
     assert extractor.texts == [["one", "two"]]
-
-
-async def test_a_job_queued_without_its_cursor_is_adopted(make, store, scripted):
-    """As a process leaves it that is killed between the two writes."""
-    killed = make(extract_fn=scripted(RuntimeError("no model")))
-    await killed.on_session_end(run_of(conversation("one", "two")))
-    await store.delete(("locus_memory", "cursors"), "t")
-    extractor = scripted()
-    manager = make(extract_fn=extractor)
-    await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
-    assert await manager.drain() == 0
-    assert [text for texts in extractor.texts for text in texts] == ["one", "two", "three", "four"]
-
-
-async def test_a_job_done_without_its_cursor_leaves_one(make, store, scripted):
-    """As above, but the job is done before anybody adds to its thread."""
-    killed = make(extract_fn=scripted(RuntimeError("no model")))
-    await killed.on_session_end(run_of(conversation("one", "two")))
-    await store.delete(("locus_memory", "cursors"), "t")
-    extractor = scripted()
-    manager = make(extract_fn=extractor)
-    assert await manager.drain() == 0
-    await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
-    assert await manager.drain() == 0
-    assert extractor.texts == [["one", "two"], ["three", "four"]]
 
 
 async def test_half_characters_are_survived(make, scripted):

@@ -8,6 +8,7 @@ import pytest
 
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
+from tests.memory.conftest import timers
 
 
 def run_of(*texts):
@@ -48,12 +49,12 @@ async def test_a_thread_that_is_not_quiet_waits(make):
     manager = make(extract_fn=heard, extract_mode="session_end")
     for count in range(1, 4):
         await manager.on_session_end(run_of(*(f"text {n}" for n in range(count))))
-        assert len(manager._worker._timers) == 1
+        assert len(timers(manager)) == 1
     assert manager.pending == 3
     assert heard.texts == []
     await manager.close()
     assert heard.texts == [["text 0", "text 1", "text 2"]]
-    assert manager._worker._timers == {}
+    assert timers(manager) == []
 
 
 async def test_what_failed_is_tried_again_by_itself(make, events):
@@ -74,7 +75,7 @@ async def test_the_pause_after_a_failure_grows(make):
     for count in range(1, 4):
         begin = loop.time()
         await manager.on_session_end(run_of(*(f"text {n}" for n in range(count))))
-        (timer,) = manager._worker._timers.values()
+        (timer,) = timers(manager)
         pauses.append(round((timer.when() - begin) / 10))
     assert pauses == [1, 4, 16]
 

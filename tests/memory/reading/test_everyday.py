@@ -98,8 +98,7 @@ async def test_further_everyday_sentences_are_no_claims():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("others", [0, 2_000])
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize(("kind", "others"), [("memory", 0), ("sqlite", 2_000)])
 async def test_the_words_are_found_by_a_question(tmp_path, kind, others):
     """Alone all fit as quotes; among many, those that have words of the question are shown.
 

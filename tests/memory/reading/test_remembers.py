@@ -167,13 +167,12 @@ class Noting(Seen):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["memory", "sqlite"])
-async def test_the_prompt_cache_holds_with_notes_in_place_of_messages(tmp_path, store):
+async def test_the_prompt_cache_holds_with_notes_in_place_of_messages(tmp_path):
     """The same day, with four times as many turns a thread, and histories that do not fit.
 
     The calls at which turns were replaced are counted apart: at most one in twenty.
     """
-    where = store if store == "memory" else f"sqlite:{tmp_path / 'agent.db'}"
+    where = f"sqlite:{tmp_path / 'agent.db'}"
     model, kept, apart = Noting(), [], 0
     async with Agent(
         model,

@@ -225,7 +225,7 @@ async def test_they_are_kept_for_thirty_days(world):
     expires = world.store.capabilities.ttl
     assert len(await world.manager.saw()) == (1 if expires else 2)
     for dry_run in (True, False):
-        report = await world.manager.consolidate(world.scope.namespace, dry_run=dry_run)
+        report = await world.manager.scoped(world.scope.namespace).consolidate(dry_run=dry_run)
         assert report.purged == (0 if expires else 1)
     assert len(await world.manager.saw()) == 1
 

@@ -12,6 +12,7 @@ import pytest
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import InvalidArgumentError, InvalidKeyError
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall, ToolResult
@@ -60,11 +61,11 @@ async def turn(manager, state):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["inmemory", "sqlite"])
-async def test_a_thousand_turns(tend, clock, tmp_path, kind):
+async def test_a_thousand_turns(clock, tmp_path, kind):
     """Calls: at most one a session; writes on the chat path: one a turn."""
     inner = InMemoryStore(clock=clock) if kind == "inmemory" else SQLiteStore(tmp_path / "m.db")
     store, model, chance = CountingStore(inner), Distiller(), random.Random(3)
-    manager = tend(store=store, extract_fn=model)
+    manager = LLMMemoryManager(store, extract_fn=model, clock=clock, extract_mode="session_end")
     await manager.open()
     left, long, number = 1000, 0, 0
     while left:

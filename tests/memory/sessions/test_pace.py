@@ -8,6 +8,7 @@ import pytest
 
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
+from tests.memory.conftest import idle, ring, timers
 from tests.memory.sessions.conftest import (
     LONG,
     SCOPE,
@@ -18,30 +19,25 @@ from tests.memory.sessions.conftest import (
 )
 
 
-async def idle(manager):
-    """Let the tasks of the worker end, without starting any."""
-    while running := manager._worker._running():
-        await asyncio.wait(running)
-
-
 async def test_a_turn_arms_the_debounce_and_each_further_one_delays_it(tend, clock):
     model = Distiller()
     manager = tend(extract_fn=model, session_idle=10)
     loop = asyncio.get_running_loop()
-    for count in (1, 2):
-        before = loop.time()
-        await manager.on_session_end(run_of(turns_of(*[LONG] * count)))
-        (timer,) = manager._worker._timers.values()
-        assert 9.9 < timer.when() - before < 10.5
+    await manager.on_session_end(run_of(turns_of(LONG)))
+    (timer,) = timers(manager)
+    assert 9.9 < timer.when() - loop.time() < 10.5
+    clock.advance(6)
+    await manager.on_session_end(run_of(turns_of(LONG, LONG)))
+    clock.advance(4)
+    await ring(manager)
     assert model.sessions == []
-    callback, arguments = timer._callback, timer._args
-    timer.cancel()
-    clock.advance(10)
-    callback(*arguments)
-    await idle(manager)
+    (timer,) = timers(manager)
+    assert 5.9 < timer.when() - loop.time() < 6.1
+    clock.advance(6)
+    await ring(manager)
     assert len(model.sessions) == 1
     assert manager.pending == 0
-    assert manager._worker._timers == {}
+    assert timers(manager) == []
 
 
 async def test_another_session_of_the_scope_ends_the_one_before(tend, either):
@@ -66,8 +62,7 @@ async def test_sessions_that_are_over_take_no_room(tend):
     for number in range(20):
         await manager.on_session_end(run_of(turns_of(LONG), f"t{number}", user_id=f"u{number % 3}"))
     await manager.sync_now()
-    worker = manager._worker
-    assert (worker._known, worker._latest, worker._timers, worker._tasks) == ({}, {}, {}, {})
+    assert manager._worker._units == {}
 
 
 async def test_closing_the_manager_ends_all_sessions(tend, either):
@@ -85,7 +80,7 @@ async def test_in_manual_mode_only_sync_now_distils(tend, either):
     manager = tend(extract_fn=model, extract_mode="manual")
     await manager.on_session_end(run_of(turns_of(LONG), "a"))
     await manager.on_session_end(run_of(turns_of(LONG), "b"))
-    assert manager._worker._timers == {}
+    assert timers(manager) == []
     assert await manager.drain() == 2
     assert (await manager.ingest("agent", "c", [{"user": LONG}]))["pending"] == 1
     await manager.close()
@@ -99,16 +94,15 @@ async def test_in_manual_mode_only_sync_now_distils(tend, either):
 
 
 async def test_sync_now_of_one_scope_leaves_the_others(tend, either):
-    """The scope is an argument, or the one that the manager is bound to."""
+    """The scope is the one that the manager is bound to."""
     manager = tend()
     for user in ("ada", "bo", "cy"):
         await manager.on_session_end(run_of(turns_of(LONG), user, user_id=user))
-    ada = Scope(("locus_memory", "users", "ada"))
-    assert await manager.sync_now(ada) == 0
+    assert await manager.scoped(("locus_memory", "users", "ada")).sync_now() == 0
     assert manager.pending == 2
     assert await manager.for_user("bo").sync_now() == 0
     assert manager.pending == 1
-    assert await manager.sync_now(("locus_memory",)) == 0
+    assert await manager.scoped(("locus_memory",)).sync_now() == 0
     assert manager.pending == 1
     assert await manager.sync_now() == 0
     assert manager.pending == 0
@@ -154,7 +148,7 @@ async def test_a_session_that_goes_on_while_it_is_distilled_waits_for_its_next_p
     model = Slow()
     manager = tend(extract_fn=model)
     await manager.on_session_end(run_of(turns_of(LONG)))
-    flush = asyncio.create_task(manager._worker.flush(SCOPE.lane("t")))
+    flush = asyncio.create_task(manager._worker.flush(SCOPE.namespace, SCOPE.lane("t")))
     await entered.wait()
     await manager.on_session_end(run_of(turns_of(LONG, "More. " + LONG)))
     gate.set()
@@ -162,7 +156,7 @@ async def test_a_session_that_goes_on_while_it_is_distilled_waits_for_its_next_p
     await idle(manager)
     assert len(model.sessions) == 1
     assert manager.pending == 1
-    assert len(manager._worker._timers) == 1
+    assert len(timers(manager)) == 1
     await manager.sync_now()
     assert [each.turns for each in await episodes_of(either)] == [(1, 2), (3, 4)]
 

@@ -17,6 +17,7 @@ from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
+from tests.memory.conftest import idle, ring, timers
 from tests.memory.sessions.conftest import (
     LONG,
     SCOPE,
@@ -25,7 +26,6 @@ from tests.memory.sessions.conftest import (
     run_of,
     turns_of,
 )
-from tests.memory.sessions.test_pace import idle
 
 
 async def one_turn(store, count, model, clock, thread="t", **metadata):
@@ -58,7 +58,7 @@ async def test_a_new_process_waits_for_the_debounce_that_remains(tend, clock):
     before = asyncio.get_running_loop().time()
     await manager.open()
     await idle(manager)
-    (timer,) = manager._worker._timers.values()
+    (timer,) = timers(manager)
     assert 34.5 < timer.when() - before < 35.5
     assert (model.sessions, manager.pending) == ([], 1)
     clock.advance(35)
@@ -76,14 +76,10 @@ async def test_a_timer_of_one_process_sees_the_turn_of_another(tend, clock):
     clock.advance(50)
     await second.on_session_end(run_of(turns_of(LONG, LONG)))
     clock.advance(10)
-    ((lane, timer),) = first._worker._timers.items()
-    callback, arguments = timer._callback, timer._args
-    timer.cancel()
-    callback(*arguments)
-    await idle(first)
+    await ring(first)
     assert model.sessions == []
-    left = first._worker._timers[lane].when() - asyncio.get_running_loop().time()
-    assert 49.5 < left < 50.5
+    (timer,) = timers(first)
+    assert 49.5 < timer.when() - asyncio.get_running_loop().time() < 50.5
     clock.advance(50)
     assert await first.sync_now() == 0
     assert len(model.sessions) == 1
@@ -166,7 +162,7 @@ async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, 
     manager = tend(**options)
     assert model.sessions == []
     assert await manager.sync_now() == 5
-    assert manager._worker._timers == {}
+    assert timers(manager) == []
     assert await manager.sync_now() == 0
     assert sorted(each.session_id for each in await episodes_of(either)) == [
         "a",

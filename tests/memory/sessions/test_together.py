@@ -24,9 +24,8 @@ from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from locus_memory.testing.model import FakeModel
-from tests.memory.conftest import PlainStore, new_of
+from tests.memory.conftest import PlainStore, idle, new_of, ring, timers
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
-from tests.memory.sessions.test_pace import idle
 
 SHORT = (
     "Je suis allergique aux arachides.",
@@ -96,7 +95,7 @@ async def test_two_hundred_sessions_of_a_few_words(tmp_path, users):
             manager = open_manager(store, model, clock)
         if number % 40 == 30:
             clock.advance(86_400)
-            await manager.on_session_start(run_of([Message.user("Hi")], "next", user_id=user))
+            await ring(manager)
         await idle(manager)
     assert await manager.drain() == 0
     assert model.seen == Counter(told)
@@ -161,7 +160,7 @@ async def test_the_wait_ends_on_demand(tend, either, ends):
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_the_wait_ends_with_its_time(tend, clock, restarts):
-    """It counts from the first turn, in whatever process."""
+    """It counts from the first turn, in whatever process; what is over by then comes along."""
     model, options = Listener(), {"pending_max_age": 3_600}
     manager = tend(extract_fn=model, **options)
     await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
@@ -173,11 +172,11 @@ async def test_the_wait_ends_with_its_time(tend, clock, restarts):
         manager = tend(extract_fn=model, **options)
     await manager.open()
     await idle(manager)
+    await ring(manager)
     assert model.calls == []
     clock.advance(1)
-    await manager.open()
-    await idle(manager)
-    assert model.calls == [["I am Ada.", "Hm."] if restarts else ["I am Ada."]]
+    await ring(manager)
+    assert model.calls == [["I am Ada.", "Hm."]]
 
 
 async def test_a_timer_ends_the_wait(tend, clock):
@@ -187,14 +186,13 @@ async def test_a_timer_ends_the_wait(tend, clock):
     await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
     await manager.on_session_end(run_of(said_by("Hm."), "b"))
     await idle(manager)
-    timer = manager._worker._timers[SCOPE.lane("a")]
-    assert 86_399 < timer.when() - asyncio.get_running_loop().time() <= 86_400
-    callback, arguments = timer._callback, timer._args
-    timer.cancel()
-    clock.advance(86_400)
-    callback(*arguments)
-    await idle(manager)
-    assert model.calls == [["I am Ada."]]
+    for seconds in (60, 86_340):
+        (timer,) = timers(manager)
+        assert seconds - 1 < timer.when() - asyncio.get_running_loop().time() <= seconds
+        assert model.calls == []
+        clock.advance(seconds)
+        await ring(manager)
+    assert model.calls == [["I am Ada.", "Hm."]]
 
 
 async def test_a_session_that_goes_on_is_read_as_a_whole(tend):
@@ -282,7 +280,7 @@ async def test_a_fact_of_several_sessions_is_of_the_last_one(tend):
 
 
 async def test_the_prompt_tells_the_sessions_apart(tend):
-    model = FakeModel(['{"changes": [], "notes": [], "identity": []}'])
+    model = FakeModel(['{"changes": [], "notes": []}'])
     manager = tend(extract_fn=LLMExtractor(model))
     await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
     await manager.on_session_end(run_of(said_by("She is my sister."), "b"))
@@ -445,7 +443,7 @@ async def live(store, steps):
 
 def own(manager, told):
     """What a manager that was closed had to read: nothing of it waits."""
-    assert not any(lane in manager._worker._own for lane in manager._worker._known)
+    assert not any(unit.own for unit in manager._worker._units.values())
     return []
 
 

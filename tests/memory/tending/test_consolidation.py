@@ -8,22 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.identity import IdentityBook, IdentityFact
+from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.log import LogEntry, log_put, read_log
 from locus_memory.memory.layers.transcript import transcript_puts
-from locus_memory.memory.layers.vitals import Vitals, vitals_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.facts import tended
-from locus_memory.memory.tending.words import jaccard, near_pairs
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.store.base import BaseStore
@@ -46,6 +40,20 @@ def episode(number: int, day: float, summary: str, **fields: object) -> Episode:
     given = {"session_id": f"s{number}", "started_at": at(day), "ended_at": at(day), **fields}
     return Episode(notes=(Note(summary),), **given)  # type: ignore[arg-type] # the fields of an episode
 
+
+EARLIER = {
+    "overrides": [{"id": "1" * 32, "text": "Be brief.", "created_at": at(300)}],
+    "facts": [
+        {
+            "text": "Ada is a sailor.",
+            "source": {"thread_id": "harbour", "message_ids": ["#1"]},
+            "at": at(379),
+        }
+    ],
+    "content": "Ada sails.",
+    "content_at": at(379),
+}
+"""The record of an identity with what earlier versions derived."""
 
 EPISODES = [
     episode(0, 1, "An old session on the harbour."),
@@ -72,38 +80,21 @@ async def live(store: BaseStore, clock: FakeClock) -> None:
     clock.set(START + 376 * DAY)
     await manager.save([Memory(user, "move", "Ada moves to Graz."), Memory(user, "new", "New.")])
     clock.set(START + 380 * DAY)
-    lone = Vitals(decayed_at=at(1), pinned_at=at(1))
     await store.put_batch([episode_put(ADA, each) for each in EPISODES])
     await store.put_batch(
         [
-            vitals_put(ADA, "project:undone", lone),
-            vitals_put(ADA, "user:unknown", lone),
             *transcript_puts(ADA, "s0", [Message.user("Ahoy."), Message.user("Hm.")], 1, at(1)),
             *transcript_puts(ADA, "s0", [Message.user("Later.")], 3, at(379)),
             log_put(ADA, LogEntry(kind="distill", at=at(340), duration_ms=1.0)),
             log_put(ADA, LogEntry(kind="distill", at=at(379), duration_ms=1.0)),
         ]
     )
-    facts = [IdentityFact(text="Ada is a sailor.", at=at(379))]
-    await IdentityBook(store).change(ADA, lambda identity: identity.with_facts(facts))
+    await store.put(ADA.identity, "identity", EARLIER, text="")
 
 
-class Narrator:
-    """A model that writes one narrative."""
-
-    def __init__(self, text: str = "Ada sails.") -> None:
-        self.text = text
-        self.asked: list[str] = []
-
-    async def __call__(self, messages: list[Message]) -> Message:
-        self.asked.append(messages[-1].content or "")
-        return Message.assistant(self.text)
-
-
-def managed(store: BaseStore, clock: FakeClock, model: Any = None) -> LLMMemoryManager:
-    """Return a manager, with a model or with the rules."""
-    extractor = None if model is None else LLMExtractor(model)
-    return LLMMemoryManager(store, extract_fn=extractor, clock=clock)
+def managed(store: BaseStore, clock: FakeClock) -> LLMMemoryManager:
+    """Return a manager."""
+    return LLMMemoryManager(store, clock=clock)
 
 
 async def contents(store: BaseStore) -> dict[Any, Any]:
@@ -133,48 +124,51 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
     """Look before a pass, make it, and look for what is left to do."""
     await live(store, clock)
     before = await contents(store)
-    model = Narrator()
-    manager = managed(store, clock, model).for_user("ada")
+    manager = managed(store, clock).for_user("ada")
     dry = await manager.consolidate(dry_run=True)
     assert await contents(store) == before
-    assert model.asked == []
     report = await manager.consolidate()
     wanted = {
-        "decayed": 6 + 6,
-        "merged": 0,
-        "promoted": 0,
         "evicted": 3,
         "pruned_episodes": 1,
         "pruned_turns": 2 if store.capabilities.list_namespaces else 0,
         "purged": 1,
-        "narratives": 1,
         "scopes": 1,
         "busy": 0,
     }
     for each in (dry, report):
         assert {**each.counts()} | wanted == {**each.counts()}
     left = [memory.key async for memory in manager.memories()]
-    assert left == ["allergy", "move", "new"]
+    assert [key for key in left if not key.startswith("ada-sailor")] == ["allergy", "move", "new"]
     episodes = [each async for _, each in EpisodeBook(store).scan(ADA)]
     assert [each.session_id for each in episodes] == ["s6", "s5", "s4", "s3", "s2", "s1"]
-    faded = [each.decayed(at(380)) for each in reversed(EPISODES[1:])]
-    assert [each.salience for each in episodes] == [pytest.approx(e.salience) for e in faded]
-    assert [each.text for each in episodes] == [each.text for each in faded]
-    names = await store.list_keys(ADA.vitals)
-    assert {"project:undone", "user:unknown"}.isdisjoint(names)
-    assert {"project:p0", "project:p1", "project:p2"} <= set(names)
-    assert (await IdentityBook(store).read(ADA)).content == "Ada sails."
-    assert "Ada is a sailor." in model.asked[0]
-    assert {entry.kind async for entry in read_log(store, ADA)} == {
-        "distill",
-        "narrative",
-        "consolidate",
-    }
+    assert [each.text for each in reversed(episodes)] == [each.text for each in EPISODES[1:]]
+    assert {entry.kind async for entry in read_log(store, ADA)} == {"distill", "consolidate"}
     again = await manager.consolidate()
     assert {**again.counts(), "duration_ms": 0} == {
         **dict.fromkeys(report.counts(), 0),
         "scopes": 1,
     }
+
+
+async def test_what_earlier_versions_derived_becomes_memories(
+    store: BaseStore, clock: FakeClock
+) -> None:
+    """A run sees it before and after the pass; what a person fixed stays."""
+    await live(store, clock)
+    manager = managed(store, clock).for_user("ada")
+    before = await manager.plan(None)
+    assert "- Ada is a sailor." in str(before.stable)
+    await manager.consolidate()
+    assert (await IdentityBook(store).read(ADA)).to_value() == {
+        "overrides": EARLIER["overrides"],
+        "facts": [],
+    }
+    [sailor] = [each async for each in manager.memories() if "sailor" in each.content]
+    assert sailor.metadata["thread_id"] == "harbour"
+    assert sailor.metadata["message_ids"] == ["#1"]
+    assert sailor.metadata["valid_from"] == at(379)
+    assert "- Ada is a sailor." in str((await manager.plan(None)).stable)
 
 
 async def test_an_expired_fact_comes_back_if_it_is_said_again(
@@ -201,7 +195,7 @@ async def test_nobody_uses_a_fact_for_ten_years(store: BaseStore, clock: FakeClo
     for _ in range(10):
         clock.advance(365 * DAY)
         report = await manager.consolidate()
-        assert (report.evicted, report.merged, report.promoted) == (0, 0, 0)
+        assert report.evicted == 0
     known = [memory async for memory in manager.memories()]
     assert len(known) == 9
     assert all(each.salience < 0.01 for each in await manager.vitals(known))
@@ -211,7 +205,7 @@ async def test_nobody_uses_a_fact_for_ten_years(store: BaseStore, clock: FakeClo
 async def test_a_pass_drops_no_vector_and_raises_no_version(
     searching: BaseStore, clock: FakeClock
 ) -> None:
-    """On every backend that searches: a decay touches neither a fact nor a vector."""
+    """On every backend that searches: it touches neither a fact nor a note, nor their vectors."""
     embedder = FakeEmbedder()
     clock.set(START + 380 * DAY)
     manager = LLMMemoryManager(searching, clock=clock, embedder=embedder).for_user("ada")
@@ -223,34 +217,15 @@ async def test_a_pass_drops_no_vector_and_raises_no_version(
     before = [await searching.get_embedding(*name) for name in names]
     clock.advance(5 * DAY)
     report = await manager.consolidate()
-    assert (report.decayed, report.scopes) == (2, 1)
+    assert report.scopes == 1
     assert None not in before
     assert [await searching.get_embedding(*name) for name in names] == before
     fact, stored = [await searching.get_item(*name) for name in names]
     assert fact is not None
     assert stored is not None
-    assert (fact.version, stored.version) == (1, 2)
+    assert (fact.version, stored.version) == (1, 1)
     assert mark_of(stored.metadata) is not None
     assert [hit.key for hit in await searching.search(ADA.episodes, "Graz move")] == [told.key]
-
-
-@pytest.mark.parametrize("text", ["", "word " * 121, "<think>long</think>", None])
-async def test_an_invalid_narrative_keeps_the_old_text(text: Any, events: Any) -> None:
-    """Whatever the model answers, the old narrative stays, and it is asked again the next time."""
-    clock = FakeClock()
-    async with InMemoryStore(clock=clock) as store:
-        await live(store, clock)
-        manager = managed(store, clock, Narrator())
-        await manager.consolidate()
-        fact = (await IdentityBook(store).read(ADA)).facts[0]
-        more = [type(fact)(text="Ada is old.", at=at(381))]
-        await IdentityBook(store).change(ADA, lambda identity: identity.with_facts(more))
-        lying = Narrator(text)
-        for _ in range(2):
-            assert (await managed(store, clock, lying).consolidate()).narratives == 0
-        assert (await IdentityBook(store).read(ADA)).content == "Ada sails."
-        assert len(lying.asked) == 2
-        assert events.names.count("memory.narrative_failed") == 2
 
 
 class Killed(BaseException):
@@ -310,11 +285,11 @@ async def test_a_pass_killed_after_any_write_is_finished_by_the_next(make: Any) 
             await live(inner, clock)
             mortal = make(inner, writes)
             with suppress(Killed):
-                await managed(mortal, clock, Narrator()).consolidate()
+                await managed(mortal, clock).consolidate()
             died = mortal.left < 0
             mortal.left = 10**9
             if died:
-                await managed(mortal, clock, Narrator()).consolidate()
+                await managed(mortal, clock).consolidate()
             return await contents(inner), died
 
     whole, died = await outcome(10**9)
@@ -323,12 +298,7 @@ async def test_a_pass_killed_after_any_write_is_finished_by_the_next(make: Any) 
         found, died = await outcome(writes)
         if not died:
             break
-        # A narrative that was written before the kill is not logged again, and neither is its call.
-        found[ADA.log] = [each for each in found[ADA.log] if each[0] != "narrative"]
-        assert found == {
-            **whole,
-            ADA.log: [each for each in whole[ADA.log] if each[0] != "narrative"],
-        }, writes
+        assert found == whole, writes
     assert writes > 10
 
 
@@ -351,81 +321,3 @@ async def test_an_outage_is_an_error_and_the_right_is_given_back(clock: FakeCloc
         assert (await inner.get(ADA.tending, "pass"))["lease"] is None
         store.works = True
         assert (await managed(store, clock).consolidate()).busy == 0
-
-
-days = st.floats(0, 120)
-importances = st.one_of(st.none(), st.floats(0, 1))
-
-
-@pytest.mark.slow
-@given(steps=st.lists(days, max_size=8), importance=importances)
-def test_decay_in_any_split_of_passes_equals_one_pass(
-    steps: list[float], importance: float | None
-) -> None:
-    """How often a pass runs changes nothing."""
-    told = {} if importance is None else {"importance": importance}
-    memory = Memory(MemoryType.USER, "k", "c", told)
-    first = split = Vitals.first(memory, at(0))
-    day = 0.0
-    for step in steps:
-        day += step
-        split = tended(memory, split, at(day))
-    whole = tended(memory, first, at(day))
-    assert split.salience == pytest.approx(whole.salience, abs=1e-9)
-
-
-@pytest.mark.slow
-@given(
-    salience=st.floats(0, 1),
-    day=days,
-    retired=st.sampled_from([None, at(0)]),
-)
-def test_a_second_look_at_one_moment_changes_nothing(
-    salience: float, day: float, retired: str | None
-) -> None:
-    """Decay and revival are idempotent within one moment."""
-    memory = Memory(MemoryType.USER, "k", "c")
-    vitals = Vitals(salience=salience, decayed_at=at(0), pinned_at=at(0), retired_at=retired)
-    once = tended(memory, vitals, at(day))
-    assert tended(memory, once, at(day)) == once
-    assert 0 <= once.salience <= 1
-
-
-sets = st.lists(st.frozensets(st.sampled_from("abcdefgh")), max_size=12)
-
-
-@pytest.mark.slow
-@given(sets=sets, least=st.sampled_from([0.5, 0.9, 0.3, 1.0]))
-def test_near_pairs_are_those_of_a_full_comparison(
-    sets: list[frozenset[str]], least: float
-) -> None:
-    """The prefix filter loses no pair."""
-    found = list(near_pairs(sets, least))
-    assert found == [
-        (one, other)
-        for other in range(len(sets))
-        for one in range(other)
-        if sets[one] and sets[other] and jaccard(sets[one], sets[other]) >= least
-    ]
-
-
-async def test_a_change_of_another_writer_is_kept(clock: FakeClock) -> None:
-    """An episode that is written during a pass keeps what the other writer wrote."""
-
-    class Busy(StoreWrapper):
-        """A store in which another writer replaces an episode right before it is written."""
-
-        done = False
-
-        async def put_batch(self, items: Any) -> Any:
-            if not self.done and any(each.namespace == ADA.episodes for each in items):
-                self.done = True
-                other = episode(1, 370, "Ada stayed in Lyon after all.")
-                await super().put_batch([episode_put(ADA, other)])
-            return await super().put_batch(items)
-
-    async with InMemoryStore(clock=clock) as inner:
-        await live(inner, clock)
-        await managed(Busy(inner), clock).consolidate()
-        found = {each.session_id: each async for _, each in EpisodeBook(inner).scan(ADA)}
-        assert found["s1"].text == "Ada stayed in Lyon after all."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -10,22 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory import consolidate_facts
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.log import read_log
-from locus_memory.memory.layers.vitals import VitalsBook
+from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.models import Memory, MemoryType, Origin, origin_of
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.rewriting.groups import calls, near_vectors
-from locus_memory.memory.tending.rewriting.proposal import read_proposal
+from locus_memory.memory.tending.proposal import batches, facts_prompt, read_proposal
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
-from locus_memory.testing import FakeClock, FakeEmbedder
+from locus_memory.testing import FakeClock
 
 SCOPE = Scope(("locus_memory",))
-USER = MemoryType.USER
+USER, PROJECT = MemoryType.USER, MemoryType.PROJECT
 
 
 class Model:
@@ -35,27 +38,40 @@ class Model:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    async def __call__(self, messages: list[Message]) -> Message:
+    async def __call__(self, messages: Sequence[Message]) -> Message:
         self.asked.append(messages[-1].content or "")
-        answer = self.answers.pop(0) if self.answers else {"operations": []}
+        answer = self.answers.pop(0) if self.answers else {"changes": []}
         return Message.assistant(answer if isinstance(answer, str) else json.dumps(answer))
 
 
-def ops(*operations: dict[str, Any]) -> dict[str, Any]:
+def says(*changes: Any) -> dict[str, Any]:
     """Return an answer."""
-    return {"operations": list(operations)}
+    return {"changes": list(changes)}
+
+
+def delete(key: str, *newer: int, **fields: Any) -> dict[str, Any]:
+    """Return a change that retires a fact for newer ones, by their numbers."""
+    return {"op": "delete", "type": "user", "key": key, "messages": [*newer], **fields}
+
+
+def update(key: str, content: str, **fields: Any) -> dict[str, Any]:
+    """Return a change that rewrites a fact."""
+    return {"op": "update", "type": "user", "key": key, "content": content, **fields}
 
 
 FACTS = [
-    ("tea", "Ada likes green tea.", 0.4),
-    ("tea2", "Ada likes tea a lot.", 0.6),
+    ("tea", "Ada likes green tea.", 0.6),
+    ("tea2", "Ada likes tea a lot.", 0.4),
     ("home", "Ada lives in Lyon.", 0.5),
     ("home2", "Ada lives in Paris.", 0.5),
     ("nut", "Ada is allergic to walnuts.", 0.95),
     ("nut2", "Ada is allergic to nuts.", 0.5),
     ("cat", "The cat of Ada is named Mimi.", 0.5),
 ]
-"""Three pairs that are alike, and one fact that is like no other."""
+"""Three pairs that are alike, and one fact that is like no other; a model sees them as 1 to 7."""
+
+ALL_TEA = "Ada likes green tea a lot."
+TIDY = says(delete("tea", 2), update("tea2", ALL_TEA), delete("home", 4))
 
 
 async def live(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryManager:
@@ -67,93 +83,78 @@ async def live(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryM
     return manager
 
 
-def number(model_prompt: str, content: str) -> int:
-    """Return the number of a fact in a prompt."""
-    line = next(each for each in model_prompt.splitlines() if content in each)
-    return int(line.partition(".")[0])
-
-
 async def current(manager: LLMMemoryManager) -> dict[str, str]:
     """Return the contents of the current facts."""
     return {each.key: each.content async for each in manager.memories()}
 
 
-async def test_a_model_sees_only_facts_that_are_alike(store: BaseStore, clock: FakeClock) -> None:
-    """Groups of at least two, in one call; an answer without operations changes nothing."""
+async def test_a_model_sees_all_facts(store: BaseStore, clock: FakeClock) -> None:
+    """In one call, from old to new; an answer without changes changes nothing."""
     manager = await live(store, clock)
     before, model = await current(manager), Model()
     report = await consolidate_facts(manager, model)
-    assert (report.asked, report.calls, report.changes, report.refused) == (6, 1, (), ())
-    assert "Mimi" not in model.asked[0]
-    assert model.asked[0].count("Group") == 3
+    assert (report.asked, report.calls, report.changes, report.refused) == (7, 1, (), ())
+    rows = model.asked[0].splitlines()[1:-1]
+    assert [row.partition(" [")[0] for row in rows] == [
+        f"{n}. user | {key} | {content}" for n, (key, content, _) in enumerate(FACTS, 1)
+    ]
     assert await current(manager) == before
     assert [entry.kind async for entry in read_log(store, SCOPE)] == ["facts"]
 
 
-async def test_accepted_operations_are_written_and_undone(
-    store: BaseStore, clock: FakeClock
-) -> None:
+async def test_accepted_changes_are_written_and_undone(store: BaseStore, clock: FakeClock) -> None:
     """A merge and a replacement are in the history; a dry run says the same and writes nothing."""
     manager = await live(store, clock)
     before = await current(manager)
-    first = Model()
-    await consolidate_facts(manager, first)
-    places = {key: number(first.asked[0], content) for key, content, _ in FACTS[:6]}
-    answer = ops(
-        {
-            "op": "Merge",
-            "keep": str(places["tea"]),
-            "drop": [places["tea2"]],
-            "content": "Ada likes green tea a lot.",
-        },
-        {"op": "supersede", "old": places["home"], "new": places["home2"]},
-    )
-    text = f"<think>{json.dumps(ops())}</think>Here it is:\n```json\n{json.dumps(answer)}\n```"
+    text = f"<think>{json.dumps(says())}</think>Here it is:\n```json\n{json.dumps(TIDY)}\n```"
     dry = await consolidate_facts(manager, Model(text), dry_run=True)
     assert await current(manager) == before
     assert dry.diff().splitlines() == [
-        "- Ada likes green tea.",
         "- Ada likes tea a lot.",
+        "- Ada likes green tea.",
         "+ Ada likes green tea a lot.",
         "- Ada lives in Lyon.",
         "  Ada lives in Paris.",
     ]
     report = await consolidate_facts(manager, Model(text))
     assert report.changes == dry.changes
+    assert [(each.op, each.keys) for each in report.changes] == [
+        ("merge", ("tea2", "tea")),
+        ("supersede", ("home2", "home")),
+    ]
     after = await current(manager)
     assert after == {
-        **{key: content for key, content in before.items() if key not in ("tea2", "home")},
-        "tea": "Ada likes green tea a lot.",
+        **{key: content for key, content in before.items() if key not in ("tea", "home")},
+        "tea2": ALL_TEA,
     }
-    merged = (await manager.history("tea"))[0]
+    merged, told = await manager.history("tea2")
     assert merged.metadata["importance"] == 0.6
-    assert [each["key"] for each in merged.metadata["merged_from"]] == ["tea", "tea2"]
+    assert [each["key"] for each in merged.metadata["merged_from"]] == ["tea2", "tea"]
     assert merged.metadata["consolidated_at"] > merged.metadata["valid_from"]
-    assert (await VitalsBook(store).of(SCOPE, [merged]))["user:tea"].salience == 0.6
-    for change in report.changes:
-        for key in change.keys:
-            if (await current(manager)).get(key) != before[key]:
-                await manager.undo(key)
+    assert merged.metadata["valid_from"] == told.metadata["valid_from"]
+    assert (await manager.history("home"))[0].metadata["superseded_by"]["change"] == "delete"
+    for key in ("tea2", "tea", "home"):
+        await manager.undo(key)
     assert await current(manager) == before
 
 
 LIES: list[Any] = [
     "I will not.",
     "{",
-    {"operations": [{"op": "retire", "which": n} for n in range(1, 7)]},
-    {"operations": [{"op": "retire", "which": n} for n in (1, 2, 3)]},
-    {"operations": [{"op": "merge", "keep": 1, "drop": [2, 3, 4, 5, 6], "content": "Ada."}]},
-    {"operations": [{"op": "merge", "keep": 1, "drop": [2], "content": "Ada is dead."}]},
-    {"operations": [{"op": "merge", "keep": 1, "drop": [2], "content": ""}]},
-    {"operations": [{"op": "merge", "keep": 1, "drop": [1], "content": "Ada lives in Lyon."}]},
-    {"operations": [{"op": "merge", "keep": 0, "drop": [99], "content": "x"}]},
-    {"operations": [{"op": "merge", "keep": None, "drop": None, "content": None}]},
-    {"operations": [{"op": "supersede", "old": 2, "new": 99}]},
-    {"operations": [{"op": "retire", "which": True}, {"op": "retire", "which": 1.5}, 7, None]},
-    {"operations": [{"op": "erase", "which": 1}, {"op": ["retire"], "which": 1}, {}]},
-    {"operations": "retire everything"},
-    {"survivors": ["Ada likes green tea."]},
-    json.dumps(ops({"op": "retire", "which": 1})) + json.dumps(ops({"op": "retire", "which": 2})),
+    says(*(delete(key, 7) for key, _, _ in FACTS)),
+    says(*(delete(key, 7) for key, _, _ in FACTS[:3])),
+    says(delete("tea"), update("tea2", ALL_TEA)),
+    says(delete("tea", 1)),
+    says(delete("tea", 99), delete("home", 0)),
+    says(delete("dog", 7)),
+    says(delete("tea", 2, type="project")),
+    says(update("tea", "Ada hates tea.")),
+    says(update("dog", "The dog of Ada is named Rex.", op="add")),
+    says(update("tea2", "")),
+    says({"op": "erase", "type": "user", "key": "tea"}, {"op": ["delete"]}, {}, 7),
+    {"changes": "retire everything"},
+    {"operations": [{"op": "retire", "which": 1}]},
+    json.dumps(says(delete("tea", 2))) + json.dumps(says(delete("home", 4))),
 ]
 
 
@@ -169,40 +170,55 @@ async def test_a_lying_model_loses_nothing(lie: Any, clock: FakeClock, events: A
         assert len(report.refused) == events.names.count("memory.facts_refused") > 0
 
 
-async def test_the_older_fact_never_wins(clock: FakeClock) -> None:
-    """Neither by a replacement nor by a merge, and an allergy is not lost to a lesser fact."""
+@pytest.mark.parametrize(
+    "lie",
+    [
+        says(delete("home2", 3)),
+        says(delete("tea2", 1), update("tea", ALL_TEA)),
+        says(delete("home", 4), delete("home2", 3)),
+        says(delete("nut", 6)),
+        says(delete("nut", 6), update("nut2", "Ada is allergic to nuts and walnuts.")),
+        says(delete("home", 5), update("nut", "Ada lives in Lyon.")),
+    ],
+)
+async def test_the_older_fact_never_wins(lie: Any, clock: FakeClock) -> None:
+    """And an important one is not rewritten, nor lost to a lesser fact."""
     async with InMemoryStore(clock=clock) as store:
         manager = await live(store, clock)
-        before, model = await current(manager), Model()
-        await consolidate_facts(manager, model)
-        place = {key: number(model.asked[0], content) for key, content, _ in FACTS[:6]}
-        lies = [
-            {"op": "supersede", "old": place["home2"], "new": place["home"]},
-            {"op": "supersede", "old": place["home"], "new": place["tea2"]},
-            {"op": "supersede", "old": place["nut"], "new": place["nut2"]},
-            {"op": "retire", "which": place["nut"]},
-            {
-                "op": "merge",
-                "keep": place["home2"],
-                "drop": [place["home"]],
-                "content": "Ada lives in Lyon.",
-            },
-            {
-                "op": "merge",
-                "keep": place["home2"],
-                "drop": [place["tea"]],
-                "content": "Ada lives in Paris and likes green tea.",
-            },
-            {
-                "op": "merge",
-                "keep": place["tea"],
-                "drop": [place["tea2"]],
-                "content": "Ada likes green tea a lot since 2019.",
-            },
-        ]
-        report = await consolidate_facts(manager, Model(ops(*lies)))
+        before = await current(manager)
+        report = await consolidate_facts(manager, Model(lie))
         assert await current(manager) == before
-        assert len(report.refused) == len(lies)
+        assert len(report.refused) == len(lie["changes"])
+
+
+async def test_what_is_wrong_in_an_answer_spares_the_rest(clock: FakeClock) -> None:
+    """Each change is read alone."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = await live(store, clock)
+        answer = says(delete("home", 4), update("cat", "The cat is gone."), {"op": "delete"})
+        report = await consolidate_facts(manager, Model(answer))
+        assert [each.keys for each in report.changes] == [("home2", "home")]
+        assert len(report.refused) == 2
+
+
+async def test_a_fact_never_goes_for_one_of_another_type(clock: FakeClock) -> None:
+    """What is going on is not who the user is."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = await live(store, clock)
+        await manager.save(Memory(PROJECT, "move", "Ada moves to Paris."))
+        before = await current(manager)
+        report = await consolidate_facts(manager, Model(says(delete("home", 8))))
+        assert (report.changes, len(report.refused)) == ((), 1)
+        assert await current(manager) == before
+
+
+async def test_a_rewritten_fact_is_one_clean_line(clock: FakeClock) -> None:
+    """Half a character, and what would close a fence, is no part of it."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = await live(store, clock)
+        answer = says(delete("tea", 2), update("tea2", "Ada\ud800 likes\ntea </memory>."))
+        await consolidate_facts(manager, Model(answer))
+        assert (await current(manager))["tea2"] == "Ada likes tea \u2039/memory\u203a."
 
 
 json_values = st.recursive(
@@ -210,85 +226,143 @@ json_values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["op", "keep", "drop", "content", "old", "new", "which"]),
-            inner,
-            max_size=5,
+            st.sampled_from(["op", "type", "key", "content", "messages"]), inner, max_size=5
         )
     ),
     max_leaves=12,
 )
-operations = st.lists(
-    st.fixed_dictionaries(
-        {"op": st.sampled_from(["merge", "supersede", "retire"])},
-        optional={
-            "keep": st.integers(-1, 8),
-            "drop": st.lists(st.integers(-1, 8), max_size=4) | json_values,
-            "content": st.sampled_from([content for _, content, _ in FACTS]) | st.text(max_size=9),
-            "old": st.integers(-1, 8),
-            "new": st.integers(-1, 8),
-            "which": st.integers(-1, 8) | json_values,
-        },
-    ),
-    max_size=6,
+change = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from(["add", "update", "delete"]),
+        "type": st.sampled_from(["user", "project"]),
+        "key": st.sampled_from([key for key, _, _ in FACTS]),
+    },
+    optional={
+        "messages": st.lists(st.integers(-1, 9), max_size=4) | json_values,
+        "content": st.sampled_from([content for _, content, _ in FACTS]) | st.text(max_size=9),
+    },
 )
 
 
 @pytest.mark.slow
-@given(stated=operations | st.lists(json_values, max_size=4))
-def test_no_answer_loses_the_words_of_a_fact(stated: list[Any]) -> None:
-    """A fact goes only for a newer one, with its words, or with few others of no importance."""
+@given(
+    stated=st.lists(change, max_size=8) | st.lists(json_values, max_size=4),
+    days=st.lists(st.sampled_from([*range(1, 6), None]), min_size=7, max_size=7),
+)
+def test_no_answer_prefers_what_is_older(stated: list[Any], days: list[int | None]) -> None:
+    """A fact goes for one that is newer and as important, and few go."""
     facts = [
-        Memory(USER, key, text, {"importance": weight, "valid_from": f"2026-01-0{n}T00:00:00Z"})
-        for n, (key, text, weight) in enumerate(FACTS, 1)
+        Memory(
+            PROJECT if key == "cat" else USER,
+            key,
+            text,
+            {"importance": weight} | ({} if day is None else {"valid_from": f"2026-01-0{day}"}),
+        )
+        for (key, text, weight), day in zip(FACTS, days, strict=True)
     ]
-    (call,) = calls(facts, [(0, 1), (2, 3), (4, 5)], 60)
-    proposal = read_proposal(json.dumps({"operations": stated}), call)
-    gone = [each.places[0] for each in proposal.operations if each.op == "retire"]
-    assert len(gone) * 3 <= len(call.facts)
-    assert 4 not in gone
-    touched = [place for each in proposal.operations for place in each.places]
-    assert len(touched) == len(set(touched))
-    for each in proposal.operations:
-        if each.op == "supersede":
-            assert each.places in ((0, 1), (2, 3))
-        if each.op == "merge":
-            assert {call.groups[place] for place in each.places} == {call.groups[each.places[0]]}
+    known = {fact.key: fact for fact in facts}
+    changes, _ = read_proposal(json.dumps({"changes": stated}), facts)
+    touched = [key for each in changes for key in each.keys]
+    assert len(touched) == len(set(touched)) <= len(changes) + 2
+    for each in changes:
+        stays, *gone = (known[key] for key in each.keys)
+        assert {fact.type for fact in (stays, *gone)} == {each.type}
+        assert each.before == tuple(fact.content for fact in (stays, *gone))
+        for old in gone:
+            older, newer = (moment(fact) for fact in (old, stays))
+            if each.op == "supersede":
+                assert each.after == stays.content
+                assert older is not None
+                assert newer is not None
+                assert older < newer
+            elif older is not None and newer is not None:
+                assert older <= newer
+            assert old.metadata["importance"] < 0.9
+        assert each.op == "supersede" or stays.metadata["importance"] < 0.9
 
 
-@pytest.mark.parametrize("batch", [2, 3, 60])
-def test_groups_are_whole_where_they_fit(batch: int) -> None:
-    """No call has more facts than allowed, and no group of one."""
-    facts = [Memory(USER, f"k{n}", f"c{n}") for n in range(10)]
-    made = list(calls(facts, [(0, 1), (1, 2), (4, 5), (6, 7), (8, 9)], batch))
-    seen = [fact.key for call in made for fact in call.facts]
-    assert len(seen) == len(set(seen))
-    assert all(2 <= len(call.facts) <= batch for call in made)
-    for call in made:
-        assert all(call.groups.count(group) > 1 for group in call.groups)
-    assert len(seen) == (8 if batch == 2 else 9)
+def moment(fact: Memory) -> datetime | None:
+    """Return the moment of a fact."""
+    return read_moment(fact.metadata.get("valid_from"))
 
 
-def test_vectors_of_the_same_direction_are_near() -> None:
-    """A cosine of at least 0.85, whatever the length of the vectors."""
-    vectors = [[1.0, 0.0], [0.0, 1.0], [9.0, 0.5], [1.0, 1.0]]
-    assert list(near_vectors([5, 6, 7, 8], vectors)) == [(5, 7)]
-    assert list(near_vectors([5], vectors[:1])) == []
+def numbered(count: int, **metadata: Any) -> list[Memory]:
+    """Return facts of one origin."""
+    return [Memory(USER, f"k{n}", f"This is fact {n}.", metadata) for n in range(count)]
 
 
-async def test_facts_that_are_alike_by_their_vectors_are_shown(clock: FakeClock) -> None:
-    """An embedder finds pairs that share fewer than half of their words."""
+def test_prompts_are_bounded_and_all_facts_are_in_one() -> None:
+    """Of many facts, too, and of long ones; those of a large scope meet in time."""
+    facts = [*numbered(1_000), *(Memory(USER, f"long{n}", "界" * 1_000) for n in range(20))]
+    together = 0
+    for day in range(1, 31):
+        made = batches(facts, f"2026-01-{day:02}")
+        shown = [fact.key for batch in made for fact in batch]
+        assert sorted(shown) == sorted(fact.key for fact in facts)
+        assert all(len(batch) > 1 for batch in made)
+        for batch in made:
+            assert expected_tokens(facts_prompt(batch)[1].content or "") < 7_000
+        together += any({"k1", "k2"} <= {fact.key for fact in batch} for batch in made)
+    assert 0 < together < 30
 
-    class Near(FakeEmbedder):
-        """An embedder for which all texts are the same."""
 
-        def _vector(self, text: str) -> list[float]:
-            del text
-            return super()._vector("same")
+def test_what_is_shown() -> None:
+    """No fact that ends by itself, none that is too long, and none alone."""
+    end = Memory(USER, "end", "Ada is in Rome.", {"expires_at": "2030-01-01"})
+    long = Memory(USER, "long", "Ada likes tea. " * 100)
+    (shown,) = batches([*numbered(2), end, long], "2026-01-01")
+    assert {fact.key for fact in shown} == {"k0", "k1"}
+    assert batches([*numbered(1), end, long], "2026-01-01") == []
 
+
+async def test_what_a_tool_told_is_shown_apart(store: BaseStore, clock: FakeClock) -> None:
+    """So it cannot ask to retire what the user said; each is tidied among its own."""
+    manager = await live(store, clock)
+    for key in ("web", "web2"):
+        told = {"origin": "tool"}
+        await manager.save(Memory(USER, key, f"Ada is from {key}.", told))
+        clock.advance(60)
+    model = Model(TIDY, says(delete("web", 2), delete("home", 2)), says(delete("web", 2)))
+    report = await consolidate_facts(manager, model)
+    assert report.asked == 9
+    assert ["web" in asked for asked in model.asked] == [False, True]
+    assert "home" not in model.asked[1]
+    assert len(report.changes) == 2
+    assert len(report.refused) == 1
+    await consolidate_facts(manager, Model(says(), says(delete("web", 2))))
+    left = await current(manager)
+    assert "web" not in left
+    assert left["home2"] == "Ada lives in Paris."
+
+
+@pytest.mark.parametrize("other", ["user", "person"])
+async def test_a_merged_fact_has_the_weaker_origin(clock: FakeClock, other: str) -> None:
+    """What the assistant told in part, the user did not say."""
     async with InMemoryStore(clock=clock) as store:
-        manager = LLMMemoryManager(store, clock=clock, embedder=Near())
-        await manager.save([Memory(USER, "a", "Ada sails."), Memory(USER, "b", "Boats please.")])
-        assert (await consolidate_facts(manager, Model())).asked == 2
+        manager = LLMMemoryManager(store, clock=clock)
+        for key, origin in (("tea", "assistant"), ("tea2", other), ("home", other)):
+            await manager.save(Memory(USER, key, f"Ada likes {key}.", {"origin": origin}))
+            clock.advance(60)
+        answer = says(delete("tea", 2), update("tea2", ALL_TEA))
+        await consolidate_facts(manager, Model(answer))
+        found = {each.key: origin_of(each) async for each in manager.memories()}
+        assert found == {"tea2": Origin.ASSISTANT, "home": Origin(other)}
+
+
+async def test_facts_of_one_moment_become_one_only_with_a_new_content(clock: FakeClock) -> None:
+    """Neither of them is newer, so neither may make the other one untrue."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = LLMMemoryManager(store, clock=clock)
+        facts = [Memory(USER, key, content) for key, content, _ in FACTS[:3]]
+        await manager.save(facts)
+        before, model = await current(manager), Model(says(delete("tea", 1, 2, 3)))
+        assert (await consolidate_facts(manager, model)).changes == ()
+        assert await current(manager) == before
+        place = next(n for n, row in enumerate(model.asked[0].splitlines()) if "| tea2 |" in row)
+        answer = says(delete("tea", place), update("tea2", ALL_TEA))
+        (change,) = (await consolidate_facts(manager, Model(answer))).changes
+        assert change.after == ALL_TEA
+        assert await current(manager) == {"tea2": ALL_TEA, "home": "Ada lives in Lyon."}
 
 
 async def test_a_fact_that_changes_meanwhile_stays(clock: FakeClock) -> None:
@@ -299,30 +373,54 @@ async def test_a_fact_that_changes_meanwhile_stays(clock: FakeClock) -> None:
         class Slow(Model):
             """A model that thinks while the facts change."""
 
-            async def __call__(self, messages: list[Message]) -> Message:
-                text = messages[-1].content or ""
-                place = {key: number(text, content) for key, content, _ in FACTS[:6]}
-                await manager.save(Memory(USER, "tea", "Ada hates tea."))
+            async def __call__(self, messages: Sequence[Message]) -> Message:
+                await manager.save(Memory(USER, "tea2", "Ada hates tea."))
                 await manager.save(Memory(USER, "home2", "Ada lives in Rome."))
-                self.answers = [
-                    ops(
-                        {
-                            "op": "merge",
-                            "keep": place["tea"],
-                            "drop": [place["tea2"]],
-                            "content": "Ada likes green tea a lot.",
-                        },
-                        {"op": "supersede", "old": place["home"], "new": place["home2"]},
-                    )
-                ]
                 return await super().__call__(messages)
 
-        report = await consolidate_facts(manager, Slow())
+        report = await consolidate_facts(manager, Slow(TIDY))
         assert report.changes == ()
         left = await current(manager)
-        assert left["tea"] == "Ada hates tea."
-        assert left["tea2"] == "Ada likes tea a lot."
+        assert left["tea"] == "Ada likes green tea."
+        assert left["tea2"] == "Ada hates tea."
         assert left["home"] == "Ada lives in Lyon."
+
+
+async def test_a_fact_that_would_go_and_changes_meanwhile_stays(clock: FakeClock) -> None:
+    """Also if what it says now was said before the fact for which it would go."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = await live(store, clock)
+        (home,) = await manager.history("home")
+        said_at = home.metadata["valid_from"].replace(".000000", ".000001")
+        late = Statement(Memory(USER, "home", "Ada works in Lyon."), said_at)
+
+        class Slow(Model):
+            """A model that thinks while an earlier session is extracted."""
+
+            async def __call__(self, messages: Sequence[Message]) -> Message:
+                await Ledger(store, 10, clock=clock).apply(SCOPE, [late])
+                return await super().__call__(messages)
+
+        await consolidate_facts(manager, Slow(says(delete("home", 4))))
+        assert (await current(manager))["home"] == "Ada works in Lyon."
+
+
+async def test_a_fact_that_is_erased_meanwhile_stays_erased(clock: FakeClock) -> None:
+    """A model that saw it brings nothing of it back."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = await live(store, clock)
+
+        class Slow(Model):
+            """A model that thinks while a fact is forgotten."""
+
+            async def __call__(self, messages: Sequence[Message]) -> Message:
+                await manager.forget("tea2")
+                return await super().__call__(messages)
+
+        report = await consolidate_facts(manager, Slow(TIDY))
+        assert [each.op for each in report.changes] == ["supersede"]
+        assert "tea2" not in await current(manager)
+        assert await manager.history("tea2") == []
 
 
 async def test_a_consolidation_asks_the_model_at_most_once_a_day(
@@ -332,11 +430,15 @@ async def test_a_consolidation_asks_the_model_at_most_once_a_day(
     async with InMemoryStore(clock=clock) as store:
         model = Model("not JSON")
         manager = await live(store, clock, extract_fn=LLMExtractor(model))
-        asked = []
-        for hours in (0, 1, 22, 2):
+
+        async def asked(hours: int) -> int:
             clock.advance(hours * 3_600)
-            asked.append(sum(each.calls for each in (await manager.consolidate()).facts))
-        assert asked == [1, 0, 0, 1]
+            return sum(each.calls for each in (await manager.consolidate()).facts)
+
+        assert [await asked(hours) for hours in (0, 1, 22, 2)] == [1, 0, 0, 1]
+        # Where nothing is written, there is nothing new to find.
+        assert [await asked(hours) for hours in (24, 24)] == [0, 0]
+        await manager.save(Memory(USER, "dog", "Ada has a dog."))
 
         async def failing(_: Any) -> Message:
             raise ValueError("no")
@@ -345,13 +447,26 @@ async def test_a_consolidation_asks_the_model_at_most_once_a_day(
         broken = LLMMemoryManager(store, extract_fn=LLMExtractor(failing), clock=clock)
         assert (await broken.consolidate()).facts == ()
         assert len(events.of("memory.facts_failed")) == 1
-        assert (await manager.consolidate()).facts[0].calls == 1
+        assert await asked(0) == 1
 
 
-@pytest.mark.parametrize("batch", [0, 1, True, "60"])
-async def test_a_batch_has_two_facts_at_least(batch: Any) -> None:
-    """A call of one fact has nothing to compare."""
-    async with InMemoryStore() as store:
-        await store.put(SCOPE.current, "user:a", Memory(USER, "a", "b").to_store_value())
+async def test_a_pass_asks_three_times_about_a_large_scope(clock: FakeClock) -> None:
+    """A model is shown the others another day, and all at once on demand."""
+    async with InMemoryStore(clock=clock) as store:
+        model = Model()
+        manager = LLMMemoryManager(store, extract_fn=LLMExtractor(model), clock=clock)
+        long = " and ".join(["tea"] * 110)
+        await manager.save([Memory(USER, f"k{n}", f"{n} {long}") for n in range(200)])
+        [report] = (await manager.consolidate()).facts
+        assert report.calls == len(model.asked) == 3
+        assert report.asked < 200
+        whole = await consolidate_facts(manager, model)
+        assert (whole.asked, whole.calls) == (200, len(model.asked) - 3)
+
+
+async def test_a_model_is_a_function(clock: FakeClock) -> None:
+    """A name is none."""
+    async with InMemoryStore(clock=clock) as store:
+        name: Any = "gpt"
         with pytest.raises(ConfigurationError):
-            await consolidate_facts(LLMMemoryManager(store), Model(), batch=batch)
+            await consolidate_facts(LLMMemoryManager(store), name)

@@ -1,4 +1,4 @@
-"""The command `consolidate`: lets memories fade, end or move to the history."""
+"""The command `consolidate`: ends memories, and erases what is too old."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ _DAYS = 365.0
 _MOST_DAYS = 3_650
 _LINE = 160
 _TITLES = {
-    "decayed": "faded",
     "evicted": "expired, moved to the history",
     "pruned_episodes": "old episodes erased",
     "pruned_turns": "old turns erased",
     "purged": "old log entries erased",
-    "narratives": "narratives written",
 }
 
 
@@ -59,11 +57,11 @@ def consolidate(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let memories fade, end or move to the history.
+    """End memories that have expired, and erase what is too old.
 
     An expired fact moves to the history, from which `undo` brings it back. Episodes and
     transcripts older than the retention are erased. With --model, a model merges facts that say
-    the same, and writes who each user is.
+    the same, and condenses the oldest notes.
     """
     session = Session.of(context, url, as_json=as_json)
     _check(retention_days)
@@ -145,7 +143,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
 
 
 def _render_change(console: Console, change: dict[str, Any]) -> None:
-    from locus_memory.memory.tending.rewriting.report import FactsChange  # noqa: PLC0415 - help must be quick
+    from locus_memory.memory.tending.report import FactsChange  # noqa: PLC0415 - help must be quick
 
     for line in FactsChange(**change).diff():
         console.out(snippet(line, _LINE), highlight=False)

@@ -271,7 +271,6 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
             [_memory(each) for each in past],
         ),
         ("items", len(items), [_item(each) for each in items]),
-        ("vectors", document["vectors"], []),
         ("queued messages", len(document["jobs"]), sorted(set(document["jobs"]))),
         ("reading marks", len(document["cursors"]), list(document["cursors"])),
         ("threads", len(document["threads"]), list(document["threads"])),

@@ -42,9 +42,9 @@ def show_identity(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who a user is: fixed sentences, derived facts and a narrative.
+    """Show the sentences that a person fixed for a user.
 
-    The fixed sentences are always in the model's context. Only `identity add` and
+    They are always in the model's context. Only `identity add` and
     `identity remove` change them.
     """
     session = Session.of(context, url, as_json=as_json)
@@ -59,7 +59,8 @@ def show_identity(
 async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
     manager = scoped_manager(backend.store, prefix, user)
     identity = await manager.identity.read()
-    return {"user": user, **identity.to_value(), "left_out": await _left_out(manager)}
+    overrides = list(map(asdict, identity.overrides))
+    return {"user": user, "overrides": overrides, "left_out": await _left_out(manager)}
 
 
 async def _left_out(manager: LLMMemoryManager) -> int:
@@ -75,18 +76,11 @@ def _warn(console: Console, left_out: int) -> None:
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:
     rows: list[list[Cell]] = [
-        ["fixed", each["id"][:_ID], visible(each["text"]), each["created_at"][:_DAY]]
+        [each["id"][:_ID], visible(each["text"]), each["created_at"][:_DAY]]
         for each in document["overrides"]
     ]
-    derived: list[list[Cell]] = [
-        ["derived", "", visible(each["text"]), str(each["at"])[:_DAY]] for each in document["facts"]
-    ]
-    rows += derived
-    if document["content"]:
-        since = str(document["content_at"] or "")[:_DAY]
-        rows.append(["narrative", "", visible(document["content"]), since])
     if rows:
-        print_table(console, ["kind", "id", "*text", "since"], rows)
+        print_table(console, ["id", "*text", "since"], rows)
         _warn(console, document["left_out"])
     else:
         remark(console, f"no identity{for_user(document['user'])}")

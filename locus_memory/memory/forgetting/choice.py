@@ -1,0 +1,288 @@
+"""The target of an erasure, and the choice of the items that go; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.forgetting.sources import Sources
+from locus_memory.memory.forgetting.words import Words, text_of
+from locus_memory.memory.layers.episodes import read_episode
+from locus_memory.memory.layers.vitals import Vitals
+from locus_memory.memory.ledger.revision import past_memory, read_memory
+from locus_memory.memory.ledger.wording import search_text
+from locus_memory.memory.models import MemoryType, as_type
+from locus_memory.memory.scope import Scope, split_key, user_namespace
+from locus_memory.store.item import (
+    Namespace,
+    StoreItem,
+    check_identifier,
+    check_key,
+    check_namespace,
+)
+
+__all__ = ["Choice", "Kind", "Name", "Named", "named", "sentences_in", "thread_of_job"]
+
+Kind = Literal[
+    "current",
+    "past",
+    "vitals",
+    "jobs",
+    "cursors",
+    "identity",
+    "episodes",
+    "turns",
+    "log",
+    "blocks",
+    "items",
+]
+"""What an item is; the blocks show what other items hold, and go with any of them."""
+
+Name = tuple[Namespace, str]
+"""The namespace and the key of an item."""
+
+Named = tuple[MemoryType, str]
+"""The type and the key of a memory."""
+
+_KINDS: Final[Mapping[tuple[str, int], Kind]] = {
+    ("current", 0): "current",
+    ("history", 2): "past",
+    ("vitals", 0): "vitals",
+    ("cursors", 0): "cursors",
+    ("identity", 0): "identity",
+    ("episodes", 0): "episodes",
+    ("transcript", 1): "turns",
+    ("log", 0): "log",
+    ("log", 1): "log",
+    ("tending", 0): "log",
+    ("blocks", 0): "blocks",
+}
+"""The kinds by the first label below the scope, and the number of labels after it."""
+
+_TYPES: Final = frozenset(MemoryType)
+_SENTENCES: Final = ("overrides", "facts")
+_NARRATIVE: Final = frozenset(("content", "content_at"))
+
+
+@dataclass(slots=True, kw_only=True)
+class Choice:
+    """The target of an erasure, and the choice of the items that go.
+
+    Without a key and words, the target is all data of the user. Else the choice learns from the
+    items that it is asked about. So it is asked in this order: the current memories, past ones,
+    vital signs, turns, and then the others.
+
+    Attributes:
+        scope: The scope of the memories.
+        prefix: The prefix of the namespaces of the queue and the summaries.
+        user_id: The user of the scope, if it has one.
+        kind: The type of the memories; `None`: all.
+        key: One key, or `None`.
+        words: The words that a memory must contain, or `None`.
+        threads: The threads that are erased as a whole, each with the number of its checkpoints.
+        sources: The source messages of the memories.
+        contents: The contents of the memories.
+        memories: The current memories found, with whether they go.
+        ended: The memories of which a version goes, and no current one stays.
+        mentions: The keys of episodes that mention a memory that goes.
+    """
+
+    scope: Scope
+    prefix: Scope
+    user_id: str | None
+    kind: MemoryType | None
+    key: str | None
+    words: Words | None
+    threads: dict[str, int] = field(default_factory=dict[str, int])
+    sources: Sources = field(default_factory=Sources)
+    contents: set[str] = field(default_factory=set[str])
+    memories: dict[Named, bool] = field(default_factory=dict[Named, bool])
+    ended: set[Named] = field(default_factory=set[Named])
+    mentions: set[str] = field(default_factory=set[str])
+    _told: Words | None = None
+
+    @classmethod
+    def of(
+        cls,
+        user_id: str | None,
+        key: str | None,
+        kind: MemoryType | str | None,
+        query: str | None,
+        prefix: Namespace,
+    ) -> Choice:
+        """Return the choice that the arguments of `forget` describe.
+
+        Raises:
+            InvalidArgumentError: They describe no target, or two.
+        """
+        if key is not None and query is not None:
+            raise InvalidArgumentError("forget by key or by query, not by both")
+        if key is None and query is None and user_id is None:
+            raise InvalidArgumentError("give a target to forget: a user_id, a key or a query")
+        if key is None and query is None and kind is not None:
+            raise InvalidArgumentError("a type needs a key or a query")
+        words = None if query is None else Words([query])
+        if words is not None and not words:
+            raise InvalidArgumentError("a query to forget by needs at least one word")
+        scope = check_namespace(prefix)
+        if user_id is not None:
+            scope = user_namespace(prefix, check_identifier(user_id, "a user id"))
+        return cls(
+            scope=Scope(scope),
+            prefix=Scope(prefix),
+            user_id=user_id,
+            kind=None if kind is None else as_type(kind),
+            key=None if key is None else check_key(key),
+            words=words,
+        )
+
+    @property
+    def is_user(self) -> bool:
+        """Whether the target is all data of the user."""
+        return self.key is None and self.words is None
+
+    def kind_of(self, item: StoreItem) -> Kind:
+        """Return what an item is."""
+        if item.namespace == self.prefix.queue:
+            return "jobs"
+        depth = len(self.scope.namespace)
+        is_ours = item.namespace[:depth] == self.scope.namespace
+        first, *others = (item.namespace[depth:] if is_ours else ()) or ("",)
+        kind: Kind = _KINDS.get((first, len(others)), "items")
+        is_foreign = kind == "current" and split_key(item.key) is None
+        is_foreign = is_foreign or (kind == "past" and others[0] not in _TYPES)
+        return "items" if is_foreign else kind
+
+    def takes(self, kind: Kind, item: StoreItem) -> bool:
+        """Return whether an item goes."""
+        if self.is_user and kind != "jobs":
+            depth = len(self.scope.namespace)
+            return kind != "blocks" and item.namespace[:depth] == self.scope.namespace
+        takers: dict[Kind, Callable[[StoreItem], bool]] = {
+            "current": self._takes_memory,
+            "past": self._takes_memory,
+            "vitals": self._takes_vitals,
+            "turns": self._takes_turn,
+            "episodes": self._takes_episode,
+            "cursors": lambda cursor: cursor.key in self.threads,
+            "jobs": self._takes_job,
+        }
+        return kind in takers and takers[kind](item)
+
+    def tells(self, text: str) -> bool:
+        """Return whether a text beside the memories says what is erased."""
+        if self._told is None:
+            # Only memories have a type: with one, other texts are searched for the memories.
+            is_open = self.words is not None and self.kind is None
+            self._told = self.words if is_open else Words(self.contents)
+        return self._told is not None and self._told.are_in(text)
+
+    def left_of(self, identity: Any) -> Any:
+        """Return what stays of the record of an identity.
+
+        Earlier versions kept facts from conversations in it, and a narrative that tells them.
+        """
+        if not isinstance(identity, Mapping):
+            return identity
+        left = {
+            name: [each for each in sentences_in(identity, name) if not self.takes_sentence(each)]
+            for name in _SENTENCES
+            if name in identity
+        }
+        return {**identity, **left, **dict.fromkeys(_NARRATIVE & identity.keys(), "")}
+
+    def takes_sentence(self, sentence: Any) -> bool:
+        """Return whether a sentence of the record of an identity goes."""
+        if self.is_user or self.tells(text_of(sentence)):
+            return True
+        with suppress(AttributeError, TypeError):
+            source = sentence.get("source", {})
+            return self.sources.has(source.get("thread_id"), *source.get("message_ids", ()))
+        return False
+
+    def _takes_memory(self, item: StoreItem) -> bool:
+        name, is_current = named(item.namespace, item.key), split_key(item.key) is not None
+        memory = read_memory(item) if is_current else past_memory(item)
+        if self.words is None:
+            is_it = name[1] == self.key
+        else:
+            is_it = memory is not None and self.words.are_in(search_text(memory))
+        is_it = is_it and self.kind in (None, name[0])
+        if is_current:
+            self.memories[name] = is_it
+        is_it = is_it or self.memories.get(name, False)
+        if is_it and self.memories.get(name, True):
+            self.ended.add(name)
+        if is_it and memory is not None:
+            self.sources.add_memory(memory)
+            self.contents.add(memory.content)
+        return is_it
+
+    def _takes_vitals(self, item: StoreItem) -> bool:
+        """Return whether the record is of a memory that goes, and learn who stated the memory.
+
+        It names every statement of a memory, also those that changed no version of it.
+        """
+        is_it = split_key(item.key) in self.ended
+        with suppress(InvalidArgumentError):
+            for thread, name in Vitals.from_value(item.value).messages if is_it else ():
+                self.sources.add(thread, name)
+        # Earlier versions kept the keys of the episodes that mention the memory.
+        told = item.value.get("sources") if is_it and isinstance(item.value, Mapping) else None
+        self.mentions.update(each for each in told or () if isinstance(each, str))
+        return is_it
+
+    def _takes_turn(self, item: StoreItem) -> bool:
+        # Asked about each source, so that its number is known.
+        is_source = self.sources.has_turn(item)
+        return is_source or item.namespace[-1] in self.threads or self.tells(text_of(item.value))
+
+    def _takes_episode(self, item: StoreItem) -> bool:
+        episode = read_episode(item)
+        return episode is not None and (
+            item.key in self.mentions
+            or any(thread in self.threads for thread, _, _ in episode.all_turns)
+            or self.tells(episode.text)
+            or self.sources.are_in(episode)
+        )
+
+    def _takes_job(self, item: StoreItem) -> bool:
+        job = item.value if isinstance(item.value, Mapping) else {}
+        namespace, scope = job.get("namespace"), list(self.scope.namespace)
+        if self.is_user:
+            return isinstance(namespace, list) and namespace[: len(scope)] == scope
+        messages, thread = job.get("messages"), thread_of_job(item)
+        said = [*(messages if isinstance(messages, list) else ()), job.get("context")]
+        return namespace == scope and (
+            thread in self.threads
+            or any(self._is_meant(thread, each) for each in said if isinstance(each, Mapping))
+        )
+
+    def _is_meant(self, thread: str, message: Mapping[str, Any]) -> bool:
+        """Return whether a waiting message is a source, or has the words of the query."""
+        is_told = self.words is not None and self.words.are_in(str(message.get("content")))
+        return is_told or self.sources.has(thread, message.get("id"), f"#{message.get('number')}")
+
+
+def named(namespace: Namespace, key: str) -> Named:
+    """Return the type and the key of the memory of a current item or an item of a history."""
+    return split_key(key) or (MemoryType(namespace[-2]), namespace[-1])
+
+
+def sentences_in(identity: Any, *names: str) -> list[Any]:
+    """Return the sentences of the record of an identity, of some kinds; by default, of all."""
+    listed = (
+        (identity.get(name) for name in names or _SENTENCES)
+        if isinstance(identity, Mapping)
+        else ()
+    )
+    return [each for part in listed if isinstance(part, list) for each in part]
+
+
+def thread_of_job(item: StoreItem) -> str:
+    """Return the thread of a job that waits for extraction."""
+    thread = item.value.get("thread") if isinstance(item.value, Mapping) else None
+    return thread if isinstance(thread, str) else item.key

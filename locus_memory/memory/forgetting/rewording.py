@@ -1,0 +1,110 @@
+"""Changes of what stays: no search text and no record keeps the words of what is erased."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
+
+from locus_memory.errors import VersionConflictError
+from locus_memory.memory.batch import rewritten
+from locus_memory.memory.forgetting.choice import Choice, Kind, Name, named
+from locus_memory.memory.forgetting.words import text_of
+from locus_memory.memory.ledger.revision import past_memory, read_memory
+from locus_memory.memory.ledger.wording import search_text
+from locus_memory.memory.moments import read_moment
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.retrieval.turns import Turn, turn_puts
+from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.item import Namespace, Put, StoreItem
+
+__all__ = ["reword"]
+
+_ATTEMPTS: Final = 100
+_NEIGHBOURS: Final = 4
+"""How far away from it the search text of a turn may name another one."""
+
+
+async def reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence[Name]]) -> None:
+    """Take what is about to be erased out of what stays.
+
+    These are the search texts of current memories, which name their past versions, those of turns,
+    which name the turns around them, and the record of the identity.
+
+    Args:
+        store: The store.
+        choice: The choice of the items that go.
+        found: The names of these items, those of a namespace together.
+
+    Raises:
+        VersionConflictError: Another writer changes an item without pause.
+        BackendError: The store failed.
+    """
+    changes = [partial(_reword_identity, store, choice)]
+    for space, names in groupby(found.get("turns", ()), itemgetter(0)):
+        changes.append(partial(_reword_turns, store, space, {key for _, key in names}))
+    for space, names in groupby(found.get("past", ()), itemgetter(0)):
+        if choice.memories.get(named(space, "")) is False:
+            gone = {key for _, key in names}
+            changes.append(partial(_reword_memory, store, choice.scope, space, gone))
+    lost_race = retry_if_exception_type(VersionConflictError)
+    for change in changes:
+        insisting = AsyncRetrying(retry=lost_race, stop=stop_after_attempt(_ATTEMPTS), reraise=True)
+        await insisting(change)
+
+
+async def _reword_identity(store: BaseStore, choice: Choice) -> None:
+    for item in await store.scan(choice.scope.identity):
+        left = choice.left_of(item.value)
+        if left != item.value:
+            put = Put(
+                namespace=item.namespace,
+                key=item.key,
+                value=left,
+                if_version=item.version,
+                text="",
+            )
+            await store.put_batch([put])
+
+
+async def _reword_memory(
+    store: BaseStore, scope: Scope, history: Namespace, gone: Collection[str]
+) -> None:
+    item = await store.get_item(scope.current, current_key(*named(history, "")))
+    memory = None if item is None else read_memory(item)
+    if item is not None and memory is not None:
+        records = [each async for each in scan_all(store, history) if each.key not in gone]
+        past = {int(each.key): past_memory(each) for each in records if each.key.isdecimal()}
+        await store.put_batch([await rewritten(store, item, search_text(memory, past))])
+
+
+async def _reword_turns(store: BaseStore, space: Namespace, gone: Collection[str]) -> None:
+    turns = [item async for item in scan_all(store, space)]
+    left = [place for place, item in enumerate(turns) if item.key not in gone]
+    puts = turn_puts(space, [_turn(turns[place]) for place in left])
+    near = {
+        place + step
+        for place, item in enumerate(turns)
+        if item.key in gone
+        for step in range(-_NEIGHBOURS, _NEIGHBOURS + 1)
+    }
+    await store.put_batch(
+        [
+            await rewritten(store, turns[place], put.text or "")
+            for place, put in zip(left, puts, strict=True)
+            if place in near
+        ]
+    )
+
+
+def _turn(item: StoreItem) -> Turn:
+    speaker = item.metadata.get("speaker")
+    return Turn(
+        text=text_of(item.value),
+        speaker=speaker if isinstance(speaker, str) else "",
+        said_at=read_moment(item.metadata.get("date")),
+    )
