@@ -159,8 +159,9 @@ class Choice:
     def takes(self, kind: Kind, item: StoreItem) -> bool:
         """Return whether an item goes."""
         if self.is_user and kind != "jobs":
-            depth = len(self.scope.namespace)
-            return kind != "blocks" and item.namespace[:depth] == self.scope.namespace
+            # Below the queue stands nothing of a user but their jobs.
+            queue = self.prefix.queue
+            return kind != "blocks" and item.namespace[: len(queue)] != queue
         takers: dict[Kind, Callable[[StoreItem], bool]] = {
             "current": self._takes_memory,
             "past": self._takes_memory,
@@ -228,8 +229,10 @@ class Choice:
         """
         is_it = split_key(item.key) in self.ended
         with suppress(InvalidArgumentError):
-            for thread, name in Vitals.from_value(item.value).messages if is_it else ():
-                self.sources.add(thread, name)
+            vitals = Vitals.from_value(item.value)
+            for thread, name in vitals.messages if is_it else ():
+                # Of the earlier statements, the moments are unknown: their notes name them.
+                self.sources.add(thread, name, vitals.told_at)
         # Earlier versions kept the keys of the episodes that mention the memory.
         told = item.value.get("sources") if is_it and isinstance(item.value, Mapping) else None
         self.mentions.update(each for each in told or () if isinstance(each, str))

@@ -75,6 +75,7 @@ async def test_a_timer_of_one_process_sees_the_turn_of_another(tend, clock):
     await first.on_session_end(run_of(turns_of(LONG)))
     clock.advance(50)
     await second.on_session_end(run_of(turns_of(LONG, LONG)))
+    await idle(second)
     clock.advance(10)
     await ring(first)
     assert model.sessions == []
