@@ -44,9 +44,9 @@ CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || { \
 QUICK := cli integrations backends/postgresql backends/redis backends/test_unclosed.py test_examples.py \
 	$(addprefix conformance/test_,checked_store.py encrypted_checkpointers.py four_verbs.py wrappers.py)
 
-# The quick tests in an environment, each with at most four of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
+# The quick tests in an environment, each with at most two of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
 quick = $(1)/bin/python -m pytest --numprocesses 2 --dist worksteal $(2:%=--ignore=tests/%) \
-	--hypothesis-profile quick --few 4 -m "not server and not slow" $(ARGS)
+	--hypothesis-profile quick --few 2 -m "not server and not slow" $(ARGS)
 
 # Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.
 PYENV := $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.*/bin)
@@ -66,8 +66,8 @@ define each_python
 		else echo "there is no Python $$version here: it is left out" >&2; fi; done
 endef
 
-# Tests elsewhere than in `tests/integrations` that run inside of a framework.
-INSIDE := cli/conversations/test_langgraph_threads.py docs
+# Tests elsewhere than in `tests/integrations` that run inside of a framework, or look at sources.
+INSIDE := cli/conversations/test_langgraph_threads.py docs test_architecture.py test_makefile.py
 
 # Whatever the caller's environment says, modules are compiled once: the tests start hundreds of
 # interpreters.

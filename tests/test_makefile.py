@@ -107,4 +107,4 @@ def test_what_the_tests_leave_out_is_run_by_another_target(clone):
     assert '-m "not slow"' in steps(clone, "test")
     assert "-m slow" in steps(clone, "slow")
     everything = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert """make test ARGS='-m "slow or not slow"'""" in everything
+    assert """make test JOBS=4 ARGS='-m "slow or not slow"'""" in everything
