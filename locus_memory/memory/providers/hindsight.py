@@ -44,7 +44,7 @@ class _Reflected(BaseModel):
 
 
 class _Retained(BaseModel):
-    success: bool
+    success: Literal[True]
 
 
 class HindsightProvider(ServiceProvider):
