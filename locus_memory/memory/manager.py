@@ -324,7 +324,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         if self._bound:
             return
         try:
-            await self._tender.close()
+            await self._tender.schedule.close()
             await self._afterwards.wait()
             await self._worker.close(self._options.drain_timeout)
         finally:
@@ -357,7 +357,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
     async def _start(self) -> None:
         """Take up what an earlier process left, and consolidate in the background if it is time."""
         await self._worker.start()
-        self._tender.touch()
+        if self._options.extract_mode != "manual":
+            self._tender.schedule.touch()
 
     async def _planned(self, state: Any) -> Plan:
         """Return what a run is shown."""

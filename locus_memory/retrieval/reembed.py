@@ -13,7 +13,7 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError, Versio
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.base import BaseStore, all_namespaces, has_semantic_search
 from locus_memory.store.item import Namespace, Put, StoreItem, check_namespace
 from locus_memory.store.opening import borrowed
 from locus_memory.store.text import index_text
@@ -123,7 +123,7 @@ class _Work:
     ) -> ReembedReport:
         """Process all the items, and return the report."""
         await _check_store(self.store, self.embedder)
-        targets = await _targets(self.store, namespace, recursive=recursive)
+        targets = await all_namespaces(self.store, namespace) if recursive else [namespace]
         counts = [await _count(self.store, each) for each in targets]
         self.report = replace(self.report, total=sum(counts))
         for target in targets:
@@ -226,18 +226,6 @@ async def _check_store(store: BaseStore, embedder: Embedder) -> None:
             f"{embedder.name} makes vectors of {embedder.dimension} dimensions, "
             f"{quote(store)} holds {held}"
         )
-
-
-async def _targets(store: BaseStore, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
-    if not recursive:
-        return [namespace]
-    found: list[Namespace] = []
-    after: Namespace | None = None
-    while page := await store.list_namespaces(namespace, _PAGE, after=after):
-        # A label "*" would match any label: keep the true descendants only.
-        found += [each for each in page if each[: len(namespace)] == namespace]
-        after = page[-1]
-    return found
 
 
 async def _count(store: BaseStore, namespace: Namespace) -> int:

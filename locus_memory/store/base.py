@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from locus_memory._internal.resource import Resource
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import StoreCapabilityError
 from locus_memory.store.batches import as_names, as_puts
 from locus_memory.store.filters import matches, parse_filter
@@ -24,6 +25,7 @@ from locus_memory.store.item import (
 __all__ = [
     "BaseStore",
     "all_keys",
+    "all_namespaces",
     "has_semantic_search",
     "scan_all",
     "write_together",
@@ -391,15 +393,7 @@ class BaseStore(Resource, ABC):
         )
 
     async def _targets(self, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
-        if not recursive:
-            return [namespace]
-        found: list[Namespace] = []
-        # A label "*" of the namespace matches any label: keep only the real descendants.
-        after: Namespace | None = None
-        while page := await self.list_namespaces(namespace, _PAGE, after=after):
-            found += [each for each in page if each[: len(namespace)] == namespace]
-            after = page[-1]
-        return found
+        return await all_namespaces(self, namespace) if recursive else [namespace]
 
 
 async def has_semantic_search(store: BaseStore) -> bool:
@@ -457,3 +451,19 @@ async def all_keys(store: BaseStore, namespace: Namespace, prefix: str | None = 
     ):
         keys += page
     return keys
+
+
+async def all_namespaces(
+    store: BaseStore, prefix: Namespace, *, suffix: Namespace | None = None
+) -> list[Namespace]:
+    """Return every namespace below a prefix, which is one too if it has items, in order.
+
+    A label `*` of the prefix stands for itself, and for no other label.
+
+    Args:
+        store: The store, which can list namespaces.
+        prefix: The prefix.
+        suffix: Only namespaces that end so, in which a label `*` stands for any label.
+    """
+    found = paged(lambda after: store.list_namespaces(prefix, _PAGE, suffix=suffix, after=after))
+    return [each async for each in found if each[: len(prefix)] == prefix]

@@ -34,7 +34,13 @@ from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed
-from locus_memory.store.base import BaseStore, has_semantic_search, scan_all, write_together
+from locus_memory.store.base import (
+    BaseStore,
+    all_namespaces,
+    has_semantic_search,
+    scan_all,
+    write_together,
+)
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -50,7 +56,6 @@ __all__ = ["Ledger", "Retirement", "Statement", "vectors_of"]
 _ATTEMPTS: Final = 100
 """How often a change is planned again because another writer was faster."""
 
-_PAGE: Final = 200
 
 _FEW: Final = 8
 """The most new memories that are looked for by a search each; of more, all memories are read."""
@@ -281,11 +286,8 @@ class Ledger:
         """Return the keys with a current or a past version, in order."""
         keys = {memory.key async for memory in self.memories(scope, kind)}
         root = scope.history(kind, "")[:-1]
-        after: Namespace | None = None
-        while page := await self._store.list_namespaces(root, _PAGE, after=after):
-            # A label "*" in the scope matches any label.
-            keys.update(s[len(root)] for s in page if s[: len(root)] == root and len(s) > len(root))
-            after = page[-1]
+        spaces = await all_namespaces(self._store, root)
+        keys.update(space[len(root)] for space in spaces if space != root)
         return sorted(keys)
 
     def _lock(self, scope: Scope) -> asyncio.Lock:

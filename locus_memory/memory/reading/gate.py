@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,7 +15,7 @@ from locus_memory.conversation.tokens import TokenCounter, count_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import text_of
-from locus_memory.memory.layers.log import LogEntry
+from locus_memory.memory.layers.log import LogEntry, timed
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.query import both_ends
@@ -107,19 +106,13 @@ async def needs_memory(
         now: Returns the present moment, ISO 8601 in UTC.
         log: Receives the entry of the call.
     """
-    at, start = now(), time.perf_counter()
-    error: BaseException | None = None
-    said: set[str] = set()
     try:
-        async with asyncio.timeout(_SECONDS):
-            answer = await called(model, gate_prompt(text, count))
-        report_usage(answer, "gate")
-        said = set(_ANSWER.findall(_THINKING.sub("", text_of(answer)).casefold()))
-    except (Exception, asyncio.CancelledError) as failed:  # noqa: BLE001 - reported; the rules decide
-        raise_if_cancelled(failed)
-        error = failed
+        with timed("gate", now(), log):
+            async with asyncio.timeout(_SECONDS):
+                answer = await called(model, gate_prompt(text, count))
+            report_usage(answer, "gate")
+            return set(_ANSWER.findall(_THINKING.sub("", text_of(answer)).casefold())) == {"yes"}
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; the rules decide
+        raise_if_cancelled(error)
         emit("memory.gate_failed", error=error)
-    duration = (time.perf_counter() - start) * 1e3
-    name = None if error is None else type(error).__name__
-    log(LogEntry(kind="gate", at=at, duration_ms=round(duration, 3), ok=not name, error=name))
-    return said == {"yes"}
+        return False

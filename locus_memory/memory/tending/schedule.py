@@ -25,7 +25,7 @@ class Schedule:
         work: Does the work that is due. An error is reported, and the next time comes all the same.
         clock: Returns seconds since the epoch.
         hours: The shortest interval of the work.
-        failed: Reports an error.
+        failed: The event of an error.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class Schedule:
         clock: Callable[[], float],
         hours: float,
         *,
-        failed: Callable[[Exception], None] | None = None,
+        failed: str,
     ) -> None:
         self._work = work
         self._clock = clock
-        self._failed = failed or _consolidation_failed
+        self._failed = failed
         self._every = min(hours * _HOUR, _HOUR)
         self._next = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -50,7 +50,11 @@ class Schedule:
         """Start the work if it is time; call this from time to time, in the event loop."""
         if self._closed:
             return
-        self._bind()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # The task of a loop that ended never continues.
+            self._loop, self._task = loop, None
+            self._plan(_FIRST)
         is_at_work = self._task is not None and not self._task.done()
         if not is_at_work and self._clock() >= self._next:
             self._task = asyncio.create_task(
@@ -71,13 +75,6 @@ class Schedule:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _bind(self) -> None:
-        """Start over in another event loop: the task of a loop that ended never continues."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._task = loop, None
-            self._plan(_FIRST)
-
     def _plan(self, seconds: float) -> None:
         self._next = self._clock() + seconds
         if self._timer is not None:
@@ -96,10 +93,6 @@ class Schedule:
             await self._work()
         except Exception as error:  # noqa: BLE001 - reported; the next time comes all the same
             raise_if_cancelled(error)
-            self._failed(error)
+            emit(self._failed, error=error)
         finally:
             self._plan(self._every)
-
-
-def _consolidation_failed(error: Exception) -> None:
-    emit("memory.consolidate_failed", error=error)

@@ -6,12 +6,11 @@ from typing import Final
 
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope, user_namespace
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
 
 __all__ = ["scopes_below"]
 
-_PAGE: Final = 500
 _LAYERS: Final = ("current", "vitals", "identity", "episodes")
 """Not the log: a pass would keep a scope alive that has nothing else."""
 
@@ -36,11 +35,9 @@ async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -
     # Of a resolver, a scope that is named `transcript` must not look like turns of its parent.
     turns = () if resolved else (("transcript", "*"),)
     for suffix in (*((layer,) for layer in _LAYERS), *turns):
-        after: Namespace | None = None
-        while page := await store.list_namespaces(prefix, _PAGE, suffix=suffix, after=after):
-            owners = (each[: -len(suffix)] for each in page)
-            found |= {each for each in owners if _is_scope(each, prefix, resolved=resolved)}
-            after = page[-1]
+        spaces = await all_namespaces(store, prefix, suffix=suffix)
+        owners = (each[: -len(suffix)] for each in spaces)
+        found |= {each for each in owners if _is_scope(each, prefix, resolved=resolved)}
     return list(map(Scope, sorted(found)))
 
 
@@ -49,8 +46,7 @@ def _is_scope(owner: Namespace, prefix: Namespace, *, resolved: bool) -> bool:
 
     The label of a thread or a key may be the name of a layer, such as a thread named `log`.
     """
-    # A label "*" of the prefix matches any label.
-    if owner[: len(prefix)] != prefix:
+    if len(owner) < len(prefix):
         return False
     if not resolved:
         return owner == prefix or _is_user(owner, prefix)

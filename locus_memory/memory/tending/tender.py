@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, cast
 
+from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.quoting import quote
+from locus_memory.chat.asking import check_model
 from locus_memory.chat.base import ChatModel
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import BackendError, InvalidArgumentError
+from locus_memory.events import emit
+from locus_memory.memory.layers.log import LogEntry, log_put, timed
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import MemoryOptions
+from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.consolidator import Consolidator
+from locus_memory.memory.tending.passes import (
+    Pass,
+    PassRecord,
+    is_over,
+    read_record,
+    write_record,
+)
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
-from locus_memory.memory.tending.rewriting import FactsConsolidation
+from locus_memory.memory.tending.rewriting import tidy_facts
 from locus_memory.memory.tending.schedule import Schedule
 from locus_memory.memory.tending.scopes import scopes_below
+from locus_memory.memory.tending.steps import make_steps
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, timestamp
+from locus_memory.store.item import Namespace, Put, timestamp
 
 __all__ = ["Moment", "Tender", "model_of"]
 
@@ -38,6 +53,12 @@ def model_of(extractor: object) -> ChatModel | None:
 _HOURS: Final = 24.0
 """The hours between two consolidations of a scope."""
 
+_CALLS: Final = 3
+"""The most calls of a model about the facts of a scope in one pass."""
+
+_LEASE: Final = 3_600.0
+"""The seconds of a lease, which is renewed before a model is asked about the facts."""
+
 
 class Tender:
     """The consolidation of the scopes below a prefix.
@@ -45,11 +66,14 @@ class Tender:
     Args:
         store: The store, which this never closes.
         ledger: The ledger of the memories.
-        options: The retention, and whether nothing is done unasked.
+        options: The retention, and the budget of a block.
         prefix: The prefix of the scopes.
         resolved: Whether a `namespace_resolver` decides where the scopes are.
         clock: Returns seconds since the epoch.
         model: Condenses notes and tidies facts; `None`: neither is done.
+
+    Attributes:
+        schedule: Consolidates in the background what is due.
     """
 
     def __init__(
@@ -65,49 +89,110 @@ class Tender:
     ) -> None:
         self._store = store
         self._ledger = ledger
-        self._prefix = prefix
-        self._resolved = resolved
-        self._consolidator = Consolidator(store, ledger, options, clock=clock, model=model)
-        self._is_manual = options.extract_mode == "manual"
-        self._schedule = Schedule(self._run_due, clock, _HOURS)
+        self._clock = clock
+        self._model = model
+        self._pass = partial(Pass, store=store, ledger=ledger, options=options)
+        self._all_scopes = partial(scopes_below, store, prefix, resolved=resolved)
+        self.schedule = Schedule(self._run_due, clock, _HOURS, failed="memory.consolidate_failed")
 
     async def consolidate(
         self, scope: Scope | None, now: Moment | None, *, dry_run: bool
     ) -> ConsolidationReport:
         """Consolidate a scope, or with `None` all of them; see `LLMMemoryManager.consolidate`."""
         moment = self._ledger.now() if now is None else _as_text(now)
-        return await self._consolidator.run(await self._scopes(scope), moment, dry_run=dry_run)
+        return await self._run(await self._scopes(scope), moment, dry_run=dry_run)
 
     async def consolidate_facts(
         self, scope: Scope | None, model: ChatModel, *, dry_run: bool
     ) -> FactsReport:
         """Consolidate the facts of a scope, or with `None` of all; see `consolidate_facts`."""
-        work = FactsConsolidation(self._store, self._ledger, model)
+        check_model(model)
         report = FactsReport()
         for each in await self._scopes(scope):
-            report += await work.run(each, self._ledger.now(), dry_run=dry_run)
+            now = self._ledger.now()
+            work = self._pass(scope=each, now=now, model=model, dry_run=dry_run)
+            report += await tidy_facts(work, model)
         return report
 
-    def touch(self) -> None:
-        """Consolidate in the background if it is time and the options say so."""
-        if not self._is_manual:
-            self._schedule.touch()
-
-    async def wait(self) -> None:
-        """Wait for the consolidation in the background, if one is in progress."""
-        await self._schedule.wait()
-
-    async def close(self) -> None:
-        """End the consolidation in the background; the next process finishes it."""
-        await self._schedule.close()
+    async def _scopes(self, scope: Scope | None) -> list[Scope]:
+        return await self._all_scopes() if scope is None else [scope]
 
     async def _run_due(self) -> None:
-        await self._consolidator.run_due(await self._scopes(None))
+        """Consolidate the scopes whose interval is over; the interval of a new one begins now."""
+        now, due = self._ledger.now(), list[Scope]()
+        for scope in await self._all_scopes():
+            record = await read_record(self._store, scope)
+            if not record.version:
+                await write_record(self._store, scope, PassRecord(ran_at=now))
+            elif is_over(record.ran_at, now):
+                due.append(scope)
+        if due:
+            await self._run(due, now)
 
-    async def _scopes(self, scope: Scope | None) -> list[Scope]:
-        if scope is not None:
-            return [scope]
-        return await scopes_below(self._store, self._prefix, resolved=self._resolved)
+    async def _run(
+        self, scopes: Iterable[Scope], now: str, *, dry_run: bool = False
+    ) -> ConsolidationReport:
+        """Consolidate scopes, one after another; one on which another pass is at work is left out.
+
+        Raises:
+            BackendError: The store failed; another pass finishes what this one began.
+        """
+        report = ConsolidationReport()
+        for scope in scopes:
+            work = self._pass(scope=scope, now=now, model=self._model, dry_run=dry_run)
+            report += await self._consolidate(work)
+        if not dry_run:
+            emit("memory.consolidated", **report.counts())
+        return report
+
+    async def _consolidate(self, work: Pass) -> ConsolidationReport:
+        """Make a pass under a lease, which ends with it."""
+        record = await read_record(self._store, work.scope)
+        with Lease(self._clock() + _LEASE) as lease:
+            is_free = work.dry_run or not Lease.holds(record.lease, self._clock())
+            taken = await self._hold(work, record, lease) if is_free else None
+            if taken is None:
+                return ConsolidationReport(busy=1)
+            return await self._under(lease, work, taken)
+
+    async def _under(self, lease: Lease, work: Pass, record: PassRecord) -> ConsolidationReport:
+        entries: list[LogEntry] = []
+        try:
+            with timed("consolidate", work.now, entries.append):
+                done = await make_steps(work)
+                record = await self._hold(work, record, lease) or record
+                facts = await self._facts(work, record)
+        except BaseException:
+            with suppress(BackendError):
+                await self._write(work, replace(record, lease=None))
+            raise
+        facts_at = work.now if facts else record.facts_at
+        record = replace(record, lease=None, ran_at=work.now, facts_at=facts_at)
+        [entry] = entries
+        await self._write(work, record, log_put(work.scope, entry))
+        return replace(done, facts=facts, scopes=1, duration_ms=entry.duration_ms)
+
+    async def _hold(self, work: Pass, record: PassRecord, lease: Lease) -> PassRecord | None:
+        """Take the right to a pass, or prolong it; `None`: another process was faster."""
+        lease.until = self._clock() + _LEASE
+        return await self._write(work, replace(record, lease=lease.to_value()))
+
+    async def _write(self, work: Pass, record: PassRecord, *more: Put) -> PassRecord | None:
+        """Write the record of a pass, but in a dry run."""
+        return (
+            record if work.dry_run else await write_record(self._store, work.scope, record, *more)
+        )
+
+    async def _facts(self, work: Pass, record: PassRecord) -> tuple[FactsReport, ...]:
+        """Ask the model about the facts, at most once a day; a failure is an event."""
+        if work.model is None or not is_over(record.facts_at, work.now):
+            return ()
+        try:
+            return (await tidy_facts(work, work.model, since=record.facts_at, most=_CALLS),)
+        except Exception as error:  # noqa: BLE001 - reported; the pass itself is done
+            raise_if_cancelled(error)
+            emit("memory.facts_failed", error=error)
+            return ()
 
 
 def _as_text(moment: object) -> str:

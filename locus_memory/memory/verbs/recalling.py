@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
@@ -14,7 +13,7 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.chat.usage import report_usage
 from locus_memory.memory.base import query_and_limit, search_result
 from locus_memory.memory.layers.episodes import Episode, read_episode
-from locus_memory.memory.layers.log import LogEntry, log_put
+from locus_memory.memory.layers.log import logged
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.models import (
     Memory,
@@ -189,15 +188,12 @@ class RecallVerbs(SingleMemories):
         found = await self.search_memories(query, _REFLECTED)
         if not found:
             return ""
-        at, started = self._ledger.now(), time.perf_counter()
         rows = ["<memories>", *(_row(memory) for memory, _ in found), "</memories>"]
         asked = f"<question>\n{neutralise(query)}\n</question>"
         prompt = [Message.system(_TASK), Message.user("\n".join((*rows, asked)))]
-        answer = await called(self._model, prompt)
+        async with logged(self._store, self._scope, "reflect", self._ledger.now()):
+            answer = await called(self._model, prompt)
         report_usage(answer, "reflection")
-        taken = (time.perf_counter() - started) * 1000
-        entry = LogEntry(kind="reflect", at=at, duration_ms=taken)
-        await self._store.put_batch([log_put(self._scope, entry)])
         text = answer.content if isinstance(answer.content, str) else ""
         return text.strip()[:_LONGEST_ANSWER]
 

@@ -11,6 +11,7 @@ from locus_memory.errors import VersionConflictError
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.store.base import all_namespaces
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, read_etag, write_etag
@@ -369,12 +370,7 @@ async def _stale(
 
 async def _below(data: Data, namespace: Namespace) -> list[Namespace]:
     """Return the namespaces below one; a label `*` in it matches only itself."""
-    found: list[Namespace] = []
-    after: Namespace | None = None
-    while page := await data.store.list_namespaces(namespace, 500, after=after):
-        found += [each for each in page if each[: len(namespace)] == namespace]
-        after = page[-1]
-    return [each for each in found if each != namespace]
+    return [each for each in await all_namespaces(data.store, namespace) if each != namespace]
 
 
 async def _count(data: Data, namespace: Namespace) -> int:

@@ -74,4 +74,5 @@ def test_a_killed_process_holds_nobody_up(tmp_path: Path, writes: int) -> None:
     command = [sys.executable, "-c", KILLED, str(path), str(writes), str(NOW)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     report, left = asyncio.run(look(path))
-    assert (report.busy, report.evicted, left) == (0, 6 - writes, [])
+    # The first write takes the right to the pass.
+    assert (report.busy, report.evicted, left) == (0, 6 - max(0, writes - 1), [])

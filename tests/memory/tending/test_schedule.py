@@ -39,7 +39,7 @@ def managed(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryMana
 async def touch(manager: LLMMemoryManager) -> None:
     """Begin a run, and wait for what it started in the background."""
     await manager.on_session_start(RUN)
-    await manager._tender.wait()
+    await manager._tender.schedule.wait()
 
 
 async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock) -> None:
@@ -113,6 +113,19 @@ async def test_a_lease_of_another_machine_ends_by_itself(clock: FakeClock) -> No
         await manager.close()
 
 
+async def test_a_first_pass_that_was_interrupted_is_due(clock: FakeClock) -> None:
+    """Its record has no moment of a whole pass, and the next look makes it."""
+    async with InMemoryStore(clock=clock) as store:
+        manager = managed(store, clock)
+        await manager.for_user("ada").save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
+        await store.put(ADA.tending, "pass", {"ran_at": None, "facts_at": None, "lease": None})
+        await touch(manager)
+        clock.advance(HOUR)
+        await touch(manager)
+        assert await passes(store) == 1
+        await manager.close()
+
+
 async def test_closing_ends_the_pass_in_the_background(clock: FakeClock) -> None:
     """A manager closes at once, and another one finishes the pass."""
     async with InMemoryStore(clock=clock) as inner:
@@ -124,7 +137,7 @@ async def test_closing_ends_the_pass_in_the_background(clock: FakeClock) -> None
             clock.advance(hours * HOUR)
             await manager.on_session_start(RUN)
             if hours == 1:
-                await manager._tender.wait()
+                await manager._tender.schedule.wait()
         await store.reached.wait()
         await manager.close()
         assert await passes(inner) == 0
