@@ -271,10 +271,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         scope, thread = run._scope, thread_of(state)  # noqa: SLF001 - it is one of us
         try:
             said = conversation(state.messages)
-            if is_off_record(state):
-                await self._queue.pass_by(scope, thread, said)
-                return
-            job = await self._queue.add(scope, thread, said, fork_of(state), agent_of(state))
+            fork, agent, passes = fork_of(state), agent_of(state), is_off_record(state)
+            job = await self._queue.add(scope, thread, said, fork, agent, passes=passes)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from locus_memory.chat.usage import usage_in
@@ -22,7 +22,7 @@ _DAY: Final = 86_400
 _ATTEMPTS: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Allowance:
     """A count of calls and tokens a day, UTC, in the store.
 
@@ -33,6 +33,7 @@ class Allowance:
         tokens: The most tokens of prompts and answers, as the model reports them; calls under way
             when it is passed are the last of the day.
         clock: Returns seconds since the epoch.
+        spent_until: The moment at which the calls of a day that are used up begin again.
     """
 
     store: BaseStore
@@ -40,16 +41,22 @@ class Allowance:
     calls: int
     tokens: int
     clock: Callable[[], float]
+    spent_until: float = field(default=0.0, init=False)
 
-    async def take(self) -> float:
-        """Count a call, if it may be made; returns the seconds until one may be, 0 if this may.
+    @property
+    def rest(self) -> float:
+        """The seconds until a call may be made, as far as this process knows; 0: one may be."""
+        return max(0.0, self.spent_until - self.clock())
+
+    async def take(self) -> bool:
+        """Count a call, if it may be made today; returns whether it may.
 
         Raises:
             BackendError: The store failed.
         """
-        if await self._add(calls=1, is_asked=True):
-            return 0.0
-        return _DAY - self.clock() % _DAY
+        may = await self._add(calls=1, is_asked=True)
+        self.spent_until = 0.0 if may else (self.clock() // _DAY + 1) * _DAY
+        return may
 
     async def counted(
         self, handle: Callable[[Sequence[Job]], Awaitable[Outcome]], jobs: Sequence[Job]

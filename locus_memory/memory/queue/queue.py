@@ -68,6 +68,8 @@ class ExtractionQueue:
         said: Sequence[Any],
         fork: Fork | None = None,
         agent: str | None = None,
+        *,
+        passes: bool = False,
     ) -> Job | None:
         """Queue the new messages of a conversation, and move the thread's cursor behind them.
 
@@ -78,34 +80,33 @@ class ExtractionQueue:
         transactions. Without transactions, the job is written first. If its process is killed
         before it moves the cursor, a later call of `add` moves it.
 
+        Args:
+            scope: The scope of the memories.
+            thread: The thread.
+            said: Its conversation.
+            fork: The source of a thread that was forked.
+            agent: The agent, if it is known.
+            passes: Whether what is new is off the record: only the cursor moves.
+
         Returns:
-            The job; `None` if there are no new messages, and nothing was written.
+            The job; `None` if there are no new messages to read.
         """
 
         async def look(cursor: Cursor, version: int) -> _News | None:
             if version == 0 and fork is not None:
                 cursor = (await self._cursor(scope, fork.thread))[0].forked(said, fork.shared)
             start, before = cursor.unseen(said)
-            if not is_worth_reading(said[start:]):
+            if passes and start < len(said):
+                return cursor.after(said, start, before, passed=True), [], []
+            if passes or not is_worth_reading(said[start:]):
                 return None
             near = start if cursor.passed else max(0, start - _NEAR)
             told = _numbered(said[near:start], before + 1 - start + near)
             messages = _numbered(said[start:], before + 1)
             return cursor.after(said, start, before), messages, told
 
-        return await self._moved(scope, thread, look, self._now(), agent)
-
-    async def pass_by(self, scope: Scope, thread: str, said: Sequence[Any]) -> None:
-        """Move a thread's cursor behind messages that are off the record; nothing is queued."""
-
-        async def look(cursor: Cursor, version: int) -> _News | None:
-            del version
-            start, before = cursor.unseen(said)
-            if start == len(said):
-                return None
-            return cursor.after(said, start, before, passed=True), [], []
-
-        await self._moved(scope, thread, look, self._now(), queues=False)
+        job = await self._moved(scope, thread, look, self._now(), agent, queues=not passes)
+        return None if passes else job
 
     async def add_turns(
         self,
@@ -255,14 +256,14 @@ class ExtractionQueue:
             for each in job.messages
         }
 
-    async def claim(self, sessions: Sequence[Sequence[Job]], lease: Lease) -> list[Job]:
-        """Put the first job of each session under a lease, as one more attempt.
+    async def claim(self, jobs: Sequence[Job], lease: Lease) -> list[Job]:
+        """Put the first job of each thread under a lease, as one more attempt.
 
         Returns:
-            The jobs of the sessions that no other process was faster to claim.
+            The jobs of the threads that no other process was faster to claim.
         """
         found: list[Job] = []
-        for head, *rest in sessions:
+        for head, *rest in sessions_of(jobs):
             held = await self._replace(
                 replace(head, lease=lease.to_value(), attempts=head.attempts + 1)
             )
@@ -334,20 +335,14 @@ class ExtractionQueue:
                 if tried.attempts < most:
                     await self._replace(tried)
                 else:
-                    await self._settle(job)
                     spent.insert(0, tried)
-        await self._store.delete_batch([(self._namespace, job.key) for job in spent])
-        return spent
+        return spent if await self.complete(Outcome(spent)) else []
 
-    async def _settle(self, job: Job) -> None:
-        """Move the cursor behind a job, if its process was killed before it did.
+    async def _settling(self, job: Job) -> list[Put]:
+        """Return the move of the cursor behind a job whose process was killed before it did.
 
         Once the job is deleted, nothing else records that its messages were seen.
         """
-        with suppress(VersionConflictError):
-            await write_together(self._store, await self._settling(job))
-
-    async def _settling(self, job: Job) -> list[Put]:
         known = self._cursors.get(job.lane)
         if known is None or known[0].sequence < job.cursor.sequence:
             cursor, version = await self._stored(Scope(job.namespace), job.thread)
@@ -374,11 +369,12 @@ class ExtractionQueue:
             return
         cursor, _ = await self._stored(Scope(job.namespace), job.thread)
         is_own = job.version == wanted.version and job.messages == wanted.messages
-        if is_own and cursor.sequence >= wanted.cursor.sequence and cursor != wanted.cursor:
-            with suppress(VersionConflictError):
+        is_elsewhere = cursor.sequence >= wanted.cursor.sequence and cursor != wanted.cursor
+        with suppress(VersionConflictError):
+            if is_own and is_elsewhere:
                 await self._store.delete(self._namespace, job.key, if_version=job.version)
-        else:
-            await self._settle(job)
+            else:
+                await write_together(self._store, await self._settling(job))
 
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()

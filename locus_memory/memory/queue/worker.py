@@ -52,7 +52,7 @@ class _Unit:
         failed: The threads that failed, each with the loop's time at which it is tried again.
         insists: Whether also what waits for somebody is tried.
         again: Whether the threads are to be looked at once more.
-        waits: Who waits for a thread.
+        waits: What is set once a thread that somebody waits for was tried.
         task: The task that handles them.
         timer: When they are looked at next.
     """
@@ -65,9 +65,7 @@ class _Unit:
     failed: dict[str, float] = field(default_factory=dict[str, float])
     insists: bool = False
     again: bool = False
-    waits: list[tuple[str, asyncio.Future[None]]] = field(
-        default_factory=list[tuple[str, asyncio.Future[None]]]
-    )
+    waits: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
 
@@ -80,11 +78,8 @@ class _Unit:
 
     def answer(self, lanes: Iterable[str]) -> None:
         """End the waits for threads."""
-        over = set(lanes)
-        for lane, wait in self.waits:
-            if lane in over and not wait.done():
-                wait.set_result(None)
-        self.waits = [(lane, wait) for lane, wait in self.waits if lane not in over]
+        for lane in self.waits.keys() & set(lanes):
+            self.waits.pop(lane).set()
 
     def stop_timer(self) -> None:
         """Look at the threads only if something happens."""
@@ -129,8 +124,6 @@ class Worker:
         self._allowance = allowance
         self._units: dict[Namespace | str, _Unit] = {}
         self._parked: set[str] = set()
-        # The moment at which the calls of a day that are used up begin again.
-        self._spent_until = 0.0
         self._closed = False
         self._started = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -155,13 +148,8 @@ class Worker:
         for unit in list(self._units.values()):
             self._wake(unit)
 
-    def add(self, job: Job, *, is_awaited: bool = False) -> asyncio.Task[None] | None:
-        """Take up a job that was just queued; returns the task that handles it, if it is time.
-
-        Args:
-            job: The job.
-            is_awaited: Whether the work is part of the run that queued the job.
-        """
+    def add(self, job: Job) -> asyncio.Task[None] | None:
+        """Take up a job that was just queued; inline, returns the task for which the run waits."""
         unit = self._unit_of(job.namespace, job.lane)
         newest = next(reversed(unit.jobs), job.lane)
         unit.jobs[job.lane] = unit.jobs.pop(job.lane, frozenset()) | {job.key}
@@ -170,7 +158,9 @@ class Worker:
         if self._pace.by_session and newest == job.lane:
             self._later(unit, self._pace.quiet)
             return None
-        return self._wake(unit, copy_context() if is_awaited else None)
+        is_inline = self._pace.mode == "inline"
+        task = self._wake(unit, copy_context() if is_inline else None)
+        return task if is_inline else None
 
     async def drain(self, scope: Namespace | None = None, *, insists: bool = False) -> int:
         """Try all waiting jobs, and wait for them; returns how many jobs still wait.
@@ -197,9 +187,7 @@ class Worker:
         unit = self._unit_of(namespace, lane)
         unit.jobs.setdefault(lane, frozenset())
         if self._end(unit, [lane]) is not None:
-            wait = asyncio.get_running_loop().create_future()
-            unit.waits.append((lane, wait))
-            await wait
+            await unit.waits.setdefault(lane, asyncio.Event()).wait()
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound, then clean up
         """Handle what waits for at most `timeout` seconds; unfinished jobs stay queued.
@@ -293,8 +281,6 @@ class Worker:
 
     def _ring(self, unit: _Unit) -> None:
         unit.timer = None
-        now = asyncio.get_running_loop().time()
-        unit.failed = {lane: end for lane, end in unit.failed.items() if end > now}
         self._wake(unit)
 
     async def _work(self, unit: _Unit) -> None:
@@ -307,14 +293,14 @@ class Worker:
                 trips, pause = await self._formed(unit)
                 unit.again |= bool(trips)
                 going = {job.lane for trip in trips for session in trip for job in session}
-                unit.answer(lane for lane, _ in unit.waits if lane not in going)
+                unit.answer(unit.waits.keys() - going)
                 await asyncio.gather(*(self._travel(unit, trip) for trip in trips))
         except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
             emit("memory.queue_failed", error=error)
             pause = self._pace.quiet
         finally:
             unit.task, unit.insists = None, False
-            unit.answer(lane for lane, _ in unit.waits)
+            unit.answer(unit.waits)
             if unit.jobs:
                 self._later(unit, pause)
             else:
@@ -326,20 +312,19 @@ class Worker:
         passed = asyncio.get_running_loop().time()
         # What ends from now on is handled at the next look, all of it together.
         ended, unit.ended = unit.ended, set()
-        if self._is_spent(unit):
-            return [], self._spent_until - self._clock()
-        free, pauses = list[list[Job]](), [inf]
-        for lane in list(unit.jobs):
-            jobs = [] if lane in unit.failed else await self._load(unit, lane)
-            if lane in unit.failed:
-                pauses.append(unit.failed[lane] - passed)
-            elif any(Lease.holds(job.lease, self._clock()) for job in jobs):
+        if rest := self._rest(unit):
+            return [], rest
+        unit.failed = {lane: end for lane, end in unit.failed.items() if end > passed}
+        free, pauses = list[list[Job]](), [end - passed for end in unit.failed.values()]
+        for lane in [each for each in unit.jobs if each not in unit.failed]:
+            jobs = await self._load(unit, lane)
+            if any(Lease.holds(job.lease, self._clock()) for job in jobs):
                 pauses.append(self._pace.quiet)
             elif left := [job for job in jobs if not self._is_parked(unit, job)]:
                 free.append(left)
         # The thread that may go on was read last, right before.
         trips, pause = self._pace.trips(free, ended, self._clock())
-        return trips, min(pause, *pauses)
+        return trips, min([pause, *pauses])
 
     async def _load(self, unit: _Unit, lane: str) -> list[Job]:
         """Return the waiting jobs of a thread, and note them."""
@@ -358,9 +343,9 @@ class Worker:
             emit("memory.extract_parked", error=error, thread=job.thread, attempts=job.attempts)
         return True
 
-    def _is_spent(self, unit: _Unit) -> bool:
-        """Return whether the calls of today are used up, and nobody insists."""
-        return self._spent_until > self._clock() and not unit.insists
+    def _rest(self, unit: _Unit) -> float:
+        """Return the seconds until the calls of a day that are used up begin again."""
+        return 0.0 if unit.insists or self._allowance is None else self._allowance.rest
 
     async def _travel(self, unit: _Unit, trip: Trip) -> None:
         """Handle sessions together; of a long backlog, the first jobs."""
@@ -369,17 +354,7 @@ class Worker:
         jobs = [job for job, size in zip(every, sizes, strict=True) if size <= A_CALL] or every[:1]
         try:
             async with self._slots:
-                if self._is_spent(unit):
-                    return
-                with Lease(self._clock() + self._seconds(jobs) + _SLACK) as lease:
-                    held = await self._queue.claim(sessions_of(jobs), lease)
-                    if not held:
-                        # Other processes have them.
-                        self._put_off(unit, jobs, self._pace.quiet)
-                    elif await self._may_ask(unit):
-                        await self._attempt(unit, held)
-                    else:
-                        await self._queue.give_back(held)
+                await self._claimed(unit, jobs)
         except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
             emit("memory.queue_failed", error=error)
             self._put_off(unit, jobs, self._pace.quiet)
@@ -387,6 +362,19 @@ class Worker:
         unit.ended.update(job.lane for job in every[len(jobs) :])
         lanes = {job.lane for job in every}
         unit.answer(each for each in lanes if each in unit.failed or each not in unit.jobs)
+
+    async def _claimed(self, unit: _Unit, jobs: Sequence[Job]) -> None:
+        """Handle jobs under a lease, if no other process has them, and the day has a call left."""
+        if self._rest(unit):
+            return
+        with Lease(self._clock() + self._seconds(jobs) + _SLACK) as lease:
+            held = await self._queue.claim(jobs, lease)
+            if not held:
+                self._put_off(unit, jobs, self._pace.quiet)
+            elif unit.insists or self._allowance is None or await self._allowance.take():
+                await self._attempt(unit, held)
+            else:
+                await self._queue.give_back(held)
 
     async def _attempt(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         try:
@@ -404,17 +392,13 @@ class Worker:
         if is_written:
             outcome.written()
             self._forget(unit, outcome.jobs)
-            self._retry()
+            # After one success, others may succeed too.
+            for each in self._units_of(None):
+                if each.failed:
+                    self._end(each, ())
         if not is_written or len(outcome.jobs) < len(jobs):
             # Others have the jobs or erased some of them: what is left is handled at once.
             unit.ended.update(job.lane for job in jobs)
-
-    async def _may_ask(self, unit: _Unit) -> bool:
-        """Count a call; returns whether it may be made today."""
-        if self._allowance is not None and not unit.insists:
-            rest = await self._allowance.take()
-            self._spent_until = self._clock() + rest
-        return not self._is_spent(unit)
 
     def _forget(self, unit: _Unit, done: Iterable[Job]) -> None:
         for job in done:
@@ -433,10 +417,3 @@ class Worker:
         self._forget(unit, spent)
         for job in spent:
             job.report_dropped(error)
-
-    def _retry(self) -> None:
-        """Try again what failed: after one success, others may succeed too."""
-        for unit in self._units_of(None):
-            if unit.failed:
-                unit.failed.clear()
-                self._wake(unit)

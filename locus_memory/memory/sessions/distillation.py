@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,10 +15,9 @@ from locus_memory.memory.layers.episodes import (
     EpisodeBook,
     episode_put,
 )
-from locus_memory.memory.layers.log import LogEntry, log_put
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook
+from locus_memory.memory.layers.log import LogEntry, log_put, timed, write_log
+from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
-from locus_memory.memory.models import Memory
 from locus_memory.memory.queue.jobs import Job, Outcome, sessions_of
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.store.base import BaseStore
@@ -104,23 +102,18 @@ class Distillation:
         ]
 
     async def _distilled(self, jobs: Sequence[Job]) -> Outcome:
-        scope, at, begin = Scope(jobs[0].namespace), self._ledger.now(), time.perf_counter()
-
-        def entry(error: BaseException | None = None) -> LogEntry:
-            taken = (time.perf_counter() - begin) * 1000
-            name = None if error is None else type(error).__name__
-            return LogEntry(kind="distill", at=at, duration_ms=taken, ok=error is None, error=name)
-
+        scope, entries = Scope(jobs[0].namespace), list[LogEntry]()
         try:
-            source = self._extraction.source_of(jobs)
-            distilled = await self._extraction.distilled(scope, source)
-            stated = await self._extraction.stated(source)
-        except Exception as error:
-            await self._log(scope, entry(error))
+            with timed("distill", self._ledger.now(), entries.append):
+                source = self._extraction.source_of(jobs)
+                distilled = await self._extraction.distilled(scope, source)
+                stated = await self._extraction.stated(source)
+        except Exception:
+            await write_log(self._store, scope, entries)
             raise
-        puts = [log_put(scope, entry())] if self._extraction.is_by_model else []
         if not await self._holds(jobs):
             return Outcome(jobs)
+        puts = [log_put(scope, entry) for entry in entries if self._extraction.is_by_model]
         written, known = await self._ledger.write(scope, distilled.edits)
         episode = _episode_of(sessions_of(jobs), distilled)
         if episode is not None:
@@ -141,8 +134,8 @@ class Distillation:
     ) -> list[Put]:
         """Return the writes, with the vital signs of the memories that sessions mention."""
         scope, at = Scope(jobs[0].namespace), jobs[-1].queued_at or self._ledger.now()
-        changes = {
-            name: partial(_mentioned, at=at, messages=messages)
+        changes: dict[str, VitalsChange] = {
+            name: lambda _, vitals, messages=messages: vitals.mentioned(at, messages)
             for name, messages in mentioned.items()
         }
         operations = await VitalsBook(self._store).planned(scope, changes)
@@ -159,12 +152,6 @@ class Distillation:
             memories=facts,
             episodes=found["episodes"],
         )
-
-    async def _log(self, scope: Scope, entry: LogEntry) -> None:
-        try:
-            await self._store.put_batch([log_put(scope, entry)])
-        except Exception as error:  # noqa: BLE001 - reported; the first error counts
-            emit("memory.log_failed", error=error)
 
 
 def _began(jobs: Sequence[Job]) -> str:
@@ -212,9 +199,3 @@ def _mentions(
         stated = ((thread, each) for each in ids if thread is not None)
         found[name] = tuple(dict.fromkeys((*found.get(name, ()), *stated)))
     return found
-
-
-def _mentioned(memory: Memory, vitals: Vitals, *, at: str, messages: _Messages) -> Vitals:
-    """Return the vital signs after sessions stated a memory."""
-    del memory
-    return vitals.mentioned(at, messages)

@@ -59,17 +59,13 @@ async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int,
     """Return the numbers of the messages that may hold a secret, each with its kind."""
     hidden = answers_in(roles_and_texts(job.messages), asked=job.asked)
     told = zip(job.messages, hidden, strict=True)
-    found = {each["number"]: "answer" for each, is_answer in told if is_answer}
+    answers = {each["number"]: "answer" for each, is_answer in told if is_answer}
     texts = {each["number"]: each["content"] for each in messages}
 
-    def search() -> None:
-        for number, text in texts.items():
-            kind = find_secret(text)
-            if kind is not None:
-                found[number] = kind
+    def search() -> dict[int, str | None]:
+        return {number: find_secret(text) for number, text in texts.items()}
 
-    if sum(map(len, texts.values())) < _LARGE:
-        search()
-    else:
-        await in_thread(search)
-    return {number: kind for number, kind in found.items() if number in texts}
+    is_large = sum(map(len, texts.values())) >= _LARGE
+    found = await in_thread(search) if is_large else search()
+    kinds = {number: kind or answers.get(number) for number, kind in found.items()}
+    return {number: kind for number, kind in kinds.items() if kind is not None}

@@ -21,7 +21,12 @@ from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.reading.lines import note_lines
 from locus_memory.memory.scope import thread_of
-from locus_memory.memory.sessions.ingestion import Ingested, said_messages
+from locus_memory.memory.sessions.ingestion import (
+    Ingested,
+    marked_turns,
+    moment_of,
+    said_messages,
+)
 from locus_memory.memory.sessions.sessions import Sessions
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import check_key
@@ -99,14 +104,27 @@ class SessionVerbs(SingleMemories):
             InvalidArgumentError: A name, a turn or the date is invalid; nothing is ingested.
             BackendError: The store failed; call it again.
         """
-        return await self._sessions.ingest(
-            self._scope,
-            agent_id,
-            conversation_id,
-            turns,
-            session_date=session_date,
-            skip_extraction=skip_extraction,
+        check_key(agent_id)
+        check_key(conversation_id)
+        await self._worker.start()
+        scope, zone = self._scope, self._options.zone()
+        at, offset = moment_of(session_date, self._ledger.now(), zone)
+        marked = marked_turns(turns, None if session_date is None else at, offset)
+        job = await self._queue.add_turns(
+            scope, conversation_id, marked, at, agent_id, queues=not skip_extraction
         )
+        lane = scope.lane(conversation_id)
+        with self._sessions.distillation.counting(lane) as counts:
+            if not skip_extraction:
+                if job is not None:
+                    self._worker.add(job)
+                await self._worker.flush(scope.namespace, lane)
+            return {
+                "turns": 0 if job is None else len({each["turn"] for each in job.messages}),
+                "episodes": counts["episodes"],
+                "facts": counts["facts"],
+                "pending": len(await self._queue.waiting(lane)),
+            }
 
     async def sync_now(self) -> int:
         """Distil all sessions that wait, also in manual mode; returns how many jobs still wait.
@@ -117,9 +135,8 @@ class SessionVerbs(SingleMemories):
         return await self._worker.drain(space, insists=True)
 
     async def _take_up(self, job: Job | None) -> None:
-        is_inline = self._sessions.pace.mode == "inline"
-        task = None if job is None else self._worker.add(job, is_awaited=is_inline)
-        if is_inline and task is not None:
+        task = None if job is None else self._worker.add(job)
+        if task is not None:
             # Not awaited as such: a run that is cancelled does not cancel the extraction.
             await asyncio.wait([task])
 
@@ -182,7 +199,7 @@ class SessionVerbs(SingleMemories):
             for number, each in enumerate(said, before + 1)
             for name in (f"#{number}", getattr(each, "id", None))
         }
-        zone, found = self._sessions.zone, list[tuple[float, str]]()
+        zone, found = self._options.zone(), list[tuple[float, str]]()
         async for _, episode in EpisodeBook(self._store).scan(self._scope):
             first = {name: start for name, start, _ in episode.all_turns if name in last}
             for note in episode.notes:
