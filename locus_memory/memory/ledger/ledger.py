@@ -227,10 +227,10 @@ class Ledger:
         """Return all versions of a key: the current one, then the newest first."""
         return versions(await self._shelf(scope, kind, key))
 
-    async def evict(
+    async def expire(
         self, scope: Scope, kind: MemoryType, key: str, *, version: int, at: str
     ) -> bool:
-        """Move a current memory to the history, from which `undo` brings it back.
+        """Move a memory that has ended to the history, with an event; `undo` brings it back.
 
         Args:
             scope: The scope.
@@ -240,7 +240,7 @@ class Ledger:
             at: The moment, in the format of `now`; a memory of a later moment stays.
 
         Returns:
-            Whether the memory was evicted.
+            Whether the memory was moved.
         """
 
         def plan(shelf: Shelf, writing: Writing) -> Step | None:
@@ -249,7 +249,10 @@ class Ledger:
 
         async with self._lock(scope):
             step = await self._change(scope, kind, key, plan, said_at=at)
-        return step is not None and not step.outdated
+        is_gone = step is not None and not step.outdated
+        if is_gone:
+            emit("memory.expired", type=kind.value, key=key)
+        return is_gone
 
     async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
         """Erase a key with its vector, its vital signs and its history.

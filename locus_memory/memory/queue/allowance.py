@@ -71,14 +71,12 @@ class Allowance:
                 return await handle(jobs)
             finally:
                 made = sum(each.attributes.get("purpose") == "extraction" for each in events)
-                # The first call of several prompts was counted before.
-                await self._spend(max(0, made - 1), usage_in(events).extraction_tokens)
-
-    async def _spend(self, calls: int, tokens: int) -> None:
-        try:
-            await self._add(calls=calls, tokens=tokens)
-        except Exception as error:  # noqa: BLE001 - reported; the answer is not asked for again
-            emit("memory.count_failed", error=error)
+                tokens = usage_in(events).extraction_tokens
+                try:
+                    # The first call of several prompts was counted before.
+                    await self._add(calls=max(0, made - 1), tokens=tokens)
+                except Exception as error:  # noqa: BLE001 - reported; nothing is asked again
+                    emit("memory.count_failed", error=error)
 
     async def _add(self, *, calls: int, tokens: int = 0, is_asked: bool = False) -> bool:
         """Add to the count of today, unless it is asked for a call, and the count is used up."""

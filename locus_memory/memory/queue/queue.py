@@ -296,12 +296,8 @@ class ExtractionQueue:
                 Delete(namespace=self._namespace, key=job.key, if_version=job.version)
                 for job in reversed(outcome.jobs)
             ]
-            try:
+            with suppress(VersionConflictError):
                 await write_together(self._store, operations)
-            except VersionConflictError:
-                for job in outcome.jobs:
-                    self._cursors.discard(job.lane)
-            else:
                 return True
         raise VersionConflictError(0, 1)
 

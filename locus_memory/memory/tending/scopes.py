@@ -46,14 +46,9 @@ def _is_scope(owner: Namespace, prefix: Namespace, *, resolved: bool) -> bool:
 
     The label of a thread or a key may be the name of a layer, such as a thread named `log`.
     """
-    if len(owner) < len(prefix):
-        return False
-    if not resolved:
-        return owner == prefix or _is_user(owner, prefix)
-    is_history = owner[-2:-1] == ("history",) and _TYPES.issuperset(owner[-1:])
-    return not is_history and owner[-1:] != ("transcript",)
-
-
-def _is_user(owner: Namespace, prefix: Namespace) -> bool:
     rest = owner[len(prefix) :]
-    return bool(rest) and owner == user_namespace(prefix, rest[-1])
+    if not resolved:
+        return owner == prefix or (bool(rest) and owner == user_namespace(prefix, rest[-1]))
+    is_history = owner[-2:-1] == ("history",) and _TYPES.issuperset(owner[-1:])
+    is_inside = len(owner) >= len(prefix)
+    return is_inside and not is_history and owner[-1:] != ("transcript",)

@@ -20,7 +20,7 @@ from locus_memory.memory.layers.identity import IdentityBook, derived
 from locus_memory.memory.layers.log import LOG_DAYS, logged
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.revision import read_memory
-from locus_memory.memory.models import Memory, is_expired
+from locus_memory.memory.models import is_expired
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.condensing import condensed, to_condense
 from locus_memory.memory.tending.passes import Pass
@@ -33,7 +33,6 @@ from locus_memory.memory.tending.pruning import (
 )
 from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import StoreItem
 
 __all__ = ["make_steps"]
 
@@ -74,16 +73,10 @@ async def _expire(work: Pass) -> int:
         for item in items:
             memory = read_memory(item)
             if memory is not None and is_expired(memory, work.now):
-                count += work.dry_run or await _end(work, item, memory)
+                count += work.dry_run or await work.ledger.expire(
+                    work.scope, memory.type, memory.key, version=item.version, at=work.now
+                )
     return count
-
-
-async def _end(work: Pass, item: StoreItem, memory: Memory) -> bool:
-    kind, key, version = memory.type, memory.key, item.version
-    gone = await work.ledger.evict(work.scope, kind, key, version=version, at=work.now)
-    if gone:
-        emit("memory.expired", type=kind.value, key=key)
-    return gone
 
 
 async def _condense(work: Pass) -> None:

@@ -201,17 +201,12 @@ def _as_text(moment: object) -> str:
     Raises:
         InvalidArgumentError: It is not a moment.
     """
-    is_number = isinstance(moment, int | float) and not isinstance(moment, bool)
-    read = _of_seconds(moment) if is_number else as_moment(moment)
+    read = as_moment(moment)
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        with suppress(OverflowError, OSError, ValueError):
+            read = timestamp(moment)
     if read is None:
         raise InvalidArgumentError(
             f"now is a datetime, seconds since the epoch or an ISO 8601 text, not {quote(moment)}"
         )
     return read.isoformat(timespec="microseconds")
-
-
-def _of_seconds(seconds: Any) -> datetime | None:
-    try:
-        return timestamp(seconds)
-    except (OverflowError, OSError, ValueError):
-        return None
