@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import orjson
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.backends.base import Backend
 from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
-from locus_memory.store.base import BaseStore, scan_all
-from locus_memory.store.item import Namespace
+from locus_memory.store.base import BaseStore, all_namespaces, scan_all
 
 __all__ = ["DeletionAudit", "Place", "audit_deletion"]
 
@@ -91,35 +91,29 @@ async def _if_any(
 
 async def _items(store: BaseStore, search: ByteSearch) -> Place:
     count = size = found = 0
-    after: Namespace | None = None
-    while spaces := await store.list_namespaces(None, _PAGE, after=after):
-        for space in spaces:
-            async for item in scan_all(store, space):
-                data = orjson.dumps([space, item.key, item.value, item.metadata])
-                count, size, found = count + 1, size + len(data), found + search.count_plain(data)
-        after = spaces[-1]
+    async for space in all_namespaces(store):
+        async for item in scan_all(store, space):
+            data = orjson.dumps([space, item.key, item.value, item.metadata])
+            count, size, found = count + 1, size + len(data), found + search.count_plain(data)
     how = f"names, value and metadata of {count} items"
     return Place(name="items", how=how, bytes=size, found=found)
 
 
 async def _checkpoints(checkpointer: BaseCheckpointer, search: ByteSearch) -> Place:
     count = size = found = 0
-    after: str | None = None
-    while threads := await checkpointer.list_threads(_PAGE, after=after):
-        for thread in threads:
-            async for data in _states(checkpointer, thread):
-                count, size, found = count + 1, size + len(data), found + search.count_plain(data)
-        after = threads[-1]
+    async for thread in paged(lambda after: checkpointer.list_threads(_PAGE, after=after)):
+        async for data in _states(checkpointer, thread):
+            count, size, found = count + 1, size + len(data), found + search.count_plain(data)
     how = f"names, state and metadata of {count} checkpoints"
     return Place(name="checkpoints", how=how, bytes=size, found=found)
 
 
 async def _states(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[bytes]:
-    before: str | None = None
-    while infos := await checkpointer.list_with_metadata(thread, _PAGE, before=before):
-        for info in infos:
-            state: Any = await checkpointer.load(thread, info.checkpoint_id)
-            document = state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
-            names = [thread, info.checkpoint_id, info.metadata, info.forked_from]
-            yield orjson.dumps([*names, document], default=str)
-        before = infos[-1].checkpoint_id
+    async for info in paged(
+        lambda before: checkpointer.list_with_metadata(thread, _PAGE, before=before),
+        lambda info: info.checkpoint_id,
+    ):
+        state: Any = await checkpointer.load(thread, info.checkpoint_id)
+        document = state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
+        names = [thread, info.checkpoint_id, info.metadata, info.forked_from]
+        yield orjson.dumps([*names, document], default=str)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.record import Record
@@ -132,15 +133,10 @@ class EncryptingCheckpointer(DeltaCheckpointer[StateT]):
         Raises:
             EncryptionError: As for `rotate`.
         """
-        for thread in [thread_id] if thread_id is not None else await self._threads():
+        names = paged(lambda after: self.list_threads(_PAGE, after=after))
+        for thread in [thread_id] if thread_id is not None else [each async for each in names]:
             for record, is_stale, is_plain in await self._rotated(thread, dry_run=dry_run):
                 yield record, is_stale, is_plain
-
-    async def _threads(self) -> list[str]:
-        found: list[str] = []
-        while page := await self.list_threads(_PAGE, after=found[-1] if found else None):
-            found += page
-        return found
 
     async def _rotated(self, thread: str, *, dry_run: bool) -> list[tuple[Record, bool, bool]]:
         results: list[tuple[Record, bool, bool]] = []

@@ -11,6 +11,7 @@ from locus_memory._internal.cancellation import kept
 from locus_memory.events import emit, uncollected
 from locus_memory.resources.levels.making import LevelMaker
 from locus_memory.resources.storing.places import Path
+from locus_memory.store.base import scan_all
 
 __all__ = ["Background", "Refiner"]
 
@@ -120,12 +121,8 @@ class Refiner:
 
     async def _waiting(self) -> list[Path]:
         plans = self._maker.plans
-        found: list[Path] = []
-        after: str | None = None
-        while page := await plans.store.scan(plans.places.tasks, _PAGE, after=after):
-            found += [tuple(item.value["path"]) for item in page]
-            after = page[-1].key
-        return found
+        tasks = scan_all(plans.store, plans.places.tasks)
+        return [tuple(item.value["path"]) async for item in tasks]
 
     async def _tried(self, path: Path) -> None:
         try:

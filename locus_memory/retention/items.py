@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import VersionConflictError
 from locus_memory.retention.report import Retained
 from locus_memory.retention.rules import ItemRule, moment_before
@@ -48,13 +49,11 @@ async def retain_items(
 
 async def _spaces(store: BaseStore, rule: ItemRule) -> AsyncIterator[Namespace]:
     """Yield the namespaces that a rule is for, if it deletes anything."""
-    after: Namespace | None = None
-    while rule.deletes and (
-        spaces := await store.list_namespaces(rule.namespace, _PAGE, after=after)
-    ):
-        for space in spaces:
+    if rule.deletes:
+        async for space in paged(
+            lambda after: store.list_namespaces(rule.namespace, _PAGE, after=after)
+        ):
             yield space
-        after = spaces[-1]
 
 
 async def _retain(

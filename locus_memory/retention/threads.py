@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.storage import StaleChainError
@@ -205,10 +206,9 @@ class _Work:
 
     async def _expendable(self, name: str) -> list[CheckpointInfo]:
         """Return the checkpoints that a prune would delete."""
-        infos: list[CheckpointInfo] = []
-        before: str | None = None
-        while page := await self._checkpointer.list_with_metadata(name, _PAGE, before=before):
-            infos += page
-            before = page[-1].checkpoint_id
-        over = infos[self._rule.keep_last or 1 :]
+        found = paged(
+            lambda before: self._checkpointer.list_with_metadata(name, _PAGE, before=before),
+            lambda info: info.checkpoint_id,
+        )
+        over = [info async for info in found][self._rule.keep_last or 1 :]
         return [each for each in over if self._before is None or each.created_at < self._before]

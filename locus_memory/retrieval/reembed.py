@@ -123,7 +123,9 @@ class _Work:
     ) -> ReembedReport:
         """Process all the items, and return the report."""
         await _check_store(self.store, self.embedder)
-        targets = await all_namespaces(self.store, namespace) if recursive else [namespace]
+        targets = [namespace]
+        if recursive:
+            targets = [each async for each in all_namespaces(self.store, namespace)]
         counts = [await _count(self.store, each) for each in targets]
         self.report = replace(self.report, total=sum(counts))
         for target in targets:

@@ -393,7 +393,9 @@ class BaseStore(Resource, ABC):
         )
 
     async def _targets(self, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
-        return await all_namespaces(self, namespace) if recursive else [namespace]
+        if not recursive:
+            return [namespace]
+        return [each async for each in all_namespaces(self, namespace)]
 
 
 async def has_semantic_search(store: BaseStore) -> bool:
@@ -407,15 +409,14 @@ async def has_semantic_search(store: BaseStore) -> bool:
     return store.capabilities.semantic_search
 
 
-async def scan_all(
+def scan_all(
     store: BaseStore, namespace: Namespace, *, prefix: str | None = None
 ) -> AsyncIterator[StoreItem]:
     """Yield every item of one namespace in key order, a page at a time."""
-    after: str | None = None
-    while items := await store.scan(namespace, _PAGE, prefix=prefix, after=after):
-        for item in items:
-            yield item
-        after = items[-1].key
+    return paged(
+        lambda after: store.scan(namespace, _PAGE, prefix=prefix, after=after),
+        lambda item: item.key,
+    )
 
 
 async def write_together(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
@@ -445,25 +446,28 @@ async def write_together(store: BaseStore, operations: Sequence[Put | Delete]) -
 
 async def all_keys(store: BaseStore, namespace: Namespace, prefix: str | None = None) -> list[str]:
     """Return every key of a namespace in ascending order, those of damaged items included."""
-    keys: list[str] = []
-    while page := await store.list_keys(
-        namespace, _PAGE, prefix=prefix, after=keys[-1] if keys else None
-    ):
-        keys += page
-    return keys
+    found = paged(lambda after: store.list_keys(namespace, _PAGE, prefix=prefix, after=after))
+    return [key async for key in found]
 
 
 async def all_namespaces(
-    store: BaseStore, prefix: Namespace, *, suffix: Namespace | None = None
-) -> list[Namespace]:
-    """Return every namespace below a prefix, which is one too if it has items, in order.
+    store: BaseStore, prefix: Namespace = (), *, suffix: Namespace | None = None
+) -> AsyncIterator[Namespace]:
+    """Yield every namespace below a prefix, and the prefix if it has items, in order.
 
     A label `*` of the prefix stands for itself, and for no other label.
 
     Args:
-        store: The store, which can list namespaces.
-        prefix: The prefix.
+        store: The store.
+        prefix: The prefix; empty: all namespaces.
         suffix: Only namespaces that end so, in which a label `*` stands for any label.
+
+    Raises:
+        StoreCapabilityError: The store cannot list namespaces.
     """
-    found = paged(lambda after: store.list_namespaces(prefix, _PAGE, suffix=suffix, after=after))
-    return [each async for each in found if each[: len(prefix)] == prefix]
+    root = prefix or None
+    async for space in paged(
+        lambda after: store.list_namespaces(root, _PAGE, suffix=suffix, after=after)
+    ):
+        if space[: len(prefix)] == prefix:
+            yield space

@@ -7,9 +7,8 @@ from typing import NamedTuple, TypeVar
 
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import mark_of, without_mark
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Namespace, StoreItem
-from locus_memory.transfer.items import PAGE
 
 __all__ = ["Pair", "either", "pairs", "same_item"]
 
@@ -23,17 +22,9 @@ class Pair(NamedTuple):
     target: StoreItem | None
 
 
-async def _walk(store: BaseStore, namespace: Namespace) -> AsyncIterator[StoreItem]:
-    after: str | None = None
-    while items := await store.scan(namespace, PAGE, after=after):
-        for item in items:
-            yield item
-        after = items[-1].key
-
-
 async def pairs(source: BaseStore, target: BaseStore, namespace: Namespace) -> AsyncIterator[Pair]:
     """Yield the items of a namespace of both stores, by key."""
-    ours, theirs = _walk(source, namespace), _walk(target, namespace)
+    ours, theirs = scan_all(source, namespace), scan_all(target, namespace)
     one, other = await anext(ours, None), await anext(theirs, None)
     while one is not None or other is not None:
         if other is None or (one is not None and one.key < other.key):

@@ -21,7 +21,6 @@ from locus_memory.store.item import Namespace, Restored, StoreItem
 __all__ = [
     "PAGE",
     "Names",
-    "all_namespaces",
     "items_at",
     "pages",
     "read_all",
@@ -80,19 +79,6 @@ def pages(values: Iterable[T], size: int = PAGE) -> Iterator[list[T]]:
     remaining = iter(values)
     while page := list(islice(remaining, size)):
         yield page
-
-
-async def all_namespaces(store: BaseStore) -> AsyncIterator[Namespace]:
-    """Yield every namespace of a store, in ascending order.
-
-    Raises:
-        StoreCapabilityError: The store cannot list namespaces.
-    """
-    after: Namespace | None = None
-    while page := await store.list_namespaces(None, PAGE, after=after):
-        for namespace in page:
-            yield namespace
-        after = page[-1]
 
 
 async def items_at(store: BaseStore, namespace: Namespace, keys: Sequence[str]) -> list[StoreItem]:

@@ -12,9 +12,8 @@ from typing import Any, Final
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.errors import BackendCorruptError, ConfigurationError
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
-from locus_memory.transfer.items import all_namespaces
 from locus_memory.transfer.parts import checkpointer_of, store_of
 
 __all__ = ["MARKER", "Marker", "begin"]

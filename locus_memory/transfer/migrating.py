@@ -10,10 +10,10 @@ import orjson
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
 from locus_memory.transfer.differences import Pair, either, pairs, same_item
-from locus_memory.transfer.items import Names, all_namespaces, pages, restorable
+from locus_memory.transfer.items import Names, pages, restorable
 from locus_memory.transfer.marker import MARKER, Marker, begin
 from locus_memory.transfer.opening import opened
 from locus_memory.transfer.options import MigrateOptions, MigrationReport, Progress

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer, RestoredCheckpoint
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.delta import apply
@@ -21,13 +22,9 @@ __all__ = ["all_threads", "checkpoints_of", "heads_of", "same_checkpoint"]
 _PAGE: Final = 500
 
 
-async def all_threads(checkpointer: BaseCheckpointer) -> AsyncIterator[str]:
+def all_threads(checkpointer: BaseCheckpointer) -> AsyncIterator[str]:
     """Yield the ids of all threads, in ascending order."""
-    after: str | None = None
-    while page := await checkpointer.list_threads(_PAGE, after=after):
-        for thread_id in page:
-            yield thread_id
-        after = page[-1]
+    return paged(lambda after: checkpointer.list_threads(_PAGE, after=after))
 
 
 def _storage_of(checkpointer: BaseCheckpointer) -> DeltaStorage:

@@ -11,11 +11,11 @@ import orjson
 
 from locus_memory.backends.base import Backend
 from locus_memory.retrieval.embedders.marks import without_mark
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.base import BaseStore, all_namespaces, has_semantic_search
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.transfer.differences import Pair, either, pairs
 from locus_memory.transfer.digests import Digest, thread_digest
-from locus_memory.transfer.items import PAGE, all_namespaces, restorable
+from locus_memory.transfer.items import PAGE, restorable
 from locus_memory.transfer.marker import MARKER
 from locus_memory.transfer.options import Comparison, MigrateOptions, Progress
 from locus_memory.transfer.parts import checkpointer_of, store_of

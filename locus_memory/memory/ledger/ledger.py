@@ -289,8 +289,8 @@ class Ledger:
         """Return the keys with a current or a past version, in order."""
         keys = {memory.key async for memory in self.memories(scope, kind)}
         root = scope.history(kind, "")[:-1]
-        spaces = await all_namespaces(self._store, root)
-        keys.update(space[len(root)] for space in spaces if space != root)
+        spaces = all_namespaces(self._store, root)
+        keys |= {space[len(root)] async for space in spaces if space != root}
         return sorted(keys)
 
     def _lock(self, scope: Scope) -> asyncio.Lock:

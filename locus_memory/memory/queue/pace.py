@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, Self
 
+from locus_memory._internal.packing import packed
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractMode, MemoryOptions
 from locus_memory.memory.queue.jobs import Job
@@ -90,7 +91,7 @@ class Pace:
         if over and self.by_session and over[-1][0].lane not in ended:
             pause = _rest_of(over[-1][-1].queued_at, self.quiet, now) or inf
             over = over if pause == inf else over[:-1]
-        packs = _packed(session for session in over if self._is_short(session))
+        packs = packed(filter(self._is_short, over), _size, _ROOM)
         trips: list[Trip] = []
         for session in over:
             if not self._is_short(session):
@@ -109,19 +110,6 @@ class Pace:
         if sum(map(_size, pack)) >= self.least or any(each[0].lane in ended for each in pack):
             return 0.0
         return min(_rest_of(each[0].queued_at, self.longest, now) for each in pack)
-
-
-def _packed(sessions: Iterable[list[Job]]) -> list[Trip]:
-    """Return short sessions in packs, in their order."""
-    packs: list[Trip] = []
-    room = 0
-    for session in sessions:
-        if _size(session) > room:
-            packs.append([])
-            room = _ROOM
-        packs[-1].append(session)
-        room -= _size(session)
-    return packs
 
 
 def _may_travel(session: list[Job]) -> bool:

@@ -317,7 +317,10 @@ class Worker:
         unit.failed = {lane: end for lane, end in unit.failed.items() if end > passed}
         free, pauses = list[list[Job]](), [end - passed for end in unit.failed.values()]
         for lane in [each for each in unit.jobs if each not in unit.failed]:
-            jobs = await self._load(unit, lane)
+            before = unit.jobs[lane]
+            jobs = await self._queue.waiting(lane)
+            # What was queued meanwhile may be missing.
+            unit.keep(lane, frozenset(job.key for job in jobs) | (unit.jobs[lane] - before))
             if any(Lease.holds(job.lease, self._clock()) for job in jobs):
                 pauses.append(self._pace.quiet)
             elif left := [job for job in jobs if not self._is_parked(unit, job)]:
@@ -325,13 +328,6 @@ class Worker:
         # The thread that may go on was read last, right before.
         trips, pause = self._pace.trips(free, ended, self._clock())
         return trips, min([pause, *pauses])
-
-    async def _load(self, unit: _Unit, lane: str) -> list[Job]:
-        """Return the waiting jobs of a thread, and note them."""
-        before = unit.jobs[lane]
-        found = await self._queue.waiting(lane)
-        unit.keep(lane, frozenset(job.key for job in found) | (unit.jobs[lane] - before))
-        return found
 
     def _is_parked(self, unit: _Unit, job: Job) -> bool:
         """Return whether a job waits until somebody insists: each attempt ended its process."""

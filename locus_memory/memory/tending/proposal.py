@@ -11,6 +11,7 @@ from typing import Final
 from zlib import crc32
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.packing import packed
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.distillate import parse_distillate
@@ -70,14 +71,8 @@ def batches(facts: Sequence[Memory], day: str) -> list[list[Memory]]:
     shown = [e for e in mixed if EXPIRES_AT not in e.metadata and len(e.content) <= _LONGEST]
     found: list[list[Memory]] = []
     for is_trusted in (True, False):
-        room = 0
-        for fact in (each for each in shown if has_authority(each) is is_trusted):
-            cost = expected_tokens(_row(len(shown), fact))
-            if cost > room:
-                found.append([])
-                room = _MOST_TOKENS
-            found[-1].append(fact)
-            room -= cost
+        told = (each for each in shown if has_authority(each) is is_trusted)
+        found += packed(told, lambda fact: expected_tokens(_row(len(shown), fact)), _MOST_TOKENS)
     return [sorted(batch, key=written_at) for batch in found if len(batch) > 1]
 
 

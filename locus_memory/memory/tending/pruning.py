@@ -61,7 +61,7 @@ async def prune_turns(work: Pass, oldest: datetime) -> int:
     if not work.store.capabilities.list_namespaces:
         return 0
     root = work.scope.transcripts
-    threads = [each for each in await all_namespaces(work.store, root) if each[:-1] == root]
+    threads = [each async for each in all_namespaces(work.store, root) if each[:-1] == root]
     return sum(
         [
             await _prune(

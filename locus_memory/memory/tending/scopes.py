@@ -35,8 +35,8 @@ async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -
     # Of a resolver, a scope that is named `transcript` must not look like turns of its parent.
     turns = () if resolved else (("transcript", "*"),)
     for suffix in (*((layer,) for layer in _LAYERS), *turns):
-        spaces = await all_namespaces(store, prefix, suffix=suffix)
-        owners = (each[: -len(suffix)] for each in spaces)
+        spaces = all_namespaces(store, prefix, suffix=suffix)
+        owners = {each[: -len(suffix)] async for each in spaces}
         found |= {each for each in owners if _is_scope(each, prefix, resolved=resolved)}
     return list(map(Scope, sorted(found)))
 

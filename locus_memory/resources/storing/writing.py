@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import MemoryConflict, MemoryNotFound, VersionConflictError
 from locus_memory.resources.operations import (
     WriteMode,
@@ -209,11 +210,11 @@ class TreeWriter:
     async def children(self, path: Path) -> AsyncIterator[Child]:
         """Yield the children of a folder in the order of their names, however many."""
         space = self._plans.places.children(path)
-        after: str | None = None
-        while page := await self._plans.store.scan(space, _PAGE, after=after):
-            for item in page:
-                yield Child(item.key, item)
-            after = page[-1].key
+        store = self._plans.store
+        async for item in paged(
+            lambda after: store.scan(space, _PAGE, after=after), lambda item: item.key
+        ):
+            yield Child(item.key, item)
 
     async def item(self, path: Path) -> StoreItem | None:
         """Return the item of an entry or a folder."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError
+from locus_memory.store.base import all_namespaces
 from locus_memory.transfer.archive.format import (
     MANIFEST,
     SEAL,
@@ -24,7 +25,7 @@ from locus_memory.transfer.archive.format import (
     seal_of,
 )
 from locus_memory.transfer.archive.lines import CheckpointWriter, item_line
-from locus_memory.transfer.items import all_namespaces, read_all
+from locus_memory.transfer.items import read_all
 from locus_memory.transfer.marker import MARKER
 from locus_memory.transfer.moments import write_moment
 from locus_memory.transfer.opening import opened

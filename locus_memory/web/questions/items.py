@@ -370,7 +370,7 @@ async def _stale(
 
 async def _below(data: Data, namespace: Namespace) -> list[Namespace]:
     """Return the namespaces below one; a label `*` in it matches only itself."""
-    return [each for each in await all_namespaces(data.store, namespace) if each != namespace]
+    return [each async for each in all_namespaces(data.store, namespace) if each != namespace]
 
 
 async def _count(data: Data, namespace: Namespace) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.queue.lease import Lease
 from tests.memory.queue.test_queue import QUEUE, Gate, conversation, run_of, waiting
 
@@ -138,3 +140,19 @@ async def test_a_job_done_without_its_cursor_leaves_one(make, store, scripted):
     await manager.on_session_end(run_of(conversation("one", "two", "three", "four")))
     assert await manager.drain() == 0
     assert extractor.texts == [["one", "two"], ["three", "four"]]
+
+
+async def test_what_another_process_took_is_not_dropped(store, clock):
+    """An attempt that outlasted its lease deletes nothing of the next one."""
+    manager = LLMMemoryManager(store, clock=clock, extract_mode="manual")
+    await manager.add("I like tea.", thread_id="t")
+    queue = manager._queue
+    [job] = [each async for each in queue.jobs()]
+    with Lease(clock() + 60) as lease, Lease(clock() + 60) as other:
+        held = await queue.claim([job], lease)
+        assert await queue.claim(held, other)
+        assert await queue.fail(held, 1) == []
+    [left] = [each async for each in queue.jobs()]
+    assert left.lease["token"] == other.token
+    assert await queue.fail([left], 1) == [replace(left, lease=None)]
+    assert [each async for each in queue.jobs()] == []
