@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, Self
 
-from locus_memory._internal.packing import packed
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractMode, MemoryOptions
+from locus_memory.memory.packing import packed
 from locus_memory.memory.queue.jobs import Job
 
 __all__ = ["A_CALL", "Pace", "Trip"]

@@ -11,7 +11,6 @@ from typing import Final
 from zlib import crc32
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory._internal.packing import packed
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.distillate import parse_distillate
@@ -19,6 +18,7 @@ from locus_memory.memory.layers.vitals import written_at
 from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryChange, has_authority
 from locus_memory.memory.moments import days_between
+from locus_memory.memory.packing import packed
 from locus_memory.memory.scope import current_key
 from locus_memory.memory.tending.report import FactsChange
 from locus_memory.messages import Message

@@ -146,7 +146,7 @@ class Tender:
         return report
 
     async def _consolidate(self, work: Pass) -> ConsolidationReport:
-        """Make a pass under a lease, which ends with it."""
+        """Make a pass, unless another process is at work on the scope."""
         record = await read_record(self._store, work.scope)
         with Lease(self._clock() + _LEASE) as lease:
             is_free = work.dry_run or not Lease.holds(record.lease, self._clock())
@@ -156,6 +156,7 @@ class Tender:
             return await self._under(lease, work, taken)
 
     async def _under(self, lease: Lease, work: Pass, record: PassRecord) -> ConsolidationReport:
+        """Make a pass; the right to it is given back, whatever happens."""
         entries: list[LogEntry] = []
         try:
             with timed("consolidate", work.now, entries.append):

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory._internal.packing import packed
+from locus_memory.memory.packing import packed
 
 
 @given(sizes=st.lists(st.integers(0, 9), max_size=20), room=st.integers(0, 12))
