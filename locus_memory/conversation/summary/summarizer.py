@@ -7,16 +7,32 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from importlib import import_module
 from typing import Any
 
 from locus_memory._internal.offload import call
+from locus_memory._internal.resource import Resource
 from locus_memory.conversation.summary.text import cleaned
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = ["SummarizeFunction", "summarize", "summarize_async"]
+__all__ = ["SummarizeFunction", "as_summarizer", "summarize", "summarize_async"]
 
 SummarizeFunction = Callable[[list[Any]], str | Awaitable[str]]
 """Returns a summary of messages; a function or a callable object, sync or async."""
+
+
+def as_summarizer(given: object | None) -> tuple[SummarizeFunction | None, Resource | None]:
+    """Return the function of the argument `summarize_fn`, and the model that the caller closes.
+
+    Raises:
+        ConfigurationError: It is no function, model or string of a model.
+    """
+    if given is None:
+        return None, None
+    # By name: the models import this package.
+    chat: Any = import_module("locus_memory.chat.summarizing")
+    made: tuple[SummarizeFunction | None, Resource | None] = chat.as_summarizer(given)
+    return made
 
 
 def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.memory.extraction.answer_json import read_documents
+from locus_memory.chat.answer_json import read_documents
 from locus_memory.memory.extraction.distillate import Distillate
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import MemoryChange, MemoryType
