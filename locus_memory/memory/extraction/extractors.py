@@ -22,7 +22,7 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelA
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import Distillate, parse_distillate
 from locus_memory.memory.extraction.extraction import as_memory
-from locus_memory.memory.extraction.lines import LINES_TASK, parse_lines
+from locus_memory.memory.extraction.lines import LINES_TASK, parse_lines, parse_plain
 from locus_memory.memory.extraction.prompt import TASK, Prompt, Prompter
 from locus_memory.memory.models import Extractor, Memory, MemoryChange
 from locus_memory.memory.options import check_one_of
@@ -44,12 +44,13 @@ class LLMExtractor(Resource):
 
     The model sees the new messages and the present memories as data, and answers with JSON. Of
     an answer with several changes, each valid one is accepted, and the event
-    `memory.change_refused` reports each other one. An answer without readable JSON, or with two
-    different documents, is sent back once to be repaired. If that fails too, it is an error
-    and the event `memory.extraction_invalid`. Messages that do not fit into one prompt are read in
-    several, one after the other, so that none is left out. A message that is too long for a prompt
-    of its own is clipped, and so are the memories (`memory.extraction_clipped`). Errors of the
-    model are raised as they are.
+    `memory.change_refused` reports each other one. An empty answer, or `NONE`, keeps nothing, and
+    plain lines that are facts are facts about the user. Any other answer without readable JSON, or
+    with two different documents, is sent back once to be repaired. If that fails too, it is an
+    error and the event `memory.extraction_invalid`. Messages that do not fit into one prompt are
+    read in several, one after the other, so that none is left out. A message that is too long for a
+    prompt of its own is clipped, and so are the memories (`memory.extraction_clipped`). Errors of
+    the model are raised as they are.
 
     Args:
         model: Any async function from messages to a message; or a string for `get_model`, such as
@@ -128,14 +129,14 @@ class LLMExtractor(Resource):
 
     async def _asked(self, prompt: Prompt) -> Distillate:
         """Return the answer to a prompt; one that is not readable is repaired once."""
-        shown = "\n".join(each.content or "" for each in prompt.messages)
         told, reason = list(prompt.messages), ""
         for _ in range(2):
             answer = await ask(self.model, told)
             report_usage(answer, "extraction")
             said = answer.content or ""
+            is_whole = answer.metadata.get("finish_reason") != "length"
             try:
-                made = self._parse(said, shown)
+                made = self._parsed(said, prompt, is_whole=is_whole)
             except InvalidArgumentError as error:
                 reason = str(error)
                 wish = f"That is not valid: {reason}. Answer again, in the form that is asked for."
@@ -149,6 +150,21 @@ class LLMExtractor(Resource):
         invalid = ModelAnswerError(f"the model's answer is not readable, twice: {reason}")
         emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=reason)
         raise invalid
+
+    def _parsed(self, said: str, prompt: Prompt, *, is_whole: bool) -> Distillate:
+        """Return what a text tells, in the form that was asked for or else plainly.
+
+        Raises:
+            InvalidArgumentError: It is not readable.
+        """
+        task, data = (each.content or "" for each in prompt.messages)
+        try:
+            return self._parse(said, f"{task}\n{data}")
+        except InvalidArgumentError:
+            plain = parse_plain(said, data) if is_whole else None
+            if plain is None:
+                raise
+            return plain
 
 
 class FunctionExtractor:
