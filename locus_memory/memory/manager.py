@@ -144,7 +144,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(self._store, embedder, clock=clock)
         extractor = as_extractor(extract_fn)
-        self._made = None if extractor is extract_fn else extractor
+        self._made: object = None if extractor is extract_fn else extractor
         self._hybrid = HybridSearch(self._store, embedder)
         self._model = model_of(extractor)
         self._extraction = Extraction(extractor, self._ledger, self._recall, options)

@@ -138,7 +138,7 @@ class SummarizingManager(ConversationManager):
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
-        """Return the messages to send; an async `summarize_fn` runs in its own event loop.
+        """Return the messages to send; an async `summarize_fn` runs in the loop of another thread.
 
         It waits for the summary, which blocks a running event loop, and it does not use the store.
         In async code, use `async_apply`.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
 
+from locus_memory._internal.bridge import shared_bridge
 from locus_memory._internal.offload import call
 from locus_memory._internal.resource import Resource
 from locus_memory.conversation.summary.text import cleaned
@@ -36,7 +36,9 @@ def as_summarizer(given: object | None) -> tuple[SummarizeFunction | None, Resou
 
 
 def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:
-    """Return the summary; an async function runs to its end in its own event loop.
+    """Return the summary; an async function runs to its end in the event loop of another thread.
+
+    It is the same loop for all of them, since the client of a model is bound to one.
 
     Raises:
         InvalidArgumentError: The function returned no text, or blank text.
@@ -44,9 +46,11 @@ def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:
     result = function(list(messages))
     if not inspect.isawaitable(result):
         return _checked(result)
-    # This thread may have a running event loop, which cannot be entered again.
-    with ThreadPoolExecutor(1) as pool:
-        return _checked(pool.submit(copy_context().run, asyncio.run, _waited(result)).result())
+    # What calls this may run in the loop of the faces, which would wait for itself.
+    try:
+        return _checked(shared_bridge("summaries").run(result, inside_loop=True))
+    except CancelledError:
+        raise asyncio.CancelledError from None
 
 
 async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) -> str:
@@ -56,10 +60,6 @@ async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) 
         InvalidArgumentError: The function returned no text, or blank text.
     """
     return _checked(await call(function, list(messages)))
-
-
-async def _waited(result: Awaitable[Any]) -> Any:
-    return await result
 
 
 def _checked(result: Any) -> str:

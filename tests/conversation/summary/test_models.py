@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from locus_memory import Message, OpenAIChat, ScriptedModel, SummarizingManager, ToolCall
@@ -56,6 +58,20 @@ async def test_a_model_summarises_each_message_once(told, is_named):
 
 def test_apply_asks_the_model_too(told):
     assert summary_of(SummarizingManager(4, 2, told).apply(said(6))) == "First."
+
+
+def test_apply_asks_in_the_same_event_loop_each_time():
+    loops = []
+
+    async def model(messages) -> Message:
+        loops.append(asyncio.get_running_loop())
+        return Message.assistant("Tea.")
+
+    manager = SummarizingManager(4, 2, model)
+    for count in (6, 12):
+        assert summary_of(manager.apply(said(count))) == "Tea."
+    assert loops[0] is loops[1]
+    assert loops[0].is_running()
 
 
 async def test_what_is_thought_is_no_summary_and_no_text_closes_the_fence():
