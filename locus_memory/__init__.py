@@ -96,6 +96,15 @@ if TYPE_CHECKING:
     from locus_memory.conversation.base import ConversationManager
     from locus_memory.conversation.base import NullManager as NullManager
     from locus_memory.conversation.notes import NotesManager as NotesManager
+    from locus_memory.conversation.registry import (
+        get_conversation_manager as get_conversation_manager,
+    )
+    from locus_memory.conversation.registry import (
+        list_conversation_managers as list_conversation_managers,
+    )
+    from locus_memory.conversation.registry import (
+        register_conversation_manager as register_conversation_manager,
+    )
     from locus_memory.conversation.summary.manager import SummarizingManager
     from locus_memory.conversation.tokens import TokenCounter as TokenCounter
     from locus_memory.conversation.tokens import count_tokens as count_tokens
@@ -391,6 +400,7 @@ else:
             "as_store": "registry",
             "count_tokens": "conversation.tokens",
             "estimate_tokens": "conversation.tokens",
+            "get_conversation_manager": "conversation.registry",
             "get_documents": "documents.registry",
             "get_memory_manager": "memory.providers.registry",
             "get_model": "chat.registry",
@@ -398,9 +408,11 @@ else:
             "register_model": "chat.registry",
             "index_turns": "retrieval.turns",
             "list_checkpointers": "registry",
+            "list_conversation_managers": "conversation.registry",
             "list_memory_providers": "memory.providers.registry",
             "list_stores": "registry",
             "preferred": "probing",
+            "register_conversation_manager": "conversation.registry",
             "register_memory_api": "memory.providers.registry",
             "register_memory_provider": "memory.providers.registry",
         },

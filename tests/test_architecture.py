@@ -148,6 +148,7 @@ def picture():
             *arrows,
             "    registry -. by name, at first use .-> backends",
             "    cli -. by name, at first use .-> web",
+            "    conversation -. by name, at first use .-> chat",
             "```",
         ]
     )

@@ -259,8 +259,8 @@ def _is_async(kind: Hashable) -> bool:
 
 
 @cache
-def shared_bridge() -> Bridge:
-    """Return the bridge of this process, which all faces share by default."""
+def shared_bridge(name: str = "faces") -> Bridge:  # noqa: ARG001 - the key of the cache
+    """Return the bridge of this process with a name; all faces share one by default."""
     bridge = Bridge()
     atexit.register(bridge.close)
     return bridge

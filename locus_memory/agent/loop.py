@@ -31,7 +31,6 @@ from locus_memory.agent.managers import (
     Trimmer,
     TurnHook,
     checked_placement,
-    checked_trimmer,
     memory_of,
     resource_hooks,
     trimmed,
@@ -44,6 +43,7 @@ from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel, ToolModel, window_
 from locus_memory.chat.registry import as_model
 from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+from locus_memory.conversation.registry import as_conversation_manager
 from locus_memory.documents.context import ContextConfig
 from locus_memory.documents.fusion import Retriever
 from locus_memory.errors import (
@@ -97,7 +97,8 @@ class Agent(Resource):
             which has `prefetch` or `on_turn_complete`, and which the agent shuts down; a string of
             `get_memory_manager`; or a backend or a store, for an `LLMMemoryManager` whose model
             is this one.
-        conversation_manager: An object with `async_apply` or `apply`.
+        conversation_manager: An object with `async_apply` or `apply`; or a string for
+            `get_conversation_manager`, such as `"sliding_window:20"`.
         max_iterations: How often a run may call the model before it stops.
         agent_id: Saved with the thread, if there are several agents.
         inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
@@ -146,7 +147,7 @@ class Agent(Resource):
         | PrefetchHook
         | TurnHook
         | None = None,
-        conversation_manager: Trimmer | None = None,
+        conversation_manager: str | Trimmer | None = None,
         max_iterations: int = 20,
         agent_id: str | None = None,
         inherit_user: bool = False,
@@ -191,7 +192,9 @@ class Agent(Resource):
         self.end_on_error = end_on_error
         self._before = InvocationHooks("before_invocation", before_invocation)
         self._after = InvocationHooks("after_invocation", after_invocation)
-        self.conversation_manager = checked_trimmer(conversation_manager)
+        self.conversation_manager: Trimmer | None = self._own(
+            *as_conversation_manager(conversation_manager)
+        )
 
     def _own(self, part: _Part, owned: bool) -> _Part:  # noqa: FBT001 - as the registry returns it
         if owned:

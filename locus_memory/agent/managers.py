@@ -28,7 +28,6 @@ __all__ = [
     "TurnHook",
     "as_memory_manager",
     "checked_placement",
-    "checked_trimmer",
     "memory_of",
     "recalled",
     "remember",
@@ -167,19 +166,6 @@ def resource_hooks(resources: Any, settings: Any) -> ResourceHooks | None:
             f"resource_settings is a ResourceSettings, not {type(settings).__name__}"
         )
     return ResourceHooks(resources, settings)
-
-
-def checked_trimmer(manager: Trimmer | None) -> Trimmer | None:
-    """Return the conversation manager.
-
-    Raises:
-        ConfigurationError: It is not a conversation manager.
-    """
-    if manager is None or hasattr(manager, "apply") or hasattr(manager, "async_apply"):
-        return manager
-    raise ConfigurationError(
-        f"a conversation manager has apply or async_apply, not {type(manager).__name__}"
-    )
 
 
 def checked_placement(placement: object) -> Literal["system", "user"]:

@@ -3,8 +3,8 @@
 A model is an async callable from messages to a message. `asking.py` is the one place that calls a
 model, with or without tools, streaming and counts of tokens.
 
-Read `base.py` first, then `asking.py`; `registry.py` makes models of strings. `scripted.py` needs
-no endpoint, `openai/` needs one with OpenAI's protocol.
+Read `base.py` first, then `asking.py`; `registry.py` makes models of strings, and `summarizing.py`
+asks one for a summary. `scripted.py` needs no endpoint, `openai/` needs one with OpenAI's protocol.
 """
 
 from __future__ import annotations

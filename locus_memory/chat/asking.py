@@ -13,7 +13,7 @@ from locus_memory.chat.storable import storable
 from locus_memory.errors import ConfigurationError, ModelAnswerError
 from locus_memory.messages import Message, Role
 
-__all__ = ["ask", "called", "check_model", "takes_tools"]
+__all__ = ["ask", "called", "check_model", "is_model", "takes_tools"]
 
 
 def check_model(model: object) -> None:
@@ -35,6 +35,20 @@ def check_model(model: object) -> None:
         raise ConfigurationError(
             f"a model is an async function from messages to a message, not {type(model).__name__}"
         )
+
+
+def is_model(value: object) -> bool:
+    """Whether an object declares that it is a model, and no other function of messages.
+
+    It streams, accepts the keyword `tools`, or is annotated to return a `Message`.
+    """
+    if callable(getattr(type(value), "stream", None)):
+        return callable(value)
+    try:
+        declared = inspect.signature(value)  # type: ignore[arg-type] # it refuses others
+    except (TypeError, ValueError):
+        return False
+    return "tools" in declared.parameters or declared.return_annotation in {Message, "Message"}
 
 
 async def called(model: Callable[..., Any], messages: Sequence[Any], **keywords: Any) -> Any:

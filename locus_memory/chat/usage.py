@@ -31,7 +31,8 @@ class Usage:
 
 
 def report_usage(
-    answer: Any, purpose: Literal["answer", "extraction", "gate", "levels", "reflection", "tending"]
+    answer: Any,
+    purpose: Literal["answer", "extraction", "gate", "levels", "reflection", "summary", "tending"],
 ) -> None:
     """Emit the event `model.answered` with the `usage` of an answer's metadata."""
     metadata = getattr(answer, "metadata", None)

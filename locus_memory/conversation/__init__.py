@@ -4,7 +4,8 @@ A manager returns the newest messages in whole groups, so that a tool call is ne
 its result. Messages may be of any class: the library's, LangChain's, plain dicts.
 
 Read `base.py` and `groups.py` first, then `window.py`; `summary/` is the rolling
-summary, and `notes.py` has the notes of a memory in its place.
+summary, and `notes.py` has the notes of a memory in its place. `registry.py` makes a manager of a
+string.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from locus_memory._internal.lazy import lazy_names
 if TYPE_CHECKING:
     from locus_memory.conversation.base import ConversationManager, NullManager
     from locus_memory.conversation.notes import NotesManager
+    from locus_memory.conversation.registry import (
+        get_conversation_manager,
+        list_conversation_managers,
+        register_conversation_manager,
+    )
     from locus_memory.conversation.summary.manager import SummarizingManager
     from locus_memory.conversation.summary.thread import root_digest
     from locus_memory.conversation.tokens import (
@@ -40,6 +46,9 @@ else:
             "as_token_counter": "tokens",
             "count_tokens": "tokens",
             "estimate_tokens": "tokens",
+            "get_conversation_manager": "registry",
+            "list_conversation_managers": "registry",
+            "register_conversation_manager": "registry",
             "repair": "validation",
             "root_digest": "summary.thread",
             "validate": "validation",
@@ -57,6 +66,9 @@ __all__ = [
     "as_token_counter",
     "count_tokens",
     "estimate_tokens",
+    "get_conversation_manager",
+    "list_conversation_managers",
+    "register_conversation_manager",
     "repair",
     "root_digest",
     "validate",

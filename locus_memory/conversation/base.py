@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -11,6 +11,7 @@ from typing_extensions import override
 from locus_memory._internal.resource import Resource
 from locus_memory.conversation.groups import Group, split_groups, split_sound
 from locus_memory.conversation.validation import mend
+from locus_memory.errors import InvalidMessageError
 from locus_memory.events import emit
 
 __all__ = ["ConversationManager", "NullManager", "sound_groups"]
@@ -29,6 +30,9 @@ class ConversationManager(Resource, ABC):
 
         Args:
             messages: The conversation, oldest first; it is not changed.
+
+        Raises:
+            InvalidMessageError: It is a state or something else, and no list of messages.
         """
 
     async def async_apply(self, messages: Sequence[Any]) -> list[Any]:
@@ -54,8 +58,12 @@ class NullManager(ConversationManager):
 
 
 def sound_groups(messages: Sequence[Any]) -> list[Group]:
-    """Return the groups of the repaired conversation, and report its faults."""
-    given = list(messages)
+    """Return the groups of the repaired conversation, and report its faults.
+
+    Raises:
+        InvalidMessageError: It is no list of messages.
+    """
+    given = _listed(messages)
     groups = split_sound(given)
     if groups is not None:
         return groups
@@ -63,3 +71,20 @@ def sound_groups(messages: Sequence[Any]) -> list[Group]:
     kinds = ", ".join(sorted({fault.kind for fault in faults}))
     emit("conversation.repaired", faults=len(faults), kinds=kinds)
     return split_groups(repaired)
+
+
+def _listed(messages: object) -> list[Any]:
+    is_state = isinstance(messages, Mapping) or hasattr(messages, "messages")
+    if is_state or not isinstance(messages, Iterable):
+        raise InvalidMessageError(
+            "a conversation manager takes a list of messages, such as state.messages, not"
+            f" {type(messages).__name__}"
+        )
+    given = list[Any](messages)
+    for place, each in enumerate(given):
+        if not hasattr(each, "role"):
+            raise InvalidMessageError(
+                f"message {place} has no role and content as attributes: it is a"
+                f" {type(each).__name__}"
+            )
+    return given

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from hashlib import blake2b
 from inspect import Parameter, signature
 from operator import is_
 from typing import Any, Self, TypeVar
@@ -19,7 +18,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, is_worth_reading, query_of, told_in
 from locus_memory.memory.inject import Placement, inject, render_block
-from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType, origin_of
+from locus_memory.memory.models import Memory, MemorySearchResult, origin_of
 from locus_memory.memory.providers.base import TurnHooks
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.scope import thread_of
@@ -160,8 +159,7 @@ class BaseMemoryManager(TurnHooks, Resource, ABC):
         Raises:
             InvalidArgumentError: The content is empty.
         """
-        name = blake2b(" ".join(content.split()).encode(), digest_size=6).hexdigest()
-        memory = Memory(MemoryType.USER, f"note:{name}", content, {"extractor": "manual"})
+        memory = Memory(content=content, metadata={"extractor": "manual"})
         await self.save([memory])
         return memory.id
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords
+from locus_memory._internal.resource import Resource
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_off_record
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
@@ -84,8 +85,9 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
     Args:
         store: A store, a backend or a provider string; what a string opens is closed here.
-        extract_fn: An `Extractor`, such as `LLMExtractor(model)`, or a function of messages;
-            `None`: the `HeuristicExtractor`.
+        extract_fn: An `Extractor`, such as `LLMExtractor(model)`; a model for one, such as an
+            `OpenAIChat`, or its string for `get_model`, whose model is closed here; or a function
+            of messages. `None`: the `HeuristicExtractor`.
         namespace_prefix: Where the memories are.
         namespace_resolver: Returns the namespace of a run from its state, or `None` for a run
             without memory. Let all its namespaces have the same length.
@@ -101,14 +103,14 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
     Raises:
         ConfigurationError: An option that cannot work.
-        InvalidArgumentError: A bad namespace, extractor or token counter.
+        InvalidArgumentError: A bad namespace or token counter.
     """
 
     def __init__(
         self,
         store: str | BaseStore | Backend,
         *,
-        extract_fn: Extractor | Callable[..., Any] | None = None,
+        extract_fn: Extractor | Callable[..., Any] | str | None = None,
         namespace_prefix: Namespace = ("locus_memory",),
         namespace_resolver: NamespaceResolver | None = None,
         max_memories: int = 50,
@@ -142,6 +144,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             embedder = CachingEmbedder(embedder, max_size=64)
         self._recall = Recall(self._store, embedder, clock=clock)
         extractor = as_extractor(extract_fn)
+        self._made: object = None if extractor is extract_fn else extractor
         self._hybrid = HybridSearch(self._store, embedder)
         self._model = model_of(extractor)
         self._extraction = Extraction(extractor, self._ledger, self._recall, options)
@@ -326,6 +329,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             await self._afterwards.wait()
             await self._worker.close(self._options.drain_timeout)
         finally:
+            if isinstance(self._made, Resource):
+                await self._made.close()
             if self._owned:
                 await self._store.close()
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from locus_memory._internal.notebook import table
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.moments import read_moment
 from locus_memory.messages import Message
 
@@ -101,9 +102,12 @@ _TELLERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Memory:
     """One fact worth remembering.
+
+    A sentence is enough: `Memory("I like tea")`. So the only argument, but for `metadata`, is the
+    content, unless it is the name of a type.
 
     `metadata` holds what the manager knows about the memory's source: `thread_id`,
     `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin` (an
@@ -112,9 +116,10 @@ class Memory:
     ISO 8601 in UTC.
 
     Attributes:
-        type: The subject of the memory: a `MemoryType` or its name.
+        type: The subject of the memory: a `MemoryType` or its name; by default the user.
         key: The name of the fact within its type; a later memory with the same key replaces
-            this one.
+            this one. By default it is made of the content, see `made_up_key`, so that the same
+            sentence is the same memory.
         content: The fact itself, a sentence for people and models.
         metadata: A JSON object.
 
@@ -126,7 +131,37 @@ class Memory:
     type: MemoryType
     key: str
     content: str
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any]
+
+    @overload
+    def __init__(self, content: str, /, *, metadata: dict[str, Any] | None = None) -> None: ...
+    @overload
+    def __init__(
+        self,
+        type: MemoryType | str = ...,
+        key: str = ...,
+        content: str = ...,
+        metadata: dict[str, Any] | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        type: Any = MemoryType.USER,  # noqa: A002 - the name of the attribute
+        key: Any = ...,
+        content: Any = ...,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        if key is content is ... and type not in tuple(MemoryType):
+            type, content = MemoryType.USER, type  # noqa: A001 - as above
+        said = _check_text("content", "" if content is ... else content)
+        held: object = {} if metadata is None else metadata
+        if not isinstance(held, dict):
+            kind = held.__class__.__name__
+            raise InvalidArgumentError(f"a memory's metadata is a JSON object, not {kind}")
+        name = made_up_key(said) if key is ... else _check_text("key", key)
+        object.__setattr__(self, "type", as_type(type))
+        object.__setattr__(self, "key", name)
+        object.__setattr__(self, "content", said)
+        object.__setattr__(self, "metadata", held)
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
@@ -136,15 +171,6 @@ class Memory:
             ("metadata", self.metadata),
         ]
         return table(rows)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "type", as_type(self.type))
-        _check_text("key", self.key)
-        _check_text("content", self.content)
-        metadata: object = self.metadata
-        if not isinstance(metadata, dict):
-            kind = type(metadata).__name__
-            raise InvalidArgumentError(f"a memory's metadata is a JSON object, not {kind}")
 
     @property
     def id(self) -> str:
@@ -341,6 +367,7 @@ def _member(kind: type[_Enum], value: Any, what: str) -> _Enum:
         raise InvalidArgumentError(f"{what} is one of {known}, not {quote(value)}") from None
 
 
-def _check_text(name: str, value: object) -> None:
+def _check_text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InvalidArgumentError(f"a memory's {name} is a non-empty text")
+    return value

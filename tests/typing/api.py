@@ -22,6 +22,7 @@ from locus_memory import (
     Checkpointable,
     CheckpointerCapabilities,
     CheckpointInfo,
+    ConversationManager,
     Delete,
     DeltaCheckpointer,
     DeltaStorage,
@@ -92,6 +93,7 @@ from locus_memory import (
     estimate_tokens,
     forget,
     get_checkpointer,
+    get_conversation_manager,
     get_documents,
     get_memory_manager,
     get_store,
@@ -511,8 +513,11 @@ async def searches(where: BaseStore, embedder: Embedder) -> None:
 async def memories(where: BaseStore | Backend | str, embedder: Embedder) -> None:
     LLMMemoryManager(where, extract_fn=LLMExtractor(talks), namespace_prefix=("mine",))
     LLMMemoryManager(where, extract_fn=HeuristicExtractor(), embedder=embedder)
+    LLMMemoryManager(where, extract_fn=LLMExtractor("openai:gpt-4.1-mini"))
+    LLMMemoryManager(where, extract_fn="openai:gpt-4.1-mini")
     async with LLMMemoryManager(where, extract_fn=extracting) as manager:
         memory = Memory(MemoryType.PROJECT, "deadline", "It is Friday.")
+        assert_type([Memory("I like tea"), Memory(content="I like tea")], list[Memory])
         assert_type(await manager.save([memory]), list[Memory])
         assert_type(await manager.retrieve("when?"), list[Memory])
         assert_type(await manager.retrieve("when?", 5), list[Memory])
@@ -543,6 +548,12 @@ async def conversations(messages: list[Message], store: BaseStore) -> None:
     async with LLMMemoryManager(store) as memory:
         noting = NotesManager(memory, 20_000, keep_tokens=5_000).for_run(AgentState())
         assert_type(noting, NotesManager)
+    trimmer = get_conversation_manager("sliding_window:20", max_tokens=1_000)
+    assert_type(trimmer, ConversationManager)
+    Agent(talks, conversation_manager=trimmer)
+    Agent(talks, conversation_manager="notes:20000")
+    SummarizingManager(summarize_fn="openai:gpt-4.1-mini")
+    SummarizingManager(summarize_fn=talks)
     async with SummarizingManager(summarize_fn=lambda said: str(len(said)), store=store) as manager:
         await manager.async_apply(messages)
 

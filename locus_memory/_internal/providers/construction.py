@@ -41,7 +41,7 @@ class Construction:
     positional: tuple[str | None, ...] = ()
     named: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     parameter: str | None = None
-    hint: str | None = None
+    hint: str | int | None = None
     given: bool = False
 
     def make(self, kind: type[Any], options: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Tables of models: the name, the class and the extra of each model."""
+"""Tables of models, and of other parts with a name: the class and the extra of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from locus_memory._internal.providers.address import is_provider_name, parse_address
-from locus_memory._internal.providers.construction import Construction, did_you_mean
+from locus_memory._internal.providers.construction import (
+    Construction,
+    did_you_mean,
+    of_factory,
+)
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 
@@ -28,10 +32,27 @@ class ModelRow:
     Attributes:
         target: A class or function as `"module:name"`.
         parameter: The parameter that gets the part after the colon; `None`: there is none.
+        is_number: Whether that part is an integer.
     """
 
     target: str
     parameter: str | None = None
+    is_number: bool = False
+
+    def hint(self, name: str, written: str | None) -> str | int | None:
+        """Return the value of the part after the colon; `None`: there is none.
+
+        Raises:
+            ConfigurationError: It is no integer, where one is expected.
+        """
+        if written is None or not self.is_number:
+            return written
+        try:
+            return int(written)
+        except ValueError:
+            raise ConfigurationError(
+                f"{name}: {self.parameter} is a number, as in '{name}:20', not {quote(written)}"
+            ) from None
 
 
 class ModelTable(Generic[_Model]):
@@ -75,9 +96,9 @@ class ModelTable(Generic[_Model]):
         address = parse_address(where)
         name, hint = address.provider, address.hint
         if name in self._factories:
-            construction = Construction(name, self._factories[name], positional=(hint,))
+            construction = of_factory(name, self._factories[name])(hint)
         elif name not in self._rows and (entry := self._entries().get(name)) is not None:
-            construction = Construction(name, self._loaded(entry), positional=(hint,))
+            construction = of_factory(name, self._loaded(entry))(hint)
         else:
             construction = self._built_in(name, hint, options)
         made: _Model = construction.make(self._kind, options)
@@ -122,8 +143,9 @@ class ModelTable(Generic[_Model]):
                 raise ConfigurationError(
                     f"{name}: say which {row.parameter}, after a colon: '{name}:<{row.parameter}>'"
                 )
+        value = row.hint(name, hint)
         return Construction(
-            name, made_by, parameter=row.parameter, hint=hint, given=hint is not None
+            name, made_by, parameter=row.parameter, hint=value, given=hint is not None
         )
 
     def register(self, name: str, factory: Callable[..., _Model]) -> Callable[[], None]:

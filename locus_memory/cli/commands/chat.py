@@ -14,16 +14,27 @@ from locus_memory.cli.printing.outcome import UsageError
 
 if TYPE_CHECKING:
     from locus_memory.cli.commands.chat_session import Model
+    from locus_memory.conversation.base import ConversationManager
 
 __all__ = ["chat"]
 
 _WINDOW = 100
 
-
 _Window = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "--window", metavar="N", min=1, help="Number of recent messages sent to the model."
+        "--window",
+        metavar="N",
+        min=1,
+        help=f"Number of recent messages sent to the model; {_WINDOW} by default.",
+    ),
+]
+_ConversationManager = Annotated[
+    str | None,
+    typer.Option(
+        "--conversation-manager",
+        metavar="NAME",
+        help="In place of a window: null, notes, or a string such as summarizing:openai:MODEL.",
     ),
 ]
 
@@ -52,7 +63,8 @@ def chat(
     off_record: Annotated[
         bool, typer.Option("--off-record", help="Begin off the record: recall, but keep nothing.")
     ] = False,
-    window: _Window = _WINDOW,
+    window: _Window = None,
+    conversation_manager: _ConversationManager = None,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: Annotated[
@@ -71,6 +83,8 @@ def chat(
         raise UsageError("give --model or --scripted, not both")
     if base_url is not None and model is None:
         raise UsageError("--base-url needs --model")
+    if window is not None and conversation_manager is not None:
+        raise UsageError("give --window or --conversation-manager, not both")
     from locus_memory.cli.commands.chat_session import ChatSession  # noqa: PLC0415 - help must be quick
 
     ChatSession(
@@ -81,9 +95,21 @@ def chat(
         system=system,
         prefix=None if no_memory else prefix,
         off_record=off_record,
-        window=window,
+        trimmer=_open_trimmer(conversation_manager or f"sliding_window:{window or _WINDOW}"),
         quiet=scripted or model is not None,
     ).run()
+
+
+def _open_trimmer(name: str) -> ConversationManager:
+    from locus_memory.conversation.registry import get_conversation_manager  # noqa: PLC0415 - as above
+    from locus_memory.errors import ConfigurationError, MissingDriverError  # noqa: PLC0415 - as above
+
+    try:
+        return get_conversation_manager(name)
+    except MissingDriverError:
+        raise
+    except ConfigurationError as error:
+        raise UsageError(f"--conversation-manager: {error}") from None
 
 
 def _open_model(name: str | None, base_url: str | None) -> Model:

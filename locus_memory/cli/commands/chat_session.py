@@ -29,7 +29,7 @@ from locus_memory.cli.options.session import Session, encryption
 from locus_memory.cli.printing.outcome import CommandError, report
 from locus_memory.cli.printing.output import console, note, visible
 from locus_memory.cli.printing.unlogged import unlogged
-from locus_memory.conversation.window import SlidingWindowManager
+from locus_memory.conversation.base import ConversationManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
 from locus_memory.events import Event, subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
@@ -73,7 +73,7 @@ class ChatSession:
         system: The system prompt.
         prefix: The namespace of the memories; `None` means no memory.
         off_record: Whether the chat begins off the record.
-        window: Number of messages that the model sees.
+        trimmer: The conversation manager, which is closed with the chat.
         quiet: Whether to leave out the note about the scripted model.
     """
 
@@ -84,7 +84,7 @@ class ChatSession:
     system: str | None
     prefix: str | None
     off_record: bool
-    window: int
+    trimmer: ConversationManager
     quiet: bool
 
     def run(self) -> None:
@@ -131,7 +131,7 @@ class ChatSession:
             system_prompt=self.system,
             checkpointer=backend,
             memory_manager=manager,
-            conversation_manager=SlidingWindowManager(self.window),
+            conversation_manager=await stack.enter_async_context(self.trimmer),
         )
         return _Talk(self, backend, agent, manager, thread_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
@@ -22,6 +22,7 @@ from locus_memory.conversation.summary.room import SummaryRoom
 from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.conversation.summary.summarizer import (
     SummarizeFunction,
+    as_summarizer,
     summarize,
     summarize_async,
 )
@@ -33,6 +34,9 @@ from locus_memory.events import emit
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
+
+if TYPE_CHECKING:
+    from locus_memory.chat.base import ChatModel
 
 __all__ = ["SummarizingManager"]
 
@@ -74,7 +78,9 @@ class SummarizingManager(ConversationManager):
         threshold: Summarise when more messages than this are not covered.
         keep_recent: About how many messages stay word for word; groups are not split.
         summarize_fn: Returns a summary of messages, sync or async. The first message holds the
-            previous summary, if there is one. `None`: the beginnings of the messages.
+            previous summary, if there is one. Or a model that is asked for one, such as an
+            `OpenAIChat`, or its string for `get_model`, whose model `close` closes. `None`, or a
+            model that follows no instructions: the beginnings of the messages.
         preserve_system: Keep all system messages, in place; otherwise they are summarised.
             Blocks of memories always stay, and are never summarised.
         max_tokens: The limit of tokens for all returned messages. Reaching it also causes a
@@ -89,16 +95,16 @@ class SummarizingManager(ConversationManager):
         namespace: The namespace of the summaries in the store.
 
     Raises:
-        InvalidArgumentError: A number that is not positive, `keep_recent` above `threshold`, or
-            a `summarize_fn` that is not a function.
-        ConfigurationError: `store` is not a store.
+        InvalidArgumentError: A number that is not positive, or `keep_recent` above `threshold`.
+        ConfigurationError: `store` is not a store, or `summarize_fn` is no function, model or
+            string of a model.
     """
 
     def __init__(
         self,
         threshold: int = 30,
         keep_recent: int = 10,
-        summarize_fn: SummarizeFunction | None = None,
+        summarize_fn: SummarizeFunction | ChatModel | str | None = None,
         preserve_system: bool = True,  # noqa: FBT001, FBT002 - the signature users know
         *,
         max_tokens: int | None = None,
@@ -108,12 +114,10 @@ class SummarizingManager(ConversationManager):
         namespace: Namespace = ("locus_memory", "summaries"),
     ) -> None:
         _check_sizes(threshold, keep_recent)
-        if summarize_fn is not None and not callable(summarize_fn):
-            raise InvalidArgumentError("summarize_fn is not a function")
         check_namespace(namespace)
         self._threshold = threshold
         self._keep_recent = keep_recent
-        self._summarize_fn = summarize_fn
+        self._summarize_fn, self._model = as_summarizer(summarize_fn)
         self._preserve_system = preserve_system
         self._start_on_user = start_on_user
         self._max_tokens = check_positive("max_tokens", max_tokens)
@@ -134,7 +138,7 @@ class SummarizingManager(ConversationManager):
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
-        """Return the messages to send; an async `summarize_fn` runs in its own event loop.
+        """Return the messages to send; an async `summarize_fn` runs in the loop of another thread.
 
         It waits for the summary, which blocks a running event loop, and it does not use the store.
         In async code, use `async_apply`.
@@ -169,7 +173,7 @@ class SummarizingManager(ConversationManager):
 
     @override
     async def close(self) -> None:
-        """Cancel running summaries, and close the store if the manager opened it.
+        """Cancel running summaries, and close the store and the model that the manager opened.
 
         For a caller that waits for a summary, the summary has failed.
         """
@@ -178,8 +182,12 @@ class SummarizingManager(ConversationManager):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._opened is not None:
-            await self._opened.close()
+        try:
+            if self._model is not None:
+                await self._model.close()
+        finally:
+            if self._opened is not None:
+                await self._opened.close()
 
     @override
     def _settings(self) -> dict[str, Any]:

@@ -5,22 +5,40 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import CancelledError
+from importlib import import_module
 from typing import Any
 
+from locus_memory._internal.bridge import shared_bridge
 from locus_memory._internal.offload import call
+from locus_memory._internal.resource import Resource
 from locus_memory.conversation.summary.text import cleaned
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = ["SummarizeFunction", "summarize", "summarize_async"]
+__all__ = ["SummarizeFunction", "as_summarizer", "summarize", "summarize_async"]
 
 SummarizeFunction = Callable[[list[Any]], str | Awaitable[str]]
 """Returns a summary of messages; a function or a callable object, sync or async."""
 
 
+def as_summarizer(given: object | None) -> tuple[SummarizeFunction | None, Resource | None]:
+    """Return the function of the argument `summarize_fn`, and the model that the caller closes.
+
+    Raises:
+        ConfigurationError: It is no function, model or string of a model.
+    """
+    if given is None:
+        return None, None
+    # By name: the models import this package.
+    chat: Any = import_module("locus_memory.chat.summarizing")
+    made: tuple[SummarizeFunction | None, Resource | None] = chat.as_summarizer(given)
+    return made
+
+
 def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:
-    """Return the summary; an async function runs to its end in its own event loop.
+    """Return the summary; an async function runs to its end in the event loop of another thread.
+
+    It is the same loop for all of them, since the client of a model is bound to one.
 
     Raises:
         InvalidArgumentError: The function returned no text, or blank text.
@@ -28,9 +46,11 @@ def summarize(function: SummarizeFunction, messages: Sequence[Any]) -> str:
     result = function(list(messages))
     if not inspect.isawaitable(result):
         return _checked(result)
-    # This thread may have a running event loop, which cannot be entered again.
-    with ThreadPoolExecutor(1) as pool:
-        return _checked(pool.submit(copy_context().run, asyncio.run, _waited(result)).result())
+    # What calls this may run in the loop of the faces, which would wait for itself.
+    try:
+        return _checked(shared_bridge("summaries").run(result, inside_loop=True))
+    except CancelledError:
+        raise asyncio.CancelledError from None
 
 
 async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) -> str:
@@ -40,10 +60,6 @@ async def summarize_async(function: SummarizeFunction, messages: Sequence[Any]) 
         InvalidArgumentError: The function returned no text, or blank text.
     """
     return _checked(await call(function, list(messages)))
-
-
-async def _waited(result: Awaitable[Any]) -> Any:
-    return await result
 
 
 def _checked(result: Any) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, cast
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory.chat.answer_json import read_documents
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.extraction.answer_json import read_documents
 from locus_memory.memory.layers.episodes import NoteKind
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 

@@ -7,18 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
+from typing_extensions import override
+
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.offload import call, in_thread
 from locus_memory._internal.quoting import quote
-from locus_memory.chat.asking import ask, check_model
+from locus_memory._internal.resource import Resource
+from locus_memory.chat.asking import ask, is_model
 from locus_memory.chat.base import ChatModel
+from locus_memory.chat.registry import as_model
 from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import as_token_counter
-from locus_memory.errors import InvalidArgumentError, ModelAnswerError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import Distillate, parse_distillate
 from locus_memory.memory.extraction.extraction import as_memory
-from locus_memory.memory.extraction.lines import LINES_TASK, parse_lines
+from locus_memory.memory.extraction.lines import LINES_TASK, parse_lines, parse_plain
 from locus_memory.memory.extraction.prompt import TASK, Prompt, Prompter
 from locus_memory.memory.models import Extractor, Memory, MemoryChange
 from locus_memory.memory.options import check_one_of
@@ -35,20 +39,22 @@ _FORMS: Final[Mapping[str, tuple[str, Callable[[str, str], Distillate]]]] = {
 """The task and the parser of each form of answers."""
 
 
-class LLMExtractor:
+class LLMExtractor(Resource):
     """An extractor that calls a model once per extraction: for facts and notes.
 
     The model sees the new messages and the present memories as data, and answers with JSON. Of
     an answer with several changes, each valid one is accepted, and the event
-    `memory.change_refused` reports each other one. An answer without readable JSON, or with two
-    different documents, is sent back once to be repaired. If that fails too, it is an error
-    and the event `memory.extraction_invalid`. Messages that do not fit into one prompt are read in
-    several, one after the other, so that none is left out. A message that is too long for a prompt
-    of its own is clipped, and so are the memories (`memory.extraction_clipped`). Errors of the
-    model are raised as they are.
+    `memory.change_refused` reports each other one. An empty answer, or `NONE`, keeps nothing, and
+    plain lines that are facts are facts about the user. Any other answer without readable JSON, or
+    with two different documents, is sent back once to be repaired. If that fails too, it is an
+    error and the event `memory.extraction_invalid`. Messages that do not fit into one prompt are
+    read in several, one after the other, so that none is left out. A message that is too long for a
+    prompt of its own is clipped, and so are the memories (`memory.extraction_clipped`). Errors of
+    the model are raised as they are.
 
     Args:
-        model: Any async function from messages to a message.
+        model: Any async function from messages to a message; or a string for `get_model`, such as
+            `"openai:gpt-4.1-mini"`, whose model `close` closes.
         max_prompt_tokens: The most tokens of a prompt, the task included; a repair adds the
             answer to it.
         token_counter: Counts tokens: a function or a tokenizer; `None` estimates them.
@@ -63,30 +69,36 @@ class LLMExtractor:
         room: The least characters of messages that a prompt holds.
 
     Raises:
-        ConfigurationError: The model is not a function, or `answer` is unknown.
+        ConfigurationError: The model is no function or string of a model, or `answer` is unknown.
         InvalidArgumentError: `max_prompt_tokens` has no room beside the task.
     """
 
     def __init__(
         self,
-        model: ChatModel,
+        model: ChatModel | str,
         *,
         max_prompt_tokens: int = 8000,
         token_counter: object | None = None,
         instructions: str = "",
         answer: Literal["json", "lines"] = "json",
     ) -> None:
-        check_model(model)
         check_one_of(tuple(_FORMS), answer=answer)
-        name = getattr(model, "name", None)
+        made, self._owned = as_model(model)
+        name = getattr(made, "name", None)
         self.name: str = name if isinstance(name, str) and name else "llm"
-        self.model = model
+        self.model: ChatModel = made
         task, self._parse = _FORMS[answer]
         wishes = instructions.strip()
         task += f"\n\nAlso:\n{wishes}" if wishes else ""
         self._prompter = Prompter(task, max_prompt_tokens, as_token_counter(token_counter))
         # No script has more tokens than characters: so many characters fit into a prompt.
         self.room = self._prompter.room
+
+    @override
+    async def close(self) -> None:
+        """Close the model, if a string named it."""
+        if self._owned and isinstance(self.model, Resource):
+            await self.model.close()
 
     async def extract(
         self, messages: Sequence[Any], memories: Sequence[Memory]
@@ -117,14 +129,14 @@ class LLMExtractor:
 
     async def _asked(self, prompt: Prompt) -> Distillate:
         """Return the answer to a prompt; one that is not readable is repaired once."""
-        shown = "\n".join(each.content or "" for each in prompt.messages)
         told, reason = list(prompt.messages), ""
         for _ in range(2):
             answer = await ask(self.model, told)
             report_usage(answer, "extraction")
             said = answer.content or ""
+            is_whole = answer.metadata.get("finish_reason") != "length"
             try:
-                made = self._parse(said, shown)
+                made = self._parsed(said, prompt, is_whole=is_whole)
             except InvalidArgumentError as error:
                 reason = str(error)
                 wish = f"That is not valid: {reason}. Answer again, in the form that is asked for."
@@ -138,6 +150,21 @@ class LLMExtractor:
         invalid = ModelAnswerError(f"the model's answer is not readable, twice: {reason}")
         emit("memory.extraction_invalid", error=invalid, extractor=self.name, reason=reason)
         raise invalid
+
+    def _parsed(self, said: str, prompt: Prompt, *, is_whole: bool) -> Distillate:
+        """Return what a text tells, in the form that was asked for or else plainly.
+
+        Raises:
+            InvalidArgumentError: It is not readable.
+        """
+        task, data = (each.content or "" for each in prompt.messages)
+        try:
+            return self._parse(said, f"{task}\n{data}")
+        except InvalidArgumentError:
+            plain = parse_plain(said, data) if is_whole else None
+            if plain is None:
+                raise
+            return plain
 
 
 class FunctionExtractor:
@@ -185,20 +212,27 @@ def as_extractor(extract: object | None) -> Extractor:
 
     Args:
         extract: `None` for the `HeuristicExtractor`; an object with `extract`, returned as it is;
-            or a function, see `FunctionExtractor`.
+            a model, or a string for `get_model`, for an `LLMExtractor`, or the `HeuristicExtractor`
+            if the model declares that it follows no instructions; or a function, see
+            `FunctionExtractor`.
 
     Raises:
-        InvalidArgumentError: It is none of these.
+        ConfigurationError: It is none of these, or as for `get_model`.
     """
     if extract is None:
         return HeuristicExtractor()
     if not isinstance(extract, type):
         if callable(getattr(extract, "extract", None)):
             return cast("Extractor", extract)
+        if isinstance(extract, str) or is_model(extract):
+            made = LLMExtractor(cast("ChatModel | str", extract))
+            is_able = getattr(made.model, "follows_instructions", True)
+            return made if is_able else HeuristicExtractor()
         if callable(extract):
             return FunctionExtractor(extract)
-    raise InvalidArgumentError(
-        f"extract_fn is a function or has extract(messages, memories), not {quote(extract)}"
+    raise ConfigurationError(
+        "extract_fn is a function, a model, the string of a model, or has"
+        f" extract(messages, memories), not {quote(extract)}"
     )
 
 

@@ -1,18 +1,20 @@
-"""The answer of a small model in lines, one fact each: its task, and its parser; pure."""
+"""Answers in lines, one fact each: the task of small models, and the parsers; pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.memory.extraction.answer_json import read_documents
+from locus_memory.chat.answer_json import read_documents
 from locus_memory.memory.extraction.distillate import Distillate
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.store.text import query_words
+from locus_memory.retrieval.ranking.asker import is_question, person_of
+from locus_memory.store.text import query_meanings, query_words
 
-__all__ = ["LINES_TASK", "parse_lines"]
+__all__ = ["LINES_TASK", "parse_lines", "parse_plain"]
 
 LINES_TASK: Final = """\
 Write down what the new messages tell about the user that is worth knowing in later conversations: \
@@ -30,6 +32,21 @@ _LONGEST: Final = 300
 _BULLET: Final = re.compile(r"^\s*(?:[-*+\u2022\u2013\u2014]|\(?\d{1,3}[.):])\s+")
 # A heading, or a message that is repeated as the prompt has it.
 _NO_FACT: Final = re.compile(r"#|```|.*:$|(?:\([^()]{1,40}\) )*(?:user|assistant|tool): ")
+
+# The word that tells of nothing: that of the task, of JSON or of Python.
+_NONE: Final = re.compile(r"\W*(?:none|null)\W*", re.IGNORECASE)
+_JSON: Final = re.compile(r"[{}\[\]]")
+_USER: Final = re.compile(
+    r"\buser\b|\w*nutzer(?:in)?\b|\b(?:l['\u2019])?utilisat(?:eur|rice)\b|\busu[a\u00e1]ri[ao]\b"
+    r"|\b(?:l['\u2019])?utente\b|\bgebruiker\b"
+    r"|\bпользовател\w*|\bużytkowni\w*|\bkullanıcı\w*"  # noqa: RUF001 - of other scripts
+    r"|用户|用戶|使用者|ユーザー?|사용자|مستخدم|उपयोगकर्ता",
+    re.IGNORECASE,
+)
+"""The words for the user."""
+
+_SHARED: Final = 3
+"""One word of so many of a fact is of what was told."""
 
 
 def parse_lines(text: str, prompt: str = "") -> Distillate:
@@ -56,6 +73,40 @@ def parse_lines(text: str, prompt: str = "") -> Distillate:
             for each in facts
         ]
     )
+
+
+def parse_plain(text: str, told: str) -> Distillate | None:
+    """Return what an answer without JSON tells; `None`: it is no answer.
+
+    An empty text, and one that begins with `NONE` alone on a line, tells that there is nothing to
+    keep. Lines are facts, as for `parse_lines`, if each of them could be one: it tells of "the
+    user", in any of many languages, in the third person, is no question, and a third of its further
+    words are of what the model was told. So "There is nothing to keep." is no fact, and neither is
+    "The user said nothing of note." A text with a bracket of JSON has no facts.
+
+    Args:
+        text: The model's text.
+        told: The data of the prompt.
+
+    Raises:
+        InvalidArgumentError: As for `parse_lines`.
+    """
+    found = read_documents(text)
+    lines = [line for each in found.rest.splitlines() if (line := _BULLET.sub("", each).strip())]
+    if not neutralise(text) or (lines and not found.documents and _NONE.fullmatch(lines[0])):
+        return Distillate()
+    made = Distillate() if found.documents or _JSON.search(found.rest) else parse_lines(text)
+    known = {form for each in query_meanings(told) for form in each}
+    facts = [change.content for change in made.changes]
+    return made if facts and all(_is_told(each, known) for each in facts) else None
+
+
+def _is_told(fact: str, known: AbstractSet[str]) -> bool:
+    if not _USER.search(fact) or is_question(fact) or person_of(fact) is not None:
+        return False
+    words = query_meanings(_USER.sub(" ", fact))
+    shared = sum(not known.isdisjoint(forms) for forms in words)
+    return 0 < len(words) <= _SHARED * shared
 
 
 def _is_fact(line: str) -> bool:

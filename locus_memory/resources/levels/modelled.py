@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory.chat.answer_json import read_documents
 from locus_memory.chat.asking import ask
 from locus_memory.chat.base import ChatModel
 from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import estimate_tokens
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
-from locus_memory.memory.extraction.answer_json import read_documents
 from locus_memory.messages import Message
 from locus_memory.resources.levels.rules import (
     ABSTRACT_TOKENS,

@@ -184,6 +184,9 @@ def test_an_answer_drives_no_terminal(ok):
         (("--model", "m", "--scripted"), 2),
         (("--base-url", "http://127.0.0.1:9/v1"), 2),
         (("--window", "0"), 2),
+        (("--window", "3", "--conversation-manager", "null"), 2),
+        (("--conversation-manager", "sliding"), 2),
+        (("--conversation-manager", "sliding_window:0"), 2),
         (("--user", ""), 2),
         (("",), 2),
         (("--url", "file:./dir", "--scripted"), 1),
@@ -314,6 +317,16 @@ def test_the_model_sees_a_window(ok, endpoint):
     ok("chat", "t", "--window", "1", *model, stdin=b"1\n2\n3\n")
     assert [len(body["messages"]) for _, body in endpoint.requests] == [1, 1, 1]
     assert len(messages(ok, "t")) == 6
+
+
+def test_a_conversation_manager_by_its_string(ok, endpoint):
+    endpoint.answers += ["One.", "Two.", "Three."]
+    model = ("--model", "tiny", "--base-url", endpoint.url, "--no-memory")
+    for manager in ("null", "sliding_window:1"):
+        ok("chat", "t", "--conversation-manager", manager, *model, stdin=b"1\n2\n3\n")
+        endpoint.answers += ["One.", "Two.", "Three."]
+    seen = [len(body["messages"]) for _, body in endpoint.requests]
+    assert seen == [1, 3, 5, 1, 1, 1]
 
 
 def test_an_error_of_the_endpoint_is_a_line_and_the_chat_goes_on(run, ok, endpoint):

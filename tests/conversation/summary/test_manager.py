@@ -544,7 +544,6 @@ class TestAtTheSameMoment:
         {"keep_recent": True},
         {"max_tokens": 0},
         {"token_counter": 3},
-        {"summarize_fn": "gpt"},
     ],
 )
 def test_arguments_are_checked(arguments):

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory._internal.resource import Resource
+from locus_memory.chat import register_model
 from locus_memory.conversation.roles import BLOCK_MARK
 from locus_memory.conversation.tokens import count_tokens, estimate_tokens
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.extraction.prompt import TASK, Prompter
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
@@ -173,7 +176,7 @@ BAD = [
     "I have nothing to say: [].",
     "I have nothing to say: [ ] is an open box.",
     "- [ ] open\n- [ ] box",
-    "",
+    "<think>It says nothing.</think>",
     "{",
     "[" * 100_000,
     '{"a":' * 5000,
@@ -230,10 +233,12 @@ async def test_the_report_quotes_no_answer(emitted):
     assert "changes.0.op: one of" in emitted[0].attributes["reason"]
 
 
-async def test_an_answer_without_text_is_a_bad_one(emitted):
-    with pytest.raises(ModelAnswerError):
-        await extract(Message.assistant(None), Message.assistant(None))
-    assert [event.name for event in emitted] == ["memory.extraction_invalid"]
+async def test_an_answer_that_was_cut_off_is_a_bad_one(emitted):
+    for said in ("", "NONE", "The user lives in Paris."):
+        cut = Message(role="assistant", content=said, metadata={"finish_reason": "length"})
+        with pytest.raises(ModelAnswerError):
+            await extract(cut, cut)
+    assert [event.name for event in emitted] == ["memory.extraction_invalid"] * 3
 
 
 @pytest.mark.parametrize("answers", [(TimeoutError("late"),), ("bad", TimeoutError("late"))])
@@ -424,8 +429,49 @@ def test_a_budget_that_cannot_work_is_refused():
 
 @pytest.mark.parametrize("model", ["gpt-4", None, 7, FakeModel])
 def test_what_is_no_model(model):
-    with pytest.raises(ConfigurationError, match="async function"):
+    with pytest.raises(ConfigurationError, match=r"async function|unknown model 'gpt-4'"):
         LLMExtractor(model)
+
+
+class Closing(FakeModel, Resource):
+    closed = 0
+
+    async def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def told():
+    """A model that the string "told" names."""
+    model = Closing([answer(change("update"))])
+    unregister = register_model("told", lambda hint: model)
+    yield model
+    unregister()
+
+
+async def test_a_string_names_a_model_that_is_closed_with_the_extractor(told):
+    async with LLMExtractor("told") as extractor:
+        [found] = await extractor.extract(TALK, MEMORIES)
+        assert (found.content, extractor.name, told.closed) == (change()["content"], "fake", 0)
+    assert told.closed == 1
+    async with LLMExtractor(told):
+        pass
+    assert told.closed == 1
+
+
+async def test_a_manager_closes_the_model_that_a_string_names(told):
+    async with LLMMemoryManager("memory", extract_fn="told") as manager:
+        await manager.for_user("ada").close()
+        [found] = await manager.extract(TALK)
+        assert (found.content, told.closed) == (change()["content"], 0)
+    assert told.closed == 1
+
+
+@pytest.mark.parametrize("makes", [lambda model: model, LLMExtractor])
+async def test_a_manager_leaves_a_model_and_an_extractor_that_it_is_given(told, makes):
+    async with LLMMemoryManager("memory", extract_fn=makes(told)) as manager:
+        assert [each.key for each in await manager.extract(TALK)] == ["home"]
+    assert told.closed == 0
 
 
 @pytest.mark.parametrize(

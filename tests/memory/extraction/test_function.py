@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.chat import ScriptedModel
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.memory.extraction.extractors import FunctionExtractor, LLMExtractor, as_extractor
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Message, ToolCall, ToolResult
@@ -104,6 +106,24 @@ def test_what_can_be_an_extractor():
     extractor = LLMExtractor(FakeModel())
     assert as_extractor(extractor) is extractor
     assert isinstance(as_extractor(None), HeuristicExtractor)
-    for wrong in (3, "llm", HeuristicExtractor):
-        with pytest.raises(InvalidArgumentError):
+    for wrong in (3, "llm", "openai", HeuristicExtractor, FakeModel):
+        with pytest.raises(ConfigurationError):
             as_extractor(wrong)
+        with pytest.raises(ConfigurationError):
+            LLMMemoryManager("memory", extract_fn=wrong)
+
+
+async def annotated(messages) -> Message:
+    return Message.assistant("[]")
+
+
+@pytest.mark.parametrize("model", [FakeModel(), annotated])
+def test_a_model_is_one_for_an_extractor(model):
+    extractor = as_extractor(model)
+    assert isinstance(extractor, LLMExtractor)
+    assert extractor.model is model
+
+
+@pytest.mark.parametrize("model", [ScriptedModel(), "scripted"])
+def test_a_model_that_follows_no_instructions_is_not_asked(model):
+    assert isinstance(as_extractor(model), HeuristicExtractor)
