@@ -18,9 +18,9 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
-from locus_memory.memory.layers.identity import IdentityBook, derived
+from locus_memory.memory.layers.identity import adopt
 from locus_memory.memory.layers.log import LOG_DAYS, LogEntry, log_put
-from locus_memory.memory.ledger.ledger import Ledger, Statement
+from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.moments import read_moment
@@ -168,17 +168,3 @@ class Steps:
         if made is not None:
             await book.condense(self._scope, made)
             emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))
-
-
-async def adopt(store: BaseStore, ledger: Ledger, scope: Scope) -> None:
-    """Make memories of what earlier versions derived about the owner beside them.
-
-    Raises:
-        BackendError: The store failed; what is left is made memories of the next time.
-    """
-    book = IdentityBook(store)
-    found = derived(await book.read(scope))
-    if found:
-        edits = [Statement(each, said_at=each.metadata["valid_from"]) for each in found]
-        await ledger.apply(scope, edits)
-        await book.change(scope, lambda identity: replace(identity, facts=()))

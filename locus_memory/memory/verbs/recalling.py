@@ -55,7 +55,6 @@ class RecallVerbs(SingleMemories):
     retrieve_limit: int
     _listed_of_type: int
     _recall: Recall
-    _reader: Reader
     _afterwards: Afterwards
     _hybrid: HybridSearch
     _model: ChatModel | None
