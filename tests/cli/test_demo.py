@@ -15,8 +15,8 @@ from locus_memory.cli.demo.stage import Stage
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.memory.layers.identity import Override
-from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.registry import open_backend
 
 

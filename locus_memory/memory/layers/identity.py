@@ -104,9 +104,7 @@ async def _fixed(told: Any) -> Memory:
 
 async def _derived(told: Any) -> Memory:
     metadata = {"valid_from": told["at"], "extractor": "identity", **told["source"]}
-    return Memory(
-        MemoryType.USER, made_up_key(told["text"]), neutralise(told["text"]), metadata
-    )
+    return Memory(MemoryType.USER, made_up_key(told["text"]), neutralise(told["text"]), metadata)
 
 
 async def adopt(store: BaseStore, ledger: Ledger, scope: Scope) -> None:

@@ -63,7 +63,9 @@ MANAGED: Final = frozenset(
 _ENDED: Final = ("superseded_at", "superseded_by")
 _GONE: Final = ("delete", "evict")
 _OWN: Final = (Origin.USER, Origin.PERSON)
-_PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN, FIXED))
+_PROVENANCE: Final = frozenset(
+    ("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN, FIXED)
+)
 
 
 @dataclass(frozen=True, slots=True)

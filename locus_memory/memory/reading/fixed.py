@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from locus_memory.conversation.tokens import TokenCounter
@@ -12,21 +12,20 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.identity import read_record
 from locus_memory.memory.layers.vitals import written_at
-from locus_memory.memory.ledger.revision import importance_of, read_memory
+from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import (
     FIXED,
     Memory,
     MemoryType,
     Origin,
     has_authority,
-    is_expired,
     is_fixed,
 )
 from locus_memory.memory.reading.lines import Line, always_line, fact_line, fitting, rule_line
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore
 
 __all__ = ["Fixed", "FixedBook"]
 
@@ -34,11 +33,9 @@ _RULE_TOKENS: Final = 200
 """The most tokens of the feedback rules. They have a budget of their own, so that much that a
 person fixed never silences what the user asked for in passing."""
 
-_SHARE: Final = 4
-"""What a person fixed has this part of the budget of a block."""
-
 _MOST: Final = 1_000
 _FIXED: Final = Selection(filter={f"metadata.{FIXED}": True}, origins=(Origin.PERSON,))
+_RULES: Final = Selection(type=MemoryType.FEEDBACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,31 +54,25 @@ class Fixed:
     others: tuple[Line, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FixedBook:
     """Reads what always holds.
 
-    Args:
+    Attributes:
         store: The store, which the book never closes.
         recall: The search for memories.
         now: Returns the present moment, ISO 8601 in UTC.
         count: Counts tokens.
-        budget: The tokens of a block.
+        room: The most tokens of what a person fixed.
+        lock: Held by a task of this process while it fixes something.
     """
 
-    def __init__(
-        self,
-        store: BaseStore,
-        recall: Recall,
-        *,
-        now: Callable[[], str],
-        count: TokenCounter,
-        budget: int,
-    ) -> None:
-        self._store = store
-        self._recall = recall
-        self._now = now
-        self._count = count
-        self._room = budget // _SHARE
+    store: BaseStore
+    recall: Recall
+    now: Callable[[], str]
+    count: TokenCounter
+    room: int
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def of(self, scope: Scope, budget: int) -> Fixed:
         """Return what always holds in a scope.
@@ -95,8 +86,8 @@ class FixedBook:
         """
         known, rules = await asyncio.gather(self._known(scope), self._rules(scope))
         always = [always_line(each) for each in known if is_fixed(each)]
-        fixed, _ = fitting(always, min(self._room, budget), self._count, None)
-        ruled, _ = fitting(map(rule_line, rules), _RULE_TOKENS, self._count, None)
+        fixed, _ = fitting(always, min(self.room, budget), self.count, None)
+        ruled, _ = fitting(map(rule_line, rules), _RULE_TOKENS, self.count, None)
         shown = {each.name for each in fixed}
         return Fixed(
             lines=(*fixed, *ruled),
@@ -122,19 +113,19 @@ class FixedBook:
         added = {line.name: line for line in map(always_line, filter(is_fixed, memories))}
         fixed = map(always_line, await self.memories(scope) if added else ())
         known = [each for each in fixed if each.name not in added]
-        shown, _ = fitting([*known, *added.values()], self._room, self._count, None)
+        shown, _ = fitting([*known, *added.values()], self.room, self.count, None)
         if len(shown) < len(known) + len(added):
-            _, spent = fitting(known, self._room, self._count, None)
-            needed = sum(self._count(f"{each.text}\n") for each in added.values())
+            _, spent = fitting(known, self.room, self.count, None)
+            needed = sum(self.count(f"{each.text}\n") for each in added.values())
             raise InvalidArgumentError(
                 f"there is no room to always show this: it takes {needed} tokens, and"
-                f" {self._room - spent} of {self._room} are left"
+                f" {self.room - spent} of {self.room} are left"
             )
 
     async def _known(self, scope: Scope) -> list[Memory]:
         """Return what a person fixed, and what earlier versions derived, the oldest first."""
         found, record = await asyncio.gather(
-            self._recall.newest(scope, _MOST, _FIXED), read_record(self._store, scope)
+            self.recall.newest(scope, _MOST, _FIXED), read_record(self.store, scope)
         )
         told = (*record.memories, *(each.memory for each in found))
         named = {current_key(each.type, each.key): each for each in told}
@@ -142,8 +133,10 @@ class FixedBook:
 
     async def _rules(self, scope: Scope) -> list[Memory]:
         """Return the feedback memories that are not fixed, the most salient first."""
-        items = scan_all(self._store, scope.current, prefix=current_key(MemoryType.FEEDBACK, ""))
-        read = [memory async for item in items if (memory := read_memory(item)) is not None]
-        now = self._now()
-        rules = [e for e in read if not (is_expired(e, now) or is_fixed(e)) and has_authority(e)]
-        return sorted(rules, key=lambda each: -faded(importance_of(each), written_at(each), now))
+        found = await self.recall.newest(scope, _MOST, _RULES)
+        rules = (each.memory for each in found if has_authority(each.memory))
+        now = self.now()
+        return sorted(
+            (each for each in rules if not is_fixed(each)),
+            key=lambda each: -faded(importance_of(each), written_at(each), now),
+        )

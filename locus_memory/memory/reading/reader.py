@@ -41,6 +41,9 @@ Outcome = Literal["stable", "tail", "budget", "gate"]
 kept it back."""
 
 
+_SHARE_OF_BUDGET: Final = 4
+"""What a person fixed takes at most this fraction of the budget."""
+
 _SHARE_OF_WINDOW: Final = 8
 """All that a run is shown takes at most this fraction of its model's window."""
 
@@ -150,7 +153,8 @@ class Reader:
         self._mode = options.gate
         self._zone = options.zone()
         self._tail = Tail.of(store, recall, embedder, count)
-        self.fixed = FixedBook(store, recall, now=now, count=count, budget=self._budget)
+        room = self._budget // _SHARE_OF_BUDGET
+        self.fixed = FixedBook(store=store, recall=recall, now=now, count=count, room=room)
         self._stables = StableBook(
             store,
             recall,

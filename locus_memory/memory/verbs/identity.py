@@ -13,7 +13,6 @@ from locus_memory.memory.models import Memory
 from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.verbs.naming import named_memory
-from locus_memory.store.base import BaseStore
 
 __all__ = ["OwnIdentity"]
 
@@ -24,14 +23,12 @@ class OwnIdentity:
     """The sentences that a person fixed in one scope: a view of its memories, see `FIXED`.
 
     Args:
-        store: The store, which this never closes.
         ledger: The ledger of the memories.
         scope: The scope.
         fixed: Reads what always holds.
     """
 
-    def __init__(self, store: BaseStore, ledger: Ledger, scope: Scope, fixed: FixedBook) -> None:
-        self._store = store
+    def __init__(self, ledger: Ledger, scope: Scope, fixed: FixedBook) -> None:
         self._ledger = ledger
         self._scope = scope
         self._fixed = fixed
@@ -63,12 +60,13 @@ class OwnIdentity:
             raise InvalidArgumentError(
                 f"a fixed sentence has 1 to {_LONGEST} characters, not {len(line)}"
             )
-        known = [each.content for each in await self._adopted()]
         memory = await named_memory(line, metadata={**BY_A_PERSON})
-        if memory.content in known:
-            raise InvalidArgumentError("this sentence is fixed already")
-        await self._fixed.check(self._scope, [memory])
-        return Override.of(await fix(self._ledger, self._scope, memory) or memory)
+        async with self._fixed.lock:
+            known = [each.content for each in await self._adopted()]
+            if memory.content in known:
+                raise InvalidArgumentError("this sentence is fixed already")
+            await self._fixed.check(self._scope, [memory])
+            return Override.of(await fix(self._ledger, self._scope, memory) or memory)
 
     async def remove(self, override_id: str) -> Override:
         """Retire a fixed sentence, and return it; `undo` brings it back.
@@ -91,5 +89,5 @@ class OwnIdentity:
 
     async def _adopted(self) -> list[Memory]:
         """Return what is fixed, after what an earlier version left is a part of it."""
-        await adopt(self._store, self._ledger, self._scope)
+        await adopt(self._fixed.store, self._ledger, self._scope)
         return await self._fixed.memories(self._scope)

@@ -23,7 +23,7 @@ class LayerVerbs(SingleMemories):
     @property
     def identity(self) -> OwnIdentity:
         """What a person fixed: always shown, and changed by nobody else."""
-        return OwnIdentity(self._store, self._ledger, self._scope, self._reader.fixed)
+        return OwnIdentity(self._ledger, self._scope, self._reader.fixed)
 
     async def episodes(self, limit: int = 20) -> list[Episode]:
         """Return the digests of the newest sessions.

@@ -23,7 +23,7 @@ from locus_memory.memory.models import (
     Origin,
     teller,
 )
-from locus_memory.memory.reading.reader import Plan, Reader
+from locus_memory.memory.reading.reader import Plan
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import find_at
 from locus_memory.memory.recall.recall import Recall

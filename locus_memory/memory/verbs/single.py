@@ -294,8 +294,8 @@ class SingleMemories:
             The new version; `None` if there is no such memory.
 
         Raises:
-            InvalidArgumentError: As for `get`, or an empty or long content, or one that is fixed and
-                has no room to be shown.
+            InvalidArgumentError: As for `get`, or an empty or long content, or one that is fixed
+                and has no room to be shown.
             VersionConflictError: The current version has another `sequence`; nothing is written.
             BackendError: The store failed.
         """
