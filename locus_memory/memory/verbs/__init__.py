@@ -2,7 +2,8 @@
 
 `single.py` reads and changes single memories with their history, `recalling.py` finds them,
 `identity.py` is the door for what a person fixes, `layers.py` has what is beside the memories, and
-`sessions.py` takes in conversations and tells their notes. A manager inherits them; they work on its scope.
+`sessions.py` takes in conversations and tells their notes. A manager inherits them; they work on
+its scope.
 
 Read `single.py` first.
 """
