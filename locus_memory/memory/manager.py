@@ -6,6 +6,7 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, Self, Unpack
 
@@ -27,7 +28,14 @@ from locus_memory.memory.extraction.extraction import (
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.ledger.ledger import Ledger, Statement
-from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, check_origin
+from locus_memory.memory.models import (
+    LONGEST_CONTENT,
+    ORIGIN,
+    Extractor,
+    Memory,
+    Origin,
+    check_origin,
+)
 from locus_memory.memory.options import (
     MemoryKeywords,
     MemoryOptions,
@@ -222,7 +230,10 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         """
         source = self._extraction.messages_of(conversation(messages))
         made = await self._extraction.distilled(self._scope, source)
-        return [edit.memory for edit in made.edits if isinstance(edit, Statement)]
+        # What is saved without an origin is a person's.
+        own = {ORIGIN: Origin.USER.value}
+        told = (edit.memory for edit in made.edits if isinstance(edit, Statement))
+        return [replace(each, metadata=own | each.metadata) for each in told]
 
     @override
     async def save(self, memories: Iterable[Memory] | Memory) -> list[Memory]:
@@ -240,12 +251,14 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
         Raises:
             InvalidArgumentError: One is no memory, its key or content has more than 20,000
-                characters, its `expires_at` is no moment, or its `origin` none.
+                characters, its `expires_at` is no moment, or its `origin` none, or one is fixed
+                and has no room to be shown.
             BackendError: The store failed; each memory is written whole or not at all.
         """
         checked = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
-        stated = [Statement(check_origin(each)) for each in checked]
-        return await self._ledger.apply(self._scope, stated)
+        stated = list(map(check_origin, checked))
+        await self._reader.fixed.check(self._scope, stated)
+        return await self._ledger.apply(self._scope, map(Statement, stated))
 
     @override
     async def on_session_start(self, state: State) -> State:

@@ -18,6 +18,7 @@ from locus_memory.messages import Message
 
 __all__ = [
     "EXPIRES_AT",
+    "FIXED",
     "LONGEST_CONTENT",
     "ORIGIN",
     "QUOTED",
@@ -32,6 +33,7 @@ __all__ = [
     "check_origin",
     "has_authority",
     "is_expired",
+    "is_fixed",
     "origin_of",
     "own_words",
     "refusal",
@@ -50,6 +52,11 @@ ORIGIN: Final = "origin"
 
 EXPIRES_AT: Final = "expires_at"
 """The key in a memory's metadata for the moment from which it is no longer recalled, ISO 8601."""
+
+
+FIXED: Final = "fixed"
+"""The key in the metadata of a memory that a person fixed; its value is true. Such a memory is
+always shown and never expires, and only a person changes it."""
 
 
 QUOTED: Final = re.compile(
@@ -112,8 +119,8 @@ class Memory:
     `metadata` holds what the manager knows about the memory's source: `thread_id`,
     `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin` (an
     `Origin`, if it is not the user), and for a superseded memory `superseded_at` and
-    `superseded_by`. A memory with `expires_at` is not recalled from that moment on. Moments are
-    ISO 8601 in UTC.
+    `superseded_by`. A memory with `expires_at` is not recalled from that moment on; one that is
+    `fixed` is always shown. Moments are ISO 8601 in UTC.
 
     Attributes:
         type: The subject of the memory: a `MemoryType` or its name; by default the user.
@@ -219,6 +226,11 @@ def has_authority(told: Memory | str) -> bool:
     return origin_of(told) in _WITH_AUTHORITY
 
 
+def is_fixed(memory: Memory) -> bool:
+    """Return whether a person fixed a memory; see `FIXED`."""
+    return memory.metadata.get(FIXED) is True and origin_of(memory) is Origin.PERSON
+
+
 def refusal(current: Memory | None, kind: MemoryType, origin: Origin) -> str | None:
     """Return why a memory of some origin may not be written, or retire another one.
 
@@ -232,6 +244,8 @@ def refusal(current: Memory | None, kind: MemoryType, origin: Origin) -> str | N
         return f"what has the origin {origin} is never a rule, and never fixed"
     if has_none and current is not None and has_authority(current):
         return f"what has the origin {origin} changes nothing that the user or a person said"
+    if origin is not Origin.PERSON and current is not None and is_fixed(current):
+        return f"what has the origin {origin} changes nothing that a person fixed"
     return None
 
 
@@ -280,11 +294,13 @@ def is_expired(memory: Memory, now: str) -> bool:
     """Return whether a memory has a moment of expiry, and `now` is not before it.
 
     Args:
-        memory: The memory. A value that is not a moment never expires.
+        memory: The memory. One that a person fixed never expires, and neither does a value that is
+            not a moment.
         now: A moment, ISO 8601 in UTC.
     """
     until, present = read_moment(memory.metadata.get(EXPIRES_AT)), read_moment(now)
-    return until is not None and present is not None and until <= present
+    is_over = until is not None and present is not None and until <= present
+    return is_over and not is_fixed(memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

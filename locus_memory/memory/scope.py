@@ -71,7 +71,7 @@ class Scope:
 
     @property
     def identity(self) -> Namespace:
-        """The namespace of the one record of who the owner is."""
+        """The namespace of the one record in which earlier versions kept who the owner is."""
         return (*self.namespace, "identity")
 
     @property

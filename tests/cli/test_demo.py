@@ -14,8 +14,9 @@ from locus_memory.cli.demo.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPL
 from locus_memory.cli.demo.stage import Stage
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError
-from locus_memory.memory.layers.identity import Override, OwnIdentity
+from locus_memory.memory.layers.identity import Override
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.registry import open_backend
 
 
@@ -253,7 +254,7 @@ def test_a_memory_that_shows_too_little_is_noticed(stage, monkeypatch, name, oth
 @pytest.mark.slow
 def test_a_rule_that_is_lost_is_noticed(stage, monkeypatch):
     async def lose(identity, text):
-        return Override(id="0" * 32, text=text, created_at=identity._now())
+        return Override(id="0" * 8, text=text, created_at=identity._ledger.now())
 
     monkeypatch.setattr(OwnIdentity, "add", lose)
     tending_play.play_tending(stage)

@@ -237,8 +237,7 @@ async def whole(manager):
         assert known.pop((each.type, each.key)).content == each.content
     assert not any(map(has_authority, known.values())), known
     assert not any(kind == "feedback" for kind, _ in known)
-    identity = await manager.identity.read()
-    assert (identity.overrides, identity.facts) == ((), ())
+    assert (await manager.identity.read()).overrides == ()
     notes = [note for each in await manager.episodes() for note in each.notes]
     assert not any(has_authority(note.origin) for note in notes), notes
     state = AgentState(messages=(Message.user(ASKED),), metadata={"thread_id": "new"})

@@ -28,6 +28,7 @@ from locus_memory.memory.models import (
     MemoryChange,
     MemoryType,
     Origin,
+    origin_of,
 )
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import MemoryOptions
@@ -223,7 +224,7 @@ class Extraction:
         """
         places: tuple[int, ...] = ()
         more: dict[str, Any] = {}
-        # A memory that the caller's own function returns names its origin itself.
+        # A memory that the caller's own function returns names its origin itself, but no person.
         if isinstance(change, MemoryChange):
             places = change.sources
             origin.check_new(places)
@@ -241,7 +242,8 @@ class Extraction:
             more["thread_id"] = thread
         more |= {"extracted_at": self._ledger.now(), "extractor": self._extractor.name}
         memory = as_memory(change)
-        metadata = {"message_ids": origin.ids(places), **more, **memory.metadata}
+        own = {ORIGIN: Origin.USER.value} if origin_of(memory) is Origin.PERSON else {}
+        metadata = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
         memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
         encode_json(check_length(memory, _LONGEST).to_store_value())
         is_kept = self._may_hold(memory.type.value, memory.content, memory.key)

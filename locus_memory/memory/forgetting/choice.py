@@ -24,7 +24,7 @@ from locus_memory.store.item import (
     check_namespace,
 )
 
-__all__ = ["Choice", "Kind", "Name", "Named", "named", "sentences_in", "thread_of_job"]
+__all__ = ["Choice", "Kind", "Name", "Named", "named", "thread_of_job"]
 
 Kind = Literal[
     "current",
@@ -32,7 +32,6 @@ Kind = Literal[
     "vitals",
     "jobs",
     "cursors",
-    "identity",
     "episodes",
     "turns",
     "log",
@@ -52,7 +51,6 @@ _KINDS: Final[Mapping[tuple[str, int], Kind]] = {
     ("history", 2): "past",
     ("vitals", 0): "vitals",
     ("cursors", 0): "cursors",
-    ("identity", 0): "identity",
     ("episodes", 0): "episodes",
     ("transcript", 1): "turns",
     ("log", 0): "log",
@@ -63,8 +61,6 @@ _KINDS: Final[Mapping[tuple[str, int], Kind]] = {
 """The kinds by the first label below the scope, and the number of labels after it."""
 
 _TYPES: Final = frozenset(MemoryType)
-_SENTENCES: Final = ("overrides", "facts")
-_NARRATIVE: Final = frozenset(("content", "content_at"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,29 +177,6 @@ class Choice:
             self._told = self.words if is_open else Words(self.contents)
         return self._told is not None and self._told.are_in(text)
 
-    def left_of(self, identity: Any) -> Any:
-        """Return what stays of the record of an identity.
-
-        Earlier versions kept facts from conversations in it, and a narrative that tells them.
-        """
-        if not isinstance(identity, Mapping):
-            return identity
-        left = {
-            name: [each for each in sentences_in(identity, name) if not self.takes_sentence(each)]
-            for name in _SENTENCES
-            if name in identity
-        }
-        return {**identity, **left, **dict.fromkeys(_NARRATIVE & identity.keys(), "")}
-
-    def takes_sentence(self, sentence: Any) -> bool:
-        """Return whether a sentence of the record of an identity goes."""
-        if self.is_user or self.tells(text_of(sentence)):
-            return True
-        with suppress(AttributeError, TypeError):
-            source = sentence.get("source", {})
-            return self.sources.has(source.get("thread_id"), *source.get("message_ids", ()))
-        return False
-
     def _takes_memory(self, item: StoreItem) -> bool:
         name, is_current = named(item.namespace, item.key), split_key(item.key) is not None
         memory = read_memory(item) if is_current else past_memory(item)
@@ -273,16 +246,6 @@ class Choice:
 def named(namespace: Namespace, key: str) -> Named:
     """Return the type and the key of the memory of a current item or an item of a history."""
     return split_key(key) or (MemoryType(namespace[-2]), namespace[-1])
-
-
-def sentences_in(identity: Any, *names: str) -> list[Any]:
-    """Return the sentences of the record of an identity, of some kinds; by default, of all."""
-    listed = (
-        (identity.get(name) for name in names or _SENTENCES)
-        if isinstance(identity, Mapping)
-        else ()
-    )
-    return [each for part in listed if isinstance(part, list) for each in part]
 
 
 def thread_of_job(item: StoreItem) -> str:

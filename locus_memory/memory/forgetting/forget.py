@@ -10,6 +10,8 @@ and backups; the library does not erase these.
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable
 from contextlib import AsyncExitStack, suppress
 
@@ -20,6 +22,8 @@ from locus_memory.events import emit
 from locus_memory.memory.forgetting.choice import Choice
 from locus_memory.memory.forgetting.plan import ForgetPlan
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
+from locus_memory.memory.layers.identity import adopt
+from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import MemoryType
 from locus_memory.registry import as_checkpointer, as_store, open_backend
 from locus_memory.store.base import BaseStore
@@ -53,9 +57,9 @@ async def forget(
     - With `key`, that memory is erased, of the user or else of the scope without a user. The
       report names the threads of its source messages, and forks that hold them; with `threads`,
       these are erased as well. Queued messages among the sources are always erased. So are
-      recorded turns from these messages, what earlier versions derived from them about the user,
-      and, as a whole, each episode of a session that contains such a message: it may tell the
-      memory in other words. A message that states the memory again is a source as well.
+      recorded turns from these messages and, as a whole, each episode of a session that contains
+      such a message: it may tell the memory in other words. A message that states the memory again
+      is a source as well. What a person fixed is a memory as any other.
     - With `query`, the memories with all its words, stop words aside, are erased, and queued
       messages with them. If only past versions of a memory have them, only these are erased.
     - In any case, all records of what runs of the scope were shown are erased: they may show it.
@@ -95,6 +99,8 @@ async def forget(
         checkpoints = _checkpointer_of(where, checkpointer)
         is_optional = choice.is_user and checkpoints is not None
         store, has_store = _store_of(where, is_optional=is_optional)
+        if not (dry_run or choice.is_user):
+            await adopt(store, Ledger(store, sys.maxsize, clock=time.time), choice.scope)
         plan = ForgetPlan(store, checkpoints, choice, threads or choice.is_user)
         await plan.find(spaces, summaries)
         report = plan.report(dry_run=dry_run, has_store=has_store)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer
@@ -15,7 +15,6 @@ from locus_memory.memory.forgetting.choice import (
     Name,
     Named,
     named,
-    sentences_in,
     thread_of_job,
 )
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
@@ -23,7 +22,9 @@ from locus_memory.memory.forgetting.rewording import reword
 from locus_memory.memory.forgetting.threads import ThreadView, roots_of, view_thread
 from locus_memory.memory.layers.blocks import drop_blocks
 from locus_memory.memory.layers.episodes import EpisodeBook
+from locus_memory.memory.layers.identity import read_record
 from locus_memory.memory.models import MemoryType
+from locus_memory.memory.scope import current_key
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import Namespace, StoreItem
@@ -51,7 +52,6 @@ class ForgetPlan:
         found: The names of the items found, by kind.
         jobs: The threads of the jobs found.
         summaries: The names of the rolling summaries found.
-        sentences: How many sentences about the owner go.
         seen: All threads with checkpoints.
         holders: Threads that stay, and may hold source messages.
         unreadable: Damaged threads whose user cannot be determined.
@@ -65,7 +65,6 @@ class ForgetPlan:
     found: dict[Kind, list[Name]] = field(default_factory=lambda: defaultdict(list))
     jobs: list[str] = field(default_factory=list[str])
     summaries: list[Name] = field(default_factory=list[Name])
-    sentences: int = 0
     seen: set[str] = field(default_factory=set[str])
     holders: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
@@ -81,8 +80,16 @@ class ForgetPlan:
         of_key = [] if key is None else [scope.history(kind, key) for kind in MemoryType]
         history = of_key or [(*scope.namespace, "history")]
         own = self._roots() or [scope.current, *history, scope.vitals]
-        others = [scope.cursors, scope.transcripts, scope.episodes, scope.identity]
+        others = [scope.cursors, scope.transcripts, scope.episodes]
+        record = await read_record(self.store, scope)
+        item: Any = record.item
+        for each in () if self.choice.is_user else record.memories:
+            # A dry run has not adopted it.
+            name, value = current_key(each.type, each.key), each.to_store_value()
+            self._note(replace(item, namespace=scope.current, key=name, value=value))
         await self._search(*own)
+        if self.choice.tells(str(record.unreadable)):
+            self.found["items"].append((scope.identity, item.key))
         roots = await self._find_threads()
         spaces = {_SUMMARIES, (*prefix.namespace, "summaries"), *summary_namespaces}
         for space in sorted(spaces) if roots else ():
@@ -96,14 +103,15 @@ class ForgetPlan:
     async def _search(self, *roots: Namespace) -> None:
         for root in roots:
             async for item in self._below(root):
-                kind = self.choice.kind_of(item)
-                if kind == "identity":
-                    told = sum(map(self.choice.takes_sentence, sentences_in(item.value)))
-                    self.sentences += told or self.choice.is_user
-                if self.choice.takes(kind, item):
-                    self.found[kind].append((item.namespace, item.key))
-                    if kind == "jobs":
-                        self.jobs.append(thread_of_job(item))
+                self._note(item)
+
+    def _note(self, item: StoreItem) -> None:
+        """Note an item that goes."""
+        kind = self.choice.kind_of(item)
+        if self.choice.takes(kind, item):
+            self.found[kind].append((item.namespace, item.key))
+            if kind == "jobs":
+                self.jobs.append(thread_of_job(item))
 
     async def _below(self, root: Namespace) -> AsyncIterator[StoreItem]:
         """Yield all items of a namespace and its descendants."""
@@ -186,7 +194,6 @@ class ForgetPlan:
             threads=tuple(threads),
             checkpoints=sum(threads.values()),
             summaries=len(self.summaries),
-            identity=self.sentences,
             vitals=len(found["vitals"]),
             episodes=len(found["episodes"]),
             turns=len(found["turns"]),
@@ -223,7 +230,7 @@ class ForgetPlan:
         """
         if not self.choice.is_user:
             await reword(self.store, self.choice, self.found)
-        await self._erase("jobs", "episodes", "turns", "identity", "log", "items")
+        await self._erase("jobs", "episodes", "turns", "log", "items")
         await self._delete(self.summaries)
         await self._clear(self.thread_spaces)
         await self._erase("cursors")

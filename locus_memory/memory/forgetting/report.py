@@ -43,7 +43,6 @@ class ForgetReport:
         threads: The threads, with all their checkpoints.
         checkpoints: How many checkpoints these threads had.
         summaries: How many rolling summaries of these threads.
-        identity: How many overrides and derived facts of the owner.
         vitals: How many records of vital signs.
         episodes: How many episodes, each as a whole.
         turns: How many turns of transcripts.
@@ -62,7 +61,6 @@ class ForgetReport:
     threads: tuple[str, ...] = ()
     checkpoints: int = 0
     summaries: int = 0
-    identity: int = 0
     vitals: int = 0
     episodes: int = 0
     turns: int = 0
@@ -74,6 +72,6 @@ class ForgetReport:
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to erase."""
-        layers = (self.identity, self.vitals, self.episodes, self.turns, self.log)
+        layers = (self.vitals, self.episodes, self.turns, self.log)
         others = (self.memories, self.items, self.jobs, self.cursors, self.threads)
         return not any((*layers, *others))

@@ -1,8 +1,8 @@
-"""Changes of what stays: no search text and no record keeps the words of what is erased."""
+"""Changes of what stays: no search text keeps the words of what is erased."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -20,7 +20,7 @@ from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.base import BaseStore, scan_all
-from locus_memory.store.item import Namespace, Put, StoreItem
+from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["reword"]
 
@@ -32,8 +32,8 @@ _NEIGHBOURS: Final = 4
 async def reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence[Name]]) -> None:
     """Take what is about to be erased out of what stays.
 
-    These are the search texts of current memories, which name their past versions, those of turns,
-    which name the turns around them, and the record of the identity.
+    These are the search texts of current memories, which name their past versions, and those of
+    turns, which name the turns around them.
 
     Args:
         store: The store.
@@ -44,7 +44,7 @@ async def reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence
         VersionConflictError: Another writer changes an item without pause.
         BackendError: The store failed.
     """
-    changes = [partial(_reword_identity, store, choice)]
+    changes: list[Callable[[], Awaitable[None]]] = []
     for space, names in groupby(found.get("turns", ()), itemgetter(0)):
         changes.append(partial(_reword_turns, store, space, {key for _, key in names}))
     for space, names in groupby(found.get("past", ()), itemgetter(0)):
@@ -55,20 +55,6 @@ async def reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence
     for change in changes:
         insisting = AsyncRetrying(retry=lost_race, stop=stop_after_attempt(_ATTEMPTS), reraise=True)
         await insisting(change)
-
-
-async def _reword_identity(store: BaseStore, choice: Choice) -> None:
-    for item in await store.scan(choice.scope.identity):
-        left = choice.left_of(item.value)
-        if left != item.value:
-            put = Put(
-                namespace=item.namespace,
-                key=item.key,
-                value=left,
-                if_version=item.version,
-                text="",
-            )
-            await store.put_batch([put])
 
 
 async def _reword_memory(

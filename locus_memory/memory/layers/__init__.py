@@ -1,8 +1,8 @@
-"""The layers beside the current memories: identity, vital signs, episodes, transcript, log.
+"""The layers beside the current memories: vital signs, episodes, transcript, log.
 
 Each layer is a frozen record with pure changes, and a book that reads and writes the records of a
 scope. The write path fills them, the reader shows them, and the consolidator erases what is old.
 
-Read `identity.py` and `vitals.py` first, then `episodes.py`, `transcript.py` and `log.py`.
-`blocks.py` drops what runs were shown.
+Read `vitals.py` first, then `episodes.py`, `transcript.py` and `log.py`. `blocks.py` drops what
+runs were shown. `identity.py` has what a person fixed, and reads what earlier versions kept of it.
 """

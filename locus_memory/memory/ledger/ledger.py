@@ -28,7 +28,14 @@ from locus_memory.memory.ledger.revision import (
     write,
 )
 from locus_memory.memory.ledger.wording import search_text
-from locus_memory.memory.models import Memory, MemoryType, Origin, has_authority, is_expired
+from locus_memory.memory.models import (
+    Memory,
+    MemoryType,
+    Origin,
+    has_authority,
+    is_expired,
+    is_fixed,
+)
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
@@ -177,8 +184,9 @@ class Ledger:
             return [], {}
         contents = [each.memory.content for each in wanted if isinstance(each, Statement)]
         vectors = await self._embed(contents)
-        retires = any(isinstance(each, Retirement) for each in wanted)
-        dropped = without_blocks(self._store, scope) if retires else nullcontext()
+        # What is retired, and what a person fixes, counts in every thread at once.
+        is_urgent = any(isinstance(each, Retirement) or is_fixed(each.memory) for each in wanted)
+        dropped = without_blocks(self._store, scope) if is_urgent else nullcontext()
         last = {_name(e): e.memory.content if isinstance(e, Statement) else None for e in wanted}
         written: dict[str, Memory] = {}
         same: dict[str, str] = {}

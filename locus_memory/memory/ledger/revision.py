@@ -23,12 +23,14 @@ from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.ledger.wording import ending_of, search_text
 from locus_memory.memory.models import (
     EXPIRES_AT,
+    FIXED,
     ORIGIN,
     Memory,
     MemoryType,
     Origin,
     has_authority,
     is_expired,
+    is_fixed,
     origin_of,
     refusal,
 )
@@ -61,7 +63,9 @@ MANAGED: Final = frozenset(
 _ENDED: Final = ("superseded_at", "superseded_by")
 _GONE: Final = ("delete", "evict")
 _OWN: Final = (Origin.USER, Origin.PERSON)
-_PROVENANCE: Final = frozenset(("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN))
+_PROVENANCE: Final = frozenset(
+    ("thread_id", "message_ids", "extracted_at", "extractor", ORIGIN, FIXED)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +169,23 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
 
     If its content is the same, it only refreshes the current version: the caller's own metadata is
     merged, and the importance never falls. Only if now the user or a person says what somebody
-    else told before, there is a new version. A memory with an earlier moment than the current
-    version goes to the history at once. A memory without authority changes none that has it, and
-    no such one waits for it: see `refusal`.
+    else told before, or a person fixes it, there is a new version. A memory with an earlier moment
+    than the current version goes to the history at once. A memory without authority changes none
+    that has it, and no such one waits for it, and so it is with one that is not fixed: see
+    `refusal`.
     """
     current = shelf.memory
     refused = refusal(current, memory.type, origin_of(memory))
     is_same = current is not None and same_content(current.content, memory.content)
     if refused is not None:
         return None if is_same else Step((), None, refused=refused)
-    vouched = origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
-    if current is not None and is_same and not vouched:
+    is_own = origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
+    fixes = is_fixed(memory) and not (current is not None and is_fixed(current))
+    if current is not None and is_same and not (is_own or fixes):
         return _refresh(shelf, current, memory, writing)
     # Of two that differ, the current one has no authority.
-    is_alike = current is None or has_authority(current) is has_authority(memory)
-    if is_alike and _is_outdated(shelf, writing):
+    is_alike = has_authority(current or memory) is has_authority(memory)
+    if (current is None or (is_alike and not fixes)) and _is_outdated(shelf, writing):
         return _overtaken(shelf, memory, writing)
     managed: dict[str, Any] = {"valid_from": writing.moment, "sequence": shelf.next}
     if current is not None:
@@ -300,7 +306,9 @@ def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
 
 
 def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
-    given = {key: value for key, value in memory.metadata.items() if key not in MANAGED}
+    # Nobody but a person fixes a memory.
+    names = MANAGED if is_fixed(memory) else {*MANAGED, FIXED}
+    given = {key: value for key, value in memory.metadata.items() if key not in names}
     return Memory(memory.type, memory.key, memory.content, {**given, **managed})
 
 

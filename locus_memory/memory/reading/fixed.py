@@ -1,28 +1,41 @@
-"""What always holds in a scope: what a person wrote, and how the user likes to be answered."""
+"""What always holds in a scope: what a person fixed, and how the user likes to be answered."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.fading import faded
-from locus_memory.memory.layers.identity import IdentityBook, derived
+from locus_memory.memory.layers.identity import read_record
 from locus_memory.memory.layers.vitals import written_at
-from locus_memory.memory.ledger.revision import importance_of, read_memory
-from locus_memory.memory.models import Memory, MemoryType, has_authority, is_expired
+from locus_memory.memory.ledger.revision import importance_of
+from locus_memory.memory.models import (
+    FIXED,
+    Memory,
+    MemoryType,
+    Origin,
+    has_authority,
+    is_fixed,
+)
 from locus_memory.memory.reading.lines import Line, always_line, fact_line, fitting, rule_line
+from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore
 
-__all__ = ["FIXED_TOKENS", "Fixed", "FixedBook", "check_override"]
+__all__ = ["Fixed", "FixedBook"]
 
-FIXED_TOKENS: Final = 200
-"""The most tokens of the overrides, and the most of the feedback rules. Each has its own budget,
-so that many overrides never silence what the user asked for in passing."""
+_RULE_TOKENS: Final = 200
+"""The most tokens of the feedback rules. They have a budget of their own, so that much that a
+person fixed never silences what the user asked for in passing."""
+
+_MOST: Final = 1_000
+_FIXED: Final = Selection(filter={f"metadata.{FIXED}": True}, origins=(Origin.PERSON,))
+_RULES: Final = Selection(type=MemoryType.FEEDBACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,66 +43,100 @@ class Fixed:
     """What always holds in a scope.
 
     Attributes:
-        lines: The overrides, the oldest first, and the rules, the most salient first, that fit.
-        left_out: The overrides that do not.
-        derived: What earlier versions derived about the owner.
+        lines: What a person fixed, the oldest first, and the rules, the most salient first, that
+            fit.
+        left_out: What a person fixed that does not.
+        others: That as facts, and what earlier versions derived about the owner.
     """
 
     lines: tuple[Line, ...]
     left_out: tuple[Line, ...]
-    derived: tuple[Line, ...]
+    others: tuple[Line, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FixedBook:
     """Reads what always holds.
 
-    Args:
+    Attributes:
         store: The store, which the book never closes.
+        recall: The search for memories.
         now: Returns the present moment, ISO 8601 in UTC.
         count: Counts tokens.
+        room: The most tokens of what a person fixed.
+        lock: Held by a task of this process while it fixes something.
     """
 
-    def __init__(self, store: BaseStore, now: Callable[[], str], count: TokenCounter) -> None:
-        self._store = store
-        self._now = now
-        self._count = count
-        self._identities = IdentityBook(store)
+    store: BaseStore
+    recall: Recall
+    now: Callable[[], str]
+    count: TokenCounter
+    room: int
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def of(self, scope: Scope) -> Fixed:
+    async def of(self, scope: Scope, budget: int) -> Fixed:
         """Return what always holds in a scope.
+
+        Args:
+            scope: The scope.
+            budget: The tokens of the block.
 
         Raises:
             BackendError: The store failed.
         """
-        identity, rules = await asyncio.gather(self._identities.read(scope), self._rules(scope))
-        overrides = [always_line(each.text) for each in identity.overrides]
-        fixed, _ = fitting(overrides, FIXED_TOKENS, self._count, None)
-        ruled, _ = fitting(map(rule_line, rules), FIXED_TOKENS, self._count, None)
-        left_out = tuple(each for each in overrides if each not in fixed)
+        known, rules = await asyncio.gather(self._known(scope), self._rules(scope))
+        always = [always_line(each) for each in known if is_fixed(each)]
+        fixed, _ = fitting(always, min(self.room, budget), self.count, None)
+        ruled, _ = fitting(map(rule_line, rules), _RULE_TOKENS, self.count, None)
+        shown = {each.name for each in fixed}
         return Fixed(
             lines=(*fixed, *ruled),
-            left_out=left_out,
-            derived=tuple(map(fact_line, derived(identity))),
+            left_out=tuple(each for each in always if each.name not in shown),
+            others=tuple(line for line in map(fact_line, known) if line.name not in shown),
         )
 
+    async def memories(self, scope: Scope) -> list[Memory]:
+        """Return what a person fixed, the oldest first.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        return list(filter(is_fixed, await self._known(scope)))
+
+    async def check(self, scope: Scope, memories: Iterable[Memory]) -> None:
+        """Check that all that a person fixed is shown, once these memories are written.
+
+        Raises:
+            InvalidArgumentError: There is no room for those of them that are fixed.
+            BackendError: The store failed.
+        """
+        added = {line.name: line for line in map(always_line, filter(is_fixed, memories))}
+        fixed = map(always_line, await self.memories(scope) if added else ())
+        known = [each for each in fixed if each.name not in added]
+        shown, _ = fitting([*known, *added.values()], self.room, self.count, None)
+        if len(shown) < len(known) + len(added):
+            _, spent = fitting(known, self.room, self.count, None)
+            needed = sum(self.count(f"{each.text}\n") for each in added.values())
+            raise InvalidArgumentError(
+                f"there is no room to always show this: it takes {needed} tokens, and"
+                f" {self.room - spent} of {self.room} are left"
+            )
+
+    async def _known(self, scope: Scope) -> list[Memory]:
+        """Return what a person fixed, and what earlier versions derived, the oldest first."""
+        found, record = await asyncio.gather(
+            self.recall.newest(scope, _MOST, _FIXED), read_record(self.store, scope)
+        )
+        told = (*record.memories, *(each.memory for each in found))
+        named = {current_key(each.type, each.key): each for each in told}
+        return sorted(named.values(), key=lambda each: (written_at(each), each.id))
+
     async def _rules(self, scope: Scope) -> list[Memory]:
-        """Return the feedback memories, the most salient first."""
-        items = scan_all(self._store, scope.current, prefix=current_key(MemoryType.FEEDBACK, ""))
-        read = [memory async for item in items if (memory := read_memory(item)) is not None]
-        now = self._now()
-        rules = [each for each in read if not is_expired(each, now) and has_authority(each)]
-        return sorted(rules, key=lambda each: -faded(importance_of(each), written_at(each), now))
-
-
-def check_override(text: str, count: TokenCounter) -> None:
-    """Check that there is room for an override, if it is the only one.
-
-    Raises:
-        InvalidArgumentError: No run could show it.
-    """
-    tokens = count(f"{always_line(text).text}\n")
-    if tokens > FIXED_TOKENS:
-        raise InvalidArgumentError(
-            f"an override has at most {FIXED_TOKENS} tokens, this one {tokens}: it would never be"
-            " shown"
+        """Return the feedback memories that are not fixed, the most salient first."""
+        found = await self.recall.newest(scope, _MOST, _RULES)
+        rules = (each.memory for each in found if has_authority(each.memory))
+        now = self.now()
+        return sorted(
+            (each for each in rules if not is_fixed(each)),
+            key=lambda each: -faded(importance_of(each), written_at(each), now),
         )

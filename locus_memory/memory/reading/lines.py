@@ -109,9 +109,10 @@ class Line:
         return f"{day}, {self.speaker}:" if self.speaker else f"{day}:"
 
 
-def always_line(text: str) -> Line:
-    """Return the line of an override."""
-    return Line(kind="override", text=f"- always: {neutralise(text)}")
+def always_line(memory: Memory) -> Line:
+    """Return the line of what a person fixed, which is never cut."""
+    name = current_key(memory.type, memory.key)
+    return Line(kind="override", text=f"- always: {neutralise(memory.content)}", name=name)
 
 
 def rule_line(rule: Memory) -> Line:

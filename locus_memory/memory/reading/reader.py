@@ -17,6 +17,7 @@ from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.layers.log import LogEntry
 from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.options import MemoryOptions
+from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped, oldest_word
 from locus_memory.memory.reading.stable import Stable, StableBook, Unread
@@ -39,6 +40,9 @@ Outcome = Literal["stable", "tail", "budget", "gate"]
 """The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
 kept it back."""
 
+
+_SHARE_OF_BUDGET: Final = 4
+"""What a person fixed takes at most this fraction of the budget."""
 
 _SHARE_OF_WINDOW: Final = 8
 """All that a run is shown takes at most this fraction of its model's window."""
@@ -73,7 +77,7 @@ class Plan:
         block: Both as one block, for a caller that has one place for it.
         tokens: The tokens of both parts as messages.
         items: How many lines both have, besides fences and headings.
-        left_out: How many overrides did not fit.
+        left_out: How much that a person fixed did not fit.
         is_kept: Whether the stable part is that of an earlier run of the thread.
         since: The moment of the oldest note or quote in both; empty: there is none.
         shown: The names of the memories in the tail, see `current_key`.
@@ -127,6 +131,7 @@ class Reader:
 
     Attributes:
         runs: The records of what runs were shown.
+        fixed: What always holds.
     """
 
     def __init__(
@@ -148,10 +153,13 @@ class Reader:
         self._mode = options.gate
         self._zone = options.zone()
         self._tail = Tail.of(store, recall, embedder, count)
+        room = self._budget // _SHARE_OF_BUDGET
+        self.fixed = FixedBook(store=store, recall=recall, now=now, count=count, room=room)
         self._stables = StableBook(
             store,
             recall,
             unread,
+            self.fixed,
             count=count,
             now=now,
             idle=options.cache_idle,
@@ -300,7 +308,7 @@ class Reader:
         is_open: bool,  # noqa: FBT001 - a fact of the plan
     ) -> list[PlannedLine]:
         """Return each line that was found, with its place."""
-        known = await self._stables.known(request.scope, request.thread)
+        known = await self._stables.known(request.scope, request.thread, request.budget)
         placed = {id(line): "tail" for line in chosen}
         shown = {line.text for line in (*stable.lines, *chosen)}
         rest = [*known.left_out, *known.facts, *known.quotes]

@@ -55,7 +55,7 @@ class Known:
 
     Attributes:
         fixed: What always holds.
-        left_out: The overrides that found no room.
+        left_out: What a person fixed that found no room.
         facts: Facts and notes, from old to new.
         quotes: The turns of the user in other threads that no extraction has read, from old to new.
     """
@@ -80,7 +80,7 @@ class Stable:
         tokens: Their tokens.
         names: The names of what it shows, see `Line.name`.
         seen_at: The moment of the newest memory then, by the store; empty: there was none.
-        left_out: How many overrides found no room.
+        left_out: How much that a person fixed found no room.
         budget: The tokens of the stable part and the tail together, for which it was built.
         since: The moment of the oldest note or quote in it; empty: there is none.
         lines: The lines, if it was built just now.
@@ -137,6 +137,7 @@ class StableBook:
         store: The store, which the book never closes.
         recall: Reads the memories.
         unread: Returns what no extraction has read.
+        fixed: Reads what always holds.
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
         idle: The seconds without a run after which the part of a thread is built again.
@@ -148,6 +149,7 @@ class StableBook:
         store: BaseStore,
         recall: Recall,
         unread: Unread,
+        fixed: FixedBook,
         *,
         count: TokenCounter,
         now: Callable[[], str],
@@ -161,7 +163,7 @@ class StableBook:
         self._now = now
         self._idle = idle
         self._zone = zone
-        self._fixed = FixedBook(store, now, count)
+        self._fixed = fixed
         self._vitals = VitalsBook(store)
         self._episodes = EpisodeBook(store)
 
@@ -256,7 +258,7 @@ class StableBook:
             BackendError: The store failed.
         """
         newest = await self._store.search(scope.current, None, 1)
-        known = await self.known(scope, thread)
+        known = await self.known(scope, thread, budget)
         lines = await self._chosen(scope, known, budget)
         texts = list(grouped(lines, self._zone))
         if any(line.kind in ("override", "rule") for line in lines):
@@ -276,7 +278,8 @@ class StableBook:
         """Return what is shown.
 
         Everything, if it fits into three quarters of the budget. If not, facts and notes have half
-        of it, the most salient and then the newest first, and there are no quotes.
+        of it, or what always holds leaves of it, the most salient and then the newest first, and
+        there are no quotes.
         """
         everything, count, zone = known.everything, self._count, self._zone
         fits, _ = fitting(everything, budget * 3 // 4, count, zone)
@@ -285,28 +288,31 @@ class StableBook:
         now, told = self._now(), await self._vitals.told(scope, {each.name for each in known.facts})
         best = sorted(known.facts, key=lambda line: line.moment, reverse=True)
         best.sort(key=lambda e: -faded(e.importance, max(e.moment, told.get(e.name, "")), now))
-        chosen, _ = fitting(best, budget // 2, count, zone)
+        _, spent = fitting(known.fixed, budget, count, zone)
+        chosen, _ = fitting(best, min(budget // 2, budget - spent), count, zone)
         names = set(map(id, chosen))
         return [*known.fixed, *(line for line in known.facts if id(line) in names)]
 
-    async def known(self, scope: Scope, thread: str) -> Known:
+    async def known(self, scope: Scope, thread: str, budget: int) -> Known:
         """Return what is known in a scope.
 
         Args:
             scope: The scope.
             thread: The thread, whose own turns are visible in it.
+            budget: As for `of`.
 
         Raises:
             BackendError: The store failed.
         """
         fixed, facts, notes, quotes = await asyncio.gather(
-            self._fixed.of(scope),
+            self._fixed.of(scope, budget),
             self._facts(scope),
             self._episodes.shown(scope, _NOTES),
             self._quotes(scope, thread),
         )
         names = {line.name for line in fixed.lines}
-        told = [each for each in (*fixed.derived, *facts) if each.text and each.name not in names]
+        lines = {line.name: line for line in (*fixed.others, *facts)}
+        told = [each for each in lines.values() if each.text and each.name not in names]
         others = (each for each in notes if each.session_id != thread)
         told += [line for each in others for line in note_lines(each)]
         told.sort(key=lambda line: line.moment)

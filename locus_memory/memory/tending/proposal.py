@@ -16,7 +16,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.distillate import parse_distillate
 from locus_memory.memory.layers.vitals import written_at
 from locus_memory.memory.ledger.revision import importance_of
-from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryChange, has_authority
+from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryChange, has_authority, is_fixed
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.packing import packed
 from locus_memory.memory.scope import current_key
@@ -60,15 +60,16 @@ def batches(facts: Sequence[Memory], day: str) -> list[list[Memory]]:
     """Return the facts of each prompt, at least two, the oldest first.
 
     What a tool told is never shown with what the user said, which it could ask to retire. A fact
-    that ends by itself is left out, and so is one that a prompt cannot show whole. The facts of a
-    large scope are in another order every day, so that any two meet in time.
+    that ends by itself or is fixed is left out, and so is one that a prompt cannot show whole. The
+    facts of a large scope are in another order every day, so that any two meet in time.
 
     Args:
         facts: The facts.
         day: A day.
     """
     mixed = sorted(facts, key=lambda fact: crc32(f"{day} {fact.id}".encode()))
-    shown = [e for e in mixed if EXPIRES_AT not in e.metadata and len(e.content) <= _LONGEST]
+    movable = (e for e in mixed if EXPIRES_AT not in e.metadata and not is_fixed(e))
+    shown = [e for e in movable if len(e.content) <= _LONGEST]
     found: list[list[Memory]] = []
     for is_trusted in (True, False):
         told = (each for each in shown if has_authority(each) is is_trusted)

@@ -9,19 +9,16 @@ What is done to an episode or a fact depends on no other one, so it is done fift
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import EpisodeBook
-from locus_memory.memory.layers.identity import IdentityBook, derived
+from locus_memory.memory.layers.identity import adopt
 from locus_memory.memory.layers.log import LOG_DAYS, logged
-from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import is_expired
-from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.condensing import condensed, to_condense
 from locus_memory.memory.tending.passes import Pass
 from locus_memory.memory.tending.pruning import (
@@ -32,7 +29,6 @@ from locus_memory.memory.tending.pruning import (
     prune_turns,
 )
 from locus_memory.memory.tending.report import ConsolidationReport
-from locus_memory.store.base import BaseStore
 
 __all__ = ["make_steps"]
 
@@ -98,17 +94,3 @@ async def _condense(work: Pass) -> None:
         return
     await book.condense(work.scope, made)
     emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))
-
-
-async def adopt(store: BaseStore, ledger: Ledger, scope: Scope) -> None:
-    """Make memories of what earlier versions derived about the owner beside them.
-
-    Raises:
-        BackendError: The store failed; what is left is made memories of the next time.
-    """
-    book = IdentityBook(store)
-    found = derived(await book.read(scope))
-    if found:
-        edits = [Statement(each, said_at=each.metadata["valid_from"]) for each in found]
-        await ledger.apply(scope, edits)
-        await book.change(scope, lambda identity: replace(identity, facts=()))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from locus_memory.chat.base import ChatModel
-from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
-from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
-from locus_memory.memory.reading.fixed import check_override
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
 from locus_memory.memory.tending.tender import Moment, Tender
+from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import Namespace
 
@@ -23,13 +19,11 @@ class LayerVerbs(SingleMemories):
 
     _bound: bool
     _tender: Tender
-    _count: TokenCounter
 
     @property
     def identity(self) -> OwnIdentity:
-        """Who the owner of the memories is: what a person fixed, and what was derived."""
-        check = partial(check_override, count=self._count)
-        return OwnIdentity(IdentityBook(self._store), self._scope, self._ledger.now, check=check)
+        """What a person fixed: always shown, and changed by nobody else."""
+        return OwnIdentity(self._ledger, self._scope, self._reader.fixed)
 
     async def episodes(self, limit: int = 20) -> list[Episode]:
         """Return the digests of the newest sessions.

@@ -22,7 +22,7 @@ from locus_memory.memory.models import (
     Origin,
     teller,
 )
-from locus_memory.memory.reading.reader import Plan, Reader
+from locus_memory.memory.reading.reader import Plan
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import find_at
 from locus_memory.memory.recall.recall import Recall
@@ -54,7 +54,6 @@ class RecallVerbs(SingleMemories):
     retrieve_limit: int
     _listed_of_type: int
     _recall: Recall
-    _reader: Reader
     _afterwards: Afterwards
     _hybrid: HybridSearch
     _model: ChatModel | None

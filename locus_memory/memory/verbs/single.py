@@ -34,6 +34,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import MemoryOptions
+from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.memory.secrets.detection import find_secret
@@ -53,6 +54,7 @@ class SingleMemories:
     _scope: Scope
     _store: BaseStore
     _options: MemoryOptions
+    _reader: Reader
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -257,6 +259,7 @@ class SingleMemories:
 
     async def _saved(self, memory: Memory) -> Memory:
         """Return the memory as written, or else the known one with the same content."""
+        await self._reader.fixed.check(self._scope, [memory])
         written, known = await self._ledger.write(self._scope, [Statement(memory)])
         if written:
             return written[0]
@@ -291,7 +294,8 @@ class SingleMemories:
             The new version; `None` if there is no such memory.
 
         Raises:
-            InvalidArgumentError: As for `get`, or an empty or long content.
+            InvalidArgumentError: As for `get`, or an empty or long content, or one that is fixed
+                and has no room to be shown.
             VersionConflictError: The current version has another `sequence`; nothing is written.
             BackendError: The store failed.
         """
@@ -307,6 +311,8 @@ class SingleMemories:
             known, content=known.content if content is None else content, metadata=metadata
         )
         _check_sequence(known, if_sequence)
+        if content is not None:
+            await self._reader.fixed.check(self._scope, [new])
         edit = Statement(check_length(new, LONGEST_CONTENT), only=if_sequence)
         written = await self._ledger.apply(self._scope, [edit])
         if written:

@@ -161,7 +161,6 @@ class Forgotten(Answer):
     threads: list[str]
     checkpoints: int
     summaries: int
-    identity: int
     vitals: int
     episodes: int
     turns: int

@@ -162,7 +162,7 @@ async def add_override(data: Data, asked: AddOverride) -> IdentityAnswer:
 
 
 async def remove_override(data: Data, asked: RemoveOverride) -> IdentityAnswer:
-    """Remove a fixed sentence."""
+    """Retire a fixed sentence; it stays in the history of its memory."""
     await data.scoped(asked.user).identity.remove(asked.id)
     return await get_identity(data, UserAsked(user=asked.user))
 

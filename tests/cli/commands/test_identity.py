@@ -35,7 +35,7 @@ def test_an_unknown_id_removes_nothing(ok, run):
     ok("identity", "add", RULE)
     refused = run("identity", "remove", "zz")
     assert refused.code == 2
-    assert "no override has the id 'zz'" in refused.err
+    assert "no fixed sentence has the id 'zz'" in refused.err
     assert len(ok("identity", "--json").json["overrides"]) == 1
 
 
@@ -51,24 +51,25 @@ def test_an_empty_and_a_long_sentence_are_refused(run):
         assert "1 to 300 characters" in run("identity", "add", text).err
 
 
-def test_sentences_that_do_not_fit_are_named(ok):
-    """They would be silent, and the person would trust that they hold."""
-    assert ok("identity", "add", RULE, "--json").json["left_out"] == 0
-    ok("identity", "add", "Say it in short words. " * 12)
-    added = ok("identity", "add", "Say it in short lines. " * 13)
-    assert "fixed sentence" not in added.out + added.err
-    added = ok("identity", "add", "\u5b57" * 100)
-    assert "1 fixed sentence is not shown to the model" in added.out + added.err
-    shown = ok("identity")
-    assert "1 fixed sentence is not shown to the model" in shown.out + shown.err
-    assert ok("identity", "--json").json["left_out"] == 1
-
-
-def test_a_sentence_that_can_never_fit_is_refused(run, ok):
+def test_a_sentence_that_does_not_fit_is_refused(run, ok):
+    """It would be silent, and the person would trust that it holds."""
+    for number in range(15):
+        ok("identity", "add", f"{number}: {'Say it in short words. ' * 12}")
     refused = run("identity", "add", "\u5b57" * 290)
     assert refused.code == 2
-    assert "an override has at most 200 tokens, this one" in refused.err
-    assert ok("identity", "--json").json["overrides"] == []
+    assert "tokens, and 55 of 1000 are left" in refused.err
+    assert len(ok("identity", "--json").json["overrides"]) == 15
+
+
+def test_a_fixed_sentence_is_a_memory(ok):
+    name = ok("identity", "add", RULE, "--user", "ada", "--json").json["id"]
+    [row] = ok("memories", "--user", "ada", "--json").json["memories"]
+    assert (row["id"], row["content"]) == (name, RULE)
+    ok("identity", "remove", name, "--user", "ada")
+    ok("undo", row["key"], "--user", "ada")
+    assert ok("identity", "--user", "ada", "--json").json["overrides"][0]["id"] == name
+    ok("forget", row["key"], "--user", "ada", "--yes")
+    assert ok("identity", "--user", "ada", "--json").json["overrides"] == []
 
 
 def test_episodes_come_newest_first(ok, empty_directory):

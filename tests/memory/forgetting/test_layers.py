@@ -128,7 +128,7 @@ async def check_words(store: BaseStore, told: dict[str, Any]) -> None:
     planned = await forget(store, user_id="ada", query=MARK, dry_run=True)
     assert await contents(store) == before
     report = await forget(store, user_id="ada", query=MARK)
-    derived = sum(told["derived"])
+    gone = sum(sum(told[name]) for name in ("facts", "overrides", "derived"))
     for each in (planned, report):
         assert (each.vitals, each.episodes, each.turns, each.log) == (
             sum(told["facts"]),
@@ -136,7 +136,7 @@ async def check_words(store: BaseStore, told: dict[str, Any]) -> None:
             sum(told["turns"]),
             0,
         )
-        assert each.identity == sum(told["overrides"]) + derived
+        assert sum(memory.is_current for memory in each.memories) == gone
     after = await contents(store)
     for name, value in before.items():
         is_ada = name[0][:3] == ADA.namespace
@@ -144,10 +144,12 @@ async def check_words(store: BaseStore, told: dict[str, Any]) -> None:
             assert (name in after) == (MARK not in str(value))
         elif not is_ada:
             assert after[name] == value
-    identity = await store.get(ADA.identity, "identity")
-    assert len(identity["overrides"]) == told["overrides"].count(False)
-    assert len(identity["facts"]) == told["derived"].count(False)
-    assert identity["content"] == ""
+    assert await store.get(ADA.identity, "identity") is None
+    manager = LLMMemoryManager(store).scoped(ADA.namespace)
+    fixed = (await manager.identity.read()).overrides
+    assert len(fixed) == told["overrides"].count(False)
+    left = [each.content async for each in manager.memories()]
+    assert sum("derived" in each for each in left) == told["derived"].count(False)
     for space in (ADA.current, ADA.episodes, ADA.transcript("t")):
         assert await store.search(space, MARK) == []
     plain = [n for n, marked in enumerate(told["turns"]) if not marked]
@@ -161,7 +163,6 @@ async def check_user(store: BaseStore, told: dict[str, Any]) -> None:
     """Forget the user, and check that every layer is empty."""
     report = await forget(store, user_id="ada")
     assert report.log == 1
-    assert report.items == ()
     assert not [name for name in await contents(store) if name[0][:3] == ADA.namespace]
     assert [name for name in await contents(store) if name[0][:3] == BOB.namespace]
     assert report.turns == told["turns"].count(False)
@@ -220,7 +221,7 @@ async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 async def test_a_key_takes_what_it_was_learnt_from_and_what_says_the_same(
     memory: BaseStore,
 ) -> None:
-    """The turns of its messages, the facts derived from them, and texts with all its words."""
+    """The turns of its messages, and texts with all its words; another memory of them stays."""
     manager = LLMMemoryManager(memory).scoped(ADA.namespace)
     messages = [
         Message.user("Call me what you like."),
@@ -232,7 +233,7 @@ async def test_a_key_takes_what_it_was_learnt_from_and_what_says_the_same(
     source = {"thread_id": "t", "message_ids": ["m3", "#1"]}
     await manager.save(Memory(MemoryType.USER, "home", "Ada lives in Lisbon.", source))
     await manager.save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
-    facts = [fact("A person of the sea.", "t", "#1"), fact("A person of the snow.", "u", "#1")]
+    facts = [fact("A person of the sea.", "t", "#1")]
     when = {"started_at": NOW, "ended_at": NOW}
     episodes = [
         Episode(session_id="a", notes=(Note("In Lisbon, where Ada lives, it rained."),), **when),
@@ -248,13 +249,14 @@ async def test_a_key_takes_what_it_was_learnt_from_and_what_says_the_same(
     for key in ("home", "tea"):
         await memory.put(ADA.vitals, f"user:{key}", VITALS)
     report = await forget(memory, user_id="ada", key="home")
-    assert (report.vitals, report.episodes, report.turns, report.identity) == (1, 1, 2, 1)
+    assert (report.vitals, report.episodes, report.turns) == (1, 1, 2)
     assert await memory.list_keys(ADA.vitals) == ["user:tea"]
     left = [item.value["text"] for item in await memory.scan(ADA.transcript("t"))]
     assert left == [messages[1].content, messages[3].content]
     assert await memory.search(ADA.transcript("t"), "Lisbon") == []
-    identity = await memory.get(ADA.identity, "identity")
-    assert (identity["facts"], identity["content"]) == (facts[1:], "")
+    left = {each.content async for each in manager.memories()}
+    assert left == {"Ada likes tea.", "A person of the sea."}
+    assert await memory.get(ADA.identity, "identity") is None
     assert [e.value["session_id"] for e in await memory.scan(ADA.episodes)] == ["b"]
 
 

@@ -27,7 +27,7 @@ from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.testing import FakeClock
 from tests.memory.forgetting.test_interrupted import FailingStore, Strike
-from tests.memory.forgetting.test_layers import contents, fact, put_identity, rows
+from tests.memory.forgetting.test_layers import contents, put_identity, rows
 
 ADA = Scope(("locus_memory", "users", "ada"))
 MARK = "xylophone"
@@ -80,13 +80,7 @@ async def live(store: BaseStore, plan: dict[str, Any]) -> None:
             await manager.on_session_end(AgentState(messages=tuple(known), metadata=metadata))
         if thread != "last":
             await manager.sync_now()
-    derived = [
-        fact(f"A {MARK} person.", thread, message.id or f"#{number}")
-        for thread, messages in said.items()
-        for number, message in enumerate(messages, 1)
-        if message.content == TELLS and thread != "last"
-    ]
-    await put_identity(store, ADA, derived, f"Ada, of the {MARK}s.")
+    await put_identity(store, ADA, [], f"Ada, of the {MARK}s.")
 
 
 async def told(store: BaseStore) -> list[Any]:
@@ -106,7 +100,7 @@ async def check(store: BaseStore, plan: dict[str, Any]) -> None:
     planned = await forget(store, user_id="ada", key="music", dry_run=True)
     assert await contents(store) == before
     report = await forget(store, user_id="ada", key="music")
-    names = ("memories", "vitals", "episodes", "turns", "identity", "jobs")
+    names = ("memories", "vitals", "episodes", "turns", "jobs")
     assert [getattr(planned, name) for name in names] == [getattr(report, name) for name in names]
     if report.memories:
         assert await told(store) == []

@@ -4,7 +4,6 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
@@ -35,8 +34,7 @@ class World:
             await self.manager.save([Memory(kind, text[:40], text, metadata)])
 
     async def always(self, text):
-        book = IdentityBook(self.manager._store)
-        await book.change(self.scope, lambda identity: identity.with_override(text, "2026-03-01"))
+        await self.manager.identity.add(text)
 
     async def session(self, day, summary, *, decisions=(), **fields):
         moment = f"2026-03-{day:02}T10:00:00+00:00"

@@ -100,16 +100,16 @@ async def test_runs_of_one_thread_at_a_time_are_all_recorded(world):
     assert len(await world.manager.saw("now")) == 5
 
 
-@pytest.mark.parametrize("way", ["forget", "key", "query", "identity"])
+@pytest.mark.parametrize("way", ["forget", "key", "query", "fixed"])
 async def test_what_was_erased_stands_in_no_record(world, way):
     await world.always("Call me Graz.")
     await world.knows("Ada lives in Graz.")
     await world.shown(QUESTION)
     assert "Graz" in await texts(world)
     key = "Ada lives in Graz."
-    if way == "identity":
+    if way == "fixed":
         [fixed] = (await world.manager.identity.read()).overrides
-        await world.manager.identity.remove(fixed.id)
+        await forget(world.store, key=(await world.manager.get(fixed.id)).key)
     elif way == "forget":
         await world.manager.forget(key)
     else:

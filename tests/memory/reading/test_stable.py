@@ -158,9 +158,12 @@ async def test_a_record_that_is_broken_is_built_again(world):
         assert (await world.shown(QUESTION))[0] == stable
 
 
-async def test_overrides_without_room_are_counted(world, events):
-    for number in range(40):
-        await world.always(f"Remember that rule number {number} is about the colour of a sail.")
-    await world.shown(QUESTION)
+async def test_what_an_earlier_version_fixed_without_room_is_a_fact(world, events):
+    text = "Remember that the rule of number {} is about the colour of a sail. "
+    told = [{"text": text.format(n) * 4, "created_at": "2026-03-01"} for n in range(20)]
+    await world.store.put(world.scope.identity, "identity", {"overrides": told})
+    stable, _ = await world.shown(QUESTION)
     [planned] = events.of("memory.planned")
     assert planned.attributes["left_out"] > 0
+    assert stable.count("\n- always: ") == 20 - planned.attributes["left_out"]
+    assert all(text.format(n) in stable for n in range(20))

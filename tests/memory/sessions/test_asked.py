@@ -8,7 +8,6 @@ import pytest
 
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.thread import CONTEXT
-from locus_memory.memory.layers.identity import IdentityBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in
@@ -64,8 +63,7 @@ async def everything(store):
     """All that the store holds of a scope, as one text."""
     spaces = (SCOPE.current, SCOPE.episodes, SCOPE.transcript("t"), SCOPE.queue, SCOPE.cursors)
     items = [item for space in spaces for item in await store.scan(space, 100)]
-    identity = await IdentityBook(store).read(SCOPE)
-    return json.dumps([[item.value, item.metadata] for item in items]) + repr(identity)
+    return json.dumps([[item.value, item.metadata] for item in items])
 
 
 async def by_runs(manager, reopen):

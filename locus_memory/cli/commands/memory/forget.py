@@ -276,7 +276,6 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
         ("threads", len(document["threads"]), list(document["threads"])),
         ("checkpoints", document["checkpoints"], []),
         ("summaries", document["summaries"], []),
-        ("sentences about the user", document["identity"], []),
         ("vital signs", document["vitals"], []),
         ("episodes", document["episodes"], []),
         ("turns", document["turns"], []),

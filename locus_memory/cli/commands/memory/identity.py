@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.memory.manager import LLMMemoryManager
 
 __all__ = ["commands", "list_episodes"]
 
@@ -44,8 +43,8 @@ def show_identity(
 ) -> None:
     """Show the sentences that a person fixed for a user.
 
-    They are always in the model's context. Only `identity add` and
-    `identity remove` change them.
+    They are memories that are always in the model's context, and no model
+    changes them.
     """
     session = Session.of(context, url, as_json=as_json)
     if context.invoked_subcommand is not None:
@@ -57,21 +56,8 @@ def show_identity(
 
 
 async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
-    manager = scoped_manager(backend.store, prefix, user)
-    identity = await manager.identity.read()
-    overrides = list(map(asdict, identity.overrides))
-    return {"user": user, "overrides": overrides, "left_out": await _left_out(manager)}
-
-
-async def _left_out(manager: LLMMemoryManager) -> int:
-    """Return how many fixed sentences do not fit into the context."""
-    return (await manager.plan(None)).left_out
-
-
-def _warn(console: Console, left_out: int) -> None:
-    if left_out:
-        told = "1 fixed sentence is" if left_out == 1 else f"{left_out} fixed sentences are"
-        remark(console, f"{told} not shown to the model: together they may have 200 tokens")
+    identity = await scoped_manager(backend.store, prefix, user).identity.read()
+    return {"user": user, "overrides": list(map(asdict, identity.overrides))}
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:
@@ -81,7 +67,6 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     ]
     if rows:
         print_table(console, ["id", "*text", "since"], rows)
-        _warn(console, document["left_out"])
     else:
         remark(console, f"no identity{for_user(document['user'])}")
 
@@ -97,16 +82,18 @@ def add_override(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fix a sentence of at most 300 characters that is always in the model's context."""
+    """Fix a sentence of at most 300 characters that is always in the model's context.
+
+    It is a memory, see `memories`. What no longer fits is refused.
+    """
     session = Session.of(context, url, as_json=as_json)
     document = session.run(partial(_add, text=text, user=user, prefix=prefix), create=True)
     session.answer(document, partial(_say, document=document, what="fixed"))
 
 
 async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) -> dict[str, Any]:
-    manager = scoped_manager(backend.store, prefix, user)
-    added = await manager.identity.add(text)
-    return {"user": user, **asdict(added), "left_out": await _left_out(manager)}
+    added = await scoped_manager(backend.store, prefix, user).identity.add(text)
+    return {"user": user, **asdict(added)}
 
 
 def remove_override(
@@ -120,7 +107,7 @@ def remove_override(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a fixed sentence."""
+    """Retire a fixed sentence; `undo` brings it back."""
     session = Session.of(context, url, as_json=as_json)
     document = session.run(partial(_remove, override_id=override_id, user=user, prefix=prefix))
     session.answer(document, partial(_say, document=document, what="removed"))
@@ -136,7 +123,6 @@ async def _remove(
 def _say(console: Console, *, document: dict[str, Any], what: str) -> None:
     line = f"{what} {document['id'][:_ID]}: {visible(document['text'])}"
     console.out(line, highlight=False)
-    _warn(console, document.get("left_out", 0))
 
 
 def list_episodes(
