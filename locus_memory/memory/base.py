@@ -214,7 +214,7 @@ def with_block(
     messages = inject(held.messages, block, placement, stable=stable)
     if len(messages) == len(held.messages) and all(map(is_, messages, held.messages)):
         return state
-    copied: State = written(state, messages)
+    copied: State = written(state, held, messages)
     return copied
 
 

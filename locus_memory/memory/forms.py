@@ -165,14 +165,15 @@ def run_state(state: Any) -> Any:
     return ReadState(tuple(read), metadata_of(state), run_id)
 
 
-def written(state: Any, messages: Sequence[Any]) -> Any:
+def written(state: Any, read: Any, messages: Sequence[Any]) -> Any:
     """Return a state with other messages, in its own form.
 
     Args:
         state: The state.
-        messages: Those of its `run_state`, some of them changed.
+        read: Its `run_state`.
+        messages: The messages of that, some of them changed.
     """
-    found = write_messages(messages)
+    found = list(messages) if read is state else write_messages(messages)
     if isinstance(state, list | tuple):
         return found
     if isinstance(state, Mapping):
