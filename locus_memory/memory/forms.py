@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import orjson
-from pydantic import PrivateAttr, ValidationError
+from pydantic import PrivateAttr
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.factory import changed
@@ -30,6 +30,7 @@ _ROLES: Final = {
     "developer": "system",
     "function": "tool",
     "human": "user",
+    "model": "assistant",
     "system": "system",
     "tool": "tool",
     "user": "user",
@@ -37,7 +38,6 @@ _ROLES: Final = {
 _PARTS: Final = {"system-prompt": "system", "tool-return": "tool", "user-prompt": "user"}
 """The parts of a request of Pydantic AI that are messages, each with its role."""
 
-_ARGUMENTS: Final = ("arguments", "args", "input")
 _PAIR: Final = 2
 
 
@@ -97,7 +97,7 @@ def read_messages(messages: Any) -> list[Any]:
             continue
         try:
             read = [(part, ReadMessage.model_validate(fields)) for part, fields in _read(value)]
-        except (ValidationError, LookupError) as error:
+        except (ValueError, TypeError, LookupError) as error:
             raise InvalidArgumentError(
                 f"messages[{number}] is not a message: it has a role and a content"
             ) from error
@@ -117,13 +117,13 @@ def write_messages(messages: Iterable[Any]) -> list[Any]:
     """
     sources: dict[int, int] = {}
     found: list[Any] = []
-    added: list[Any] = []
     for message in messages:
-        origin = message._origin if isinstance(message, ReadMessage) else None  # noqa: SLF001 - it is one of us
+        if not isinstance(message, ReadMessage):
+            found.append(message)
+            continue
+        origin = message._origin  # noqa: SLF001 - it is one of us
         if origin is None:
-            is_read = isinstance(message, ReadMessage)
-            found.append(_plain(message) if is_read else message)
-            added += [found[-1]] if is_read else []
+            found.append(_plain(message))
             continue
         if origin.number not in sources:
             found += [*origin.before, origin.source]
@@ -133,11 +133,12 @@ def write_messages(messages: Iterable[Any]) -> list[Any]:
     requests = [place for place, each in enumerate(found) if _kind(each) == "request"]
     if not requests:
         return found
-    last = found[requests[-1]]
-    texts = [_get(last, "instructions"), *(each["content"] for each in added)]
-    if added:
+    told = [each for each in found if isinstance(each, Mapping) and each.get("role") == "system"]
+    if told:
+        last = found[requests[-1]]
+        texts = [_get(last, "instructions"), *(each["content"] for each in told)]
         found[requests[-1]] = _with(last, instructions="\n\n".join(filter(None, texts)))
-    return [each for each in found if not any(each is other for other in added)]
+    return [each for each in found if each not in told]
 
 
 def run_state(state: Any) -> Any:
@@ -239,7 +240,10 @@ def _read(value: Any) -> Iterator[tuple[int | None, dict[str, Any]]]:
 def _whole(value: Any) -> Iterator[tuple[None, dict[str, Any]]]:
     """Yield the results of tools in a message of Anthropic, and then what the message says."""
     value = value["data"] if isinstance(value, Mapping) and "data" in value else value
-    role, content = _get(value, "role") or _type(value), _get(value, "content")
+    role = _get(value, "role") or _type(value)
+    content = _first(value, "content", "parts")
+    if not isinstance(content, str | list | tuple | None):
+        raise TypeError(type(content).__name__)
     blocks = content if isinstance(content, list | tuple) else ()
     results = [each for each in blocks if _get(each, "type") == "tool_result"]
     for each in results:
@@ -303,18 +307,21 @@ def _of_tool(content: Any, call_id: str | None) -> dict[str, Any]:
 def _call(call: Any) -> dict[str, Any]:
     """Return the fields of a call of a tool."""
     function = _get(call, "function") or call
-    given = next((found for name in _ARGUMENTS if (found := _get(function, name))), {})
+    given = _first(function, "arguments", "args", "input")
     try:
         arguments = orjson.loads(given) if isinstance(given, str) else given
     except orjson.JSONDecodeError:
         arguments = None
-    name = _get(function, "name") or _get(function, "tool_name")
-    call_id = next((found for n in ("id", "call_id", "tool_call_id") if (found := _get(call, n))), "")
     return {
-        "id": call_id,
-        "name": name,
+        "id": _first(call, "id", "call_id", "tool_call_id") or "",
+        "name": _first(function, "name", "tool_name"),
         "arguments": dict(arguments) if isinstance(arguments, Mapping) else {},
     }
+
+
+def _first(value: Any, *names: str) -> Any:
+    """Return the first of some keys or attributes that has a value."""
+    return next((found for name in names if (found := _get(value, name))), None)
 
 
 def _plain(message: Message) -> dict[str, Any]:

@@ -113,10 +113,10 @@ FORMS = [
     langchain,
     langchain_dicts,
     openai,
-    openai_objects,
+    pytest.param(openai_objects, marks=pytest.mark.slow),
     openai_items,
     anthropic,
-    anthropic_objects,
+    pytest.param(anthropic_objects, marks=pytest.mark.slow),
     pydantic_ai,
     pydantic_ai_dicts,
     pairs,
@@ -206,7 +206,16 @@ async def test_what_is_no_state_is_an_error(state, manager):
 
 
 @pytest.mark.parametrize(
-    "message", [{"role": "nobody", "content": "Hi"}, {"text": "Hi"}, {"type": "unknown"}, 7, ("a",)]
+    "message",
+    [
+        {"role": "nobody", "content": "Hi"},
+        {"role": ["user"], "content": "Hi"},
+        {"role": "user", "content": 7},
+        {"text": "Hi"},
+        {"type": "unknown"},
+        ("a",),
+        7,
+    ],
 )
 async def test_what_is_no_message_is_an_error(message, manager):
     with pytest.raises(InvalidArgumentError, match=r"messages\[1\]"):
@@ -263,7 +272,10 @@ PARTS = st.lists(
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), TEXTS | PARTS), max_size=5), TEXTS)
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "assistant"]), TEXTS | PARTS), max_size=5), TEXTS
+)
 def test_a_text_that_changes_is_all_that_changes(said, text):
     messages = [{"role": role, "content": content} for role, content in said]
     read = read_messages(messages)

@@ -15,9 +15,9 @@ program that used LangGraph's own needs no other change. `MemoryMiddleware` give
 `LocusSearchRetriever` are retrievers of LangChain over documents and items, and the two tools are
 those of `langmem`.
 
-Read `graph_memory.py`, `saver.py`, `store.py` and `retriever.py`; `items/` holds the parts of the store, and
-`importing/` copies the threads of other savers. It has over 400 lines since it is a memory, a
-checkpointer, a store, retrievers and tools.
+Read `graph_memory.py`, `saver.py`, `store.py` and `retriever.py`; `items/` holds the parts of the
+store, and `importing/` copies the threads of other savers. It has over 400 lines since it is a
+memory, a checkpointer, a store, retrievers and tools.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +14,9 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 from pydantic import Field
 
 from locus_memory import LLMMemoryManager, open_backend
@@ -25,7 +24,6 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
 from locus_memory.integrations.langgraph import GraphMemory, LocusSaver, MemoryMiddleware
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.testing.fakes import FakeClock
 
 HOME, QUESTION = "I live in Lisbon.", "Where do I live?"
 INLINE: dict[str, Any] = {"extract_mode": "inline"}
@@ -77,8 +75,6 @@ def made(kind, model, memory, saver=None, tools=()):
     async def answered(state):
         return {"messages": [await chain.ainvoke([SystemMessage("Be brief."), *state["messages"]])]}
 
-    from langchain_core.runnables import RunnableLambda
-
     builder = StateGraph(MessagesState).add_node("answer", RunnableLambda(answer, answered))
     builder.add_node("remember", memory.remember)
     return builder.add_edge(START, "answer").add_edge("answer", "remember").compile(saver)
@@ -105,10 +101,12 @@ def events():
 async def test_a_new_process_remembers_across_threads_on_one_file(kind, memory_of, tmp_path):
     model = Model()
     for thread, text in (("1", HOME), ("2", QUESTION), ("1", "And now?")):
-        async with open_backend(f"sqlite:{tmp_path / 'agent.db'}") as backend:
-            async with LocusSaver(backend) as saver, memory_of(backend, **INLINE) as memory:
-                agent = made(kind, model, memory, saver)
-                await agent.ainvoke(said(text), config(thread))
+        async with (
+            open_backend(f"sqlite:{tmp_path / 'agent.db'}") as backend,
+            LocusSaver(backend) as saver,
+            memory_of(backend, **INLINE) as memory,
+        ):
+            await made(kind, model, memory, saver).ainvoke(said(text), config(thread))
     assert "Lisbon" in model.asked[1][0].text
     assert [each.type for each in model.asked[1]] == ["system", "human"]
     assert model.asked[1][0].text.startswith("Be brief.\n\n<memory>")
@@ -175,11 +173,14 @@ async def test_each_message_is_queued_once(kind, memory_of):
         given.append([each.content for each in messages])
         return []
 
-    async with open_backend("memory") as backend, LocusSaver(backend) as saver:
-        async with LLMMemoryManager(backend, extract_fn=extract, **INLINE) as manager:
-            agent = made(kind, Model(), memory_of(manager), saver)
-            await agent.ainvoke(said("One."), config("1"))
-            await agent.ainvoke(said("Two."), config("1"))
+    async with (
+        open_backend("memory") as backend,
+        LocusSaver(backend) as saver,
+        LLMMemoryManager(backend, extract_fn=extract, **INLINE) as manager,
+    ):
+        agent = made(kind, Model(), memory_of(manager), saver)
+        await agent.ainvoke(said("One."), config("1"))
+        await agent.ainvoke(said("Two."), config("1"))
     assert given[0] == ["One.", "Noted."]
     assert [each for each in given[1] if each != "Noted."] == ["Two."]
 
@@ -279,7 +280,7 @@ async def test_a_provider_gets_its_turns(kind, memory_of):
 
 
 async def test_parts_of_a_prompt_and_a_message_stay():
-    model, image = Model(), {"type": "image", "url": "https://example.org/a.png"}
+    image = {"type": "image", "url": "https://example.org/a.png"}
     cached = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
     async with LLMMemoryManager("memory", **INLINE) as manager:
         await manager.add(HOME)
@@ -306,20 +307,21 @@ async def test_an_agent_in_a_graph_has_a_thread_of_its_own():
 
 
 async def test_an_interrupted_turn_is_remembered_when_it_is_completed():
-    from langgraph.types import Command
-
     class Asking(AgentMiddleware):
         async def aafter_model(self, state, runtime):
             interrupt("Is that right?")
 
-    async with open_backend("memory") as backend, LocusSaver(backend) as saver:
-        async with LLMMemoryManager(backend, **INLINE) as manager:
-            middleware = [MemoryMiddleware(manager), Asking()]
-            agent = create_agent(Model(), middleware=middleware, checkpointer=saver)
-            await agent.ainvoke(said(HOME), config("1"))
-            assert await manager.for_user("ada").retrieve() == []
-            await agent.ainvoke(Command(resume=True), config("1"))
-            assert len(await manager.for_user("ada").retrieve()) == 1
+    async with (
+        open_backend("memory") as backend,
+        LocusSaver(backend) as saver,
+        LLMMemoryManager(backend, **INLINE) as manager,
+    ):
+        middleware = [MemoryMiddleware(manager), Asking()]
+        agent = create_agent(Model(), middleware=middleware, checkpointer=saver)
+        await agent.ainvoke(said(HOME), config("1"))
+        assert await manager.for_user("ada").retrieve() == []
+        await agent.ainvoke(Command(resume=True), config("1"))
+        assert len(await manager.for_user("ada").retrieve()) == 1
 
 
 def test_what_is_no_memory_is_an_error():
