@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 from pydantic import PrivateAttr
@@ -64,6 +64,18 @@ class ReadMessage(Message):
 
     _origin: _Origin | None = PrivateAttr(default=None)
 
+    @property
+    def origin(self) -> _Origin | None:
+        """Its source; `None`: it has none, since it is new."""
+        return self._origin
+
+    @classmethod
+    def of(cls, fields: dict[str, Any], origin: _Origin) -> Self:
+        """Return the message that was read from a source."""
+        message = cls.model_validate(fields)
+        message._origin = origin  # noqa: SLF001 - it is one of us
+        return message
+
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
@@ -96,15 +108,17 @@ def read_messages(messages: Any) -> list[Any]:
             found.append(value)
             continue
         try:
-            read = [(part, ReadMessage.model_validate(fields)) for part, fields in _read(value)]
+            read = [
+                ReadMessage.of(
+                    fields, _Origin(number, value, part, fields.get("content") or "", tuple(silent))
+                )
+                for part, fields in _read(value)
+            ]
         except (ValueError, TypeError, LookupError) as error:
             raise InvalidArgumentError(
                 f"messages[{number}] is not a message: it has a role and a content"
             ) from error
-        for part, message in read:
-            origin = _Origin(number, value, part, message.content or "", tuple(silent))
-            message._origin = origin  # noqa: SLF001 - it is one of us
-            found.append(message)
+        found += read
         silent = [] if read else [*silent, value]
     return found
 
@@ -121,7 +135,7 @@ def write_messages(messages: Iterable[Any]) -> list[Any]:
         if not isinstance(message, ReadMessage):
             found.append(message)
             continue
-        origin = message._origin  # noqa: SLF001 - it is one of us
+        origin = message.origin
         if origin is None:
             found.append(_plain(message))
             continue

@@ -87,8 +87,9 @@ class GraphMemory(Opened):
     @override
     async def aopen(self) -> None:
         """Connect now, and take up what an earlier process left, rather than on first use."""
-        if hasattr(self.manager, "open"):
-            await self.manager.open()
+        manager: Any = self.manager
+        if hasattr(manager, "open"):
+            await manager.open()
 
     @override
     async def aclose(self) -> None:

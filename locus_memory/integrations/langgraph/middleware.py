@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import SystemMessage
 from langgraph.runtime import Runtime
 from typing_extensions import override
 
@@ -59,9 +59,8 @@ def _state_of(request: ModelRequest[Any]) -> dict[str, Any]:
     return {**request.state, "messages": [*system, *request.messages]}
 
 
-def _showing(request: ModelRequest[Any], messages: list[BaseMessage]) -> ModelRequest[Any]:
+def _showing(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
     """Return the request with other messages, the first of which may be its system prompt."""
-    first, *rest = messages or [None]
-    if not isinstance(first, SystemMessage):
-        return request.override(messages=list(messages))
-    return request.override(system_message=first, messages=rest)
+    if not messages or not isinstance(messages[0], SystemMessage):
+        return request.override(messages=messages)
+    return request.override(system_message=messages[0], messages=messages[1:])
