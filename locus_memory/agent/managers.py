@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.quoting import quote
@@ -35,6 +36,9 @@ __all__ = [
     "trimmed",
     "with_placement",
 ]
+
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class SessionHooks(Protocol):
@@ -102,7 +106,9 @@ def memory_of(
     return made, owned
 
 
-def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool]:
+def as_memory_manager(
+    where: Any, model: Any = None, options: Mapping[str, Any] = _NONE
+) -> tuple[SessionHooks | None, bool]:
     """Return a memory manager, and whether the caller owns it and has to close it.
 
     A string is one of `get_memory_manager`; a store or a backend becomes an `LLMMemoryManager`, as
@@ -111,10 +117,18 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
     in another thread, or when the agent is closed. If the model declares that it cannot, phrases
     are read before the run ends. A memory provider becomes a `ProviderManager`.
 
+    Args:
+        where: The manager, or what becomes one.
+        model: The model of the agent; `None`: it is not known, and phrases are read.
+        options: Options of a manager that is made here; they outrank those of the model.
+
     Raises:
-        ConfigurationError: It is none of these, or an invalid provider string.
+        ConfigurationError: It is none of these, or an invalid provider string; or there are options
+            for a manager that is not made here.
     """
     if where is None or _has_hooks(where):
+        if options:
+            raise ConfigurationError(f"options {sorted(options)} need a store, not a manager")
         return where, False
     # Loaded only for agents with memory.
     from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
@@ -123,11 +137,11 @@ def as_memory_manager(where: Any, model: Any) -> tuple[SessionHooks | None, bool
     from locus_memory.memory.providers.registry import open_memory_manager  # noqa: PLC0415
 
     if isinstance(where, str):
-        return open_memory_manager(where, {}, preferred=_extraction(model)), True
+        return open_memory_manager(where, options, preferred=_extraction(model)), True
     if isinstance(where, BaseStore | Backend):
-        return LLMMemoryManager(where, **_extraction(model)), True
+        return LLMMemoryManager(where, **{**_extraction(model), **options}), True
     if is_provider(where):
-        return ProviderManager(where), True
+        return ProviderManager(where, **options), True
     raise ConfigurationError(
         "a memory manager has on_session_start and on_session_end, a memory provider has prefetch"
         " or on_turn_complete, or it is a provider string, a store or a backend, not"
@@ -139,7 +153,7 @@ def _extraction(model: Any) -> dict[str, Any]:
     """Return the options of a manager that extracts with this model, if it can."""
     from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
 
-    if not getattr(model, "follows_instructions", True):
+    if model is None or not getattr(model, "follows_instructions", True):
         return {}
     return {"extract_fn": LLMExtractor(model), "extract_mode": "session_end"}
 

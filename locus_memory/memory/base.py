@@ -17,6 +17,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, is_worth_reading, query_of, told_in
+from locus_memory.memory.forms import run_state, written
 from locus_memory.memory.inject import Placement, inject, render_block
 from locus_memory.memory.models import Memory, MemorySearchResult, origin_of
 from locus_memory.memory.providers.base import TurnHooks
@@ -40,7 +41,9 @@ class BaseMemoryManager(TurnHooks, Resource, ABC):
     The further hooks have defaults too: `prefetch` returns the block of memories for a query, and
     the others do nothing. An agent calls those that a manager has; it need not have them.
 
-    A state is any object with `messages` and a `model_copy(update=...)` like that of pydantic.
+    A state is any object with `messages` and a `model_copy(update=...)` like that of pydantic, or a
+    dataclass; a dict with `messages`, as graphs of LangGraph have it; or a list of messages. The
+    messages may be those of LangChain, OpenAI, Anthropic or Pydantic AI, see `memory.forms`.
 
     Attributes:
         retrieve_limit: The highest number of memories that a run gets.
@@ -88,18 +91,18 @@ class BaseMemoryManager(TurnHooks, Resource, ABC):
         The latest text of the user is the query. The block replaces that of an earlier run. If
         no memory is found, or the search fails, the state has no block.
         """
-        bound = await self.for_run(state)
+        seen = run_state(state)
+        bound = await self.for_run(seen)
         if bound is None:
             return with_block(state, None)
-        messages: Any = state.messages  # type: ignore[attr-defined] # a state has messages
-        query, thread = query_of(asked(messages)) or "", thread_of(state)
+        query, thread = query_of(asked(seen.messages)) or "", thread_of(seen)
         found = partial(bound.prefetch, query, session_id=thread)
         block = await call_hook("prefetch", found, seconds=self.recall_timeout)
         return with_block(state, block or None)
 
     async def on_session_end(self, state: Any) -> None:
         """Extract the memories of the state's conversation, and save them."""
-        said = told_in(state)
+        said = told_in(run_state(state))
         if not is_worth_reading(said):
             return
         try:
@@ -205,12 +208,11 @@ def with_block(
         placement: Its place.
         stable: A further block, which stands at the end of the system prompt.
     """
-    held: Any = state
+    held = run_state(state)
     messages = inject(held.messages, block, placement, stable=stable)
     if len(messages) == len(held.messages) and all(map(is_, messages, held.messages)):
         return state
-    kept: Any = messages if isinstance(held.messages, list) else tuple(messages)
-    copied: State = held.model_copy(update={"messages": kept})
+    copied: State = written(state, held, messages)
     return copied
 
 

@@ -27,6 +27,7 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.forms import read_messages, run_state
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import (
     LONGEST_CONTENT,
@@ -228,7 +229,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             ModelAnswerError: The model's answer cannot be read, not even repaired.
             BackendError: The store failed.
         """
-        source = self._extraction.messages_of(conversation(messages))
+        source = self._extraction.messages_of(conversation(read_messages(messages)))
         made = await self._extraction.distilled(self._scope, source)
         # What is saved without an origin is a person's.
         own = {ORIGIN: Origin.USER.value}
@@ -266,12 +267,13 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
         As the contract says. The first time, what an earlier process left is taken up.
         """
-        run = await self.for_run(state)
+        seen = run_state(state)
+        run = await self.for_run(seen)
         if run is None:
             return with_block(state, None)
         if self._chooses:
             return await super(LLMMemoryManager, run).on_session_start(state)
-        plan = await run._planned(state)  # noqa: SLF001 - it is one of us
+        plan = await run._planned(seen)  # noqa: SLF001 - it is one of us
         return with_block(state, plan.tail, "user", stable=plan.stable)
 
     @override
@@ -280,6 +282,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
         If the state is off the record, what it added is passed, and never extracted.
         """
+        state = run_state(state)
         run = await self.for_run(state)
         if run is None:
             return

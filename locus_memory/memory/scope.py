@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, Final
 
+from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import InvalidNamespaceError
 from locus_memory.memory.models import MemoryType
 from locus_memory.store.encoding import encode_namespace
@@ -17,6 +18,7 @@ __all__ = [
     "Scope",
     "agent_of",
     "current_key",
+    "metadata_of",
     "namespace_of",
     "split_key",
     "thread_of",
@@ -28,6 +30,7 @@ NamespaceResolver = Callable[[Any], Namespace | Awaitable[Namespace | None] | No
 """Returns the namespace of a run's memories from its state; `None`: the run has no memory."""
 
 _USERS: Final = "users"
+_NAMED: Final = ("user_id", "thread_id", "agent_id", REMEMBER)
 _TYPES: Final = frozenset(MemoryType)
 
 
@@ -167,7 +170,7 @@ def user_of(state: Any) -> str | None:
     Raises:
         InvalidNamespaceError: The `user_id` of the state's metadata is not a valid name.
     """
-    user_id = _metadata(state).get("user_id")
+    user_id = metadata_of(state).get("user_id")
     if user_id is None:
         return None
     if not isinstance(user_id, str):
@@ -177,7 +180,7 @@ def user_of(state: Any) -> str | None:
 
 def thread_of(state: Any) -> str:
     """Return the name of the run's thread: its `thread_id` in the metadata, else its run id."""
-    thread_id = _metadata(state).get("thread_id")
+    thread_id = metadata_of(state).get("thread_id")
     if isinstance(thread_id, str) and thread_id:
         return thread_id
     return str(getattr(state, "run_id", None) or "thread")
@@ -185,9 +188,16 @@ def thread_of(state: Any) -> str:
 
 def agent_of(state: Any) -> str | None:
     """Return the run's `agent_id` in the metadata, if there is one."""
-    agent_id = _metadata(state).get("agent_id")
+    agent_id = metadata_of(state).get("agent_id")
     return agent_id if isinstance(agent_id, str) and agent_id else None
 
 
-def _metadata(state: Any) -> dict[str, Any]:
-    return getattr(state, "metadata", None) or {}
+def metadata_of(state: Any) -> Mapping[str, Any]:
+    """Return what a state says about its run: its metadata.
+
+    What a dict says beside its messages, such as the `user_id` of a graph's state, counts as well.
+    """
+    if not isinstance(state, Mapping):
+        return getattr(state, "metadata", None) or {}
+    beside = {name: state[name] for name in _NAMED if state.get(name) is not None}
+    return {**beside, **(state.get("metadata") or {})}

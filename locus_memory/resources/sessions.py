@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -100,7 +100,7 @@ class Sessions:
         # Before anything is queued.
         MemoryURI((SESSIONS, op.session_id))
         used = _canonical(op.used_uris)
-        said = said_messages(_plain_all(op.messages))
+        said = said_messages(op.messages)
         await self._manager().add(said, thread_id=op.session_id)
         return await retried(lambda: self._archived(op, said, used))
 
@@ -237,28 +237,3 @@ def _of_user(messages: Sequence[Spoken]) -> list[str]:
 def _canonical(uris: str | Sequence[str]) -> list[str]:
     """Return URIs, or the one URI, as a search has them."""
     return [str(as_uri(each)) for each in ([uris] if isinstance(uris, str) else uris)]
-
-
-def _plain_all(messages: Any) -> Any:
-    """Return messages, or the one message; parts become their texts."""
-    if isinstance(messages, list | tuple):
-        return [_plain(each) for each in messages]
-    return _plain(messages)
-
-
-def _plain(message: Any) -> Any:
-    """Return a message; parts become its text, unless it has one beside them."""
-    if not isinstance(message, Mapping) or "parts" not in message:
-        return message
-    fields = {name: value for name, value in message.items() if name != "parts"}
-    if fields.get("content"):
-        return fields
-    parts: Any = message["parts"]
-    parts = [parts] if isinstance(parts, str) else parts
-    texts = [_text_of_part(each) for each in parts] if isinstance(parts, list | tuple) else []
-    return {**fields, "content": "\n".join(filter(None, texts))}
-
-
-def _text_of_part(part: Any) -> str:
-    text = part.get("text") if isinstance(part, Mapping) else part
-    return text if isinstance(text, str) else ""

@@ -12,6 +12,7 @@ from locus_memory._internal.providers.installing import install_command
 ADAPTERS = {
     "adk": ("google.adk", "locus_memory.integrations.adk"),
     "anthropic": ("anthropic", "locus_memory.integrations.anthropic"),
+    "langchain": ("langchain", "MemoryMiddleware"),
     "mcp": ("mcp", "locus_memory.integrations.mcp"),
     "openai-agents": ("agents", "locus_memory.integrations.openai_agents"),
     "pydantic-ai": ("pydantic_ai", "locus_memory.integrations.pydantic_ai"),
@@ -20,6 +21,7 @@ ADAPTERS = {
     "strands": ("strands", "locus_memory.integrations.strands"),
 }
 USES = {
+    "langchain": "from locus_memory.integrations.langgraph import MemoryMiddleware",
     "pydantic-ai": "from locus_memory.integrations.pydantic_ai import LocusConversationStore",
     "pydantic-ai-harness": (
         "from locus_memory.integrations.pydantic_ai import LocusMemoryStore; "

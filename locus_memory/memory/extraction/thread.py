@@ -29,6 +29,7 @@ __all__ = [
     "query_of",
     "read_document",
     "roles_and_texts",
+    "text_in",
     "text_of",
     "told_in",
 ]
@@ -73,7 +74,11 @@ def told_in(state: Any) -> list[Any]:
 
 def text_of(message: Any) -> str:
     """Return the text of a message; of one in parts, the text of its text parts."""
-    content = getattr(message, "content", None)
+    return text_in(getattr(message, "content", None))
+
+
+def text_in(content: Any) -> str:
+    """Return the text of a content; of one in parts, the text of its text parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):

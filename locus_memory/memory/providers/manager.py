@@ -17,6 +17,7 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, query_and_limit
 from locus_memory.memory.extraction.thread import told_in
+from locus_memory.memory.forms import run_state
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.options import check_seconds, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider, is_provider
@@ -109,6 +110,7 @@ class ProviderManager(BaseMemoryManager):
     async def for_run(self, state: Any) -> Self | None:
         """Return this manager bound to the user of a run; `None`: the run has no memory."""
         try:
+            state = run_state(state)
             if runs_off_record(state):
                 return None
             return self if self._bound else self.for_user(user_of(state))
@@ -119,6 +121,7 @@ class ProviderManager(BaseMemoryManager):
     @override
     async def on_session_end(self, state: Any) -> None:
         """Keep the messages of the session until it is over; see `batch_quiet`."""
+        state = run_state(state)
         bound = await self.for_run(state)
         if bound is not None:
             key = (bound._user, thread_of(state))  # noqa: SLF001 - it is one of us

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
 from typing import Any, Final, TypedDict, cast
 
-from pydantic import ValidationError
-
 from locus_memory._internal.quoting import quote
+from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import conversation, document
+from locus_memory.memory.forms import read_messages
+from locus_memory.memory.scope import metadata_of
 from locus_memory.messages import Message
 from locus_memory.store.json_values import encode_json
 
@@ -117,27 +118,11 @@ def moment_of(
 
 
 def said_messages(messages: Any) -> list[Any]:
-    """Return the conversation of messages, which may be dicts; a text is one of the user.
+    """Return the conversation of messages, see `read_messages`; a text is one of the user.
 
     Raises:
         InvalidArgumentError: They are not messages.
     """
-    # A message that is a pydantic model is iterable as well.
-    is_one = isinstance(messages, str | Mapping) or hasattr(messages, "role")
-    if not is_one and not isinstance(messages, Iterable):
-        raise InvalidArgumentError(f"messages are a list, not {quote(messages)}")
-    listed: list[Any] = [messages] if is_one else list(messages)
-    return conversation([_message(each, place) for place, each in enumerate(listed)])
-
-
-def _message(value: Any, place: int) -> Any:
-    if isinstance(value, str):
-        return Message.user(value)
-    if not isinstance(value, Mapping):
-        if not hasattr(value, "role"):
-            raise InvalidArgumentError(f"messages[{place}] has a role and a content")
-        return value
-    try:
-        return Message.model_validate(value)
-    except ValidationError as error:
-        raise InvalidArgumentError(f"messages[{place}] is not a message") from error
+    if metadata_of(messages).get(REMEMBER) is False:
+        return []
+    return conversation(read_messages(messages))

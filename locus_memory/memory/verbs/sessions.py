@@ -55,7 +55,8 @@ class SessionVerbs(SingleMemories):
         """Queue messages for extraction as at the end of a run, without a state.
 
         Args:
-            messages: Messages, or dicts with `role` and `content`; a text is one of the user.
+            messages: Messages of any form, see `memory.forms`, or a state that has some; a text is
+                one of the user.
             user_id: Whose memories they become; `None`: those that the manager is bound to.
             thread_id: Their thread, of which seen messages are left out; `None`: a new one.
 

@@ -1,0 +1,204 @@
+"""`GraphMemory`: a memory manager in a graph, as a step before the model and one after the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage, SystemMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.config import get_config
+from langgraph.runtime import get_runtime
+from typing_extensions import override
+
+from locus_memory._internal.bridge import shared_bridge
+from locus_memory._internal.recent import RecentlyUsed
+from locus_memory.agent.hooks import MemoryHooks
+from locus_memory.agent.managers import SessionHooks, as_memory_manager
+from locus_memory.backends.base import Backend
+from locus_memory.conversation.roles import REMEMBER, is_memory_block, is_off_record
+from locus_memory.errors import ConfigurationError
+from locus_memory.events import emit
+from locus_memory.integrations.langgraph.opening import Opened
+from locus_memory.memory.forms import run_state, write_messages
+from locus_memory.memory.inject import blocks_of, inject
+from locus_memory.memory.scope import thread_of
+from locus_memory.state import AgentState
+from locus_memory.store.base import BaseStore
+
+__all__ = ["GraphMemory"]
+
+_NAMED: Final = ("user_id", "thread_id", "agent_id", REMEMBER)
+_TURNS: Final = 1024
+"""For how many turns that are under way the blocks are kept."""
+
+
+class GraphMemory(Opened):
+    """A memory manager in a graph of LangGraph.
+
+    ```python
+    memory = GraphMemory("sqlite:./agent.db")
+    chain = memory.recall | model  # from the state to the answer
+    builder.add_node("remember", memory.remember)
+    ```
+
+    A run has the memories of the `user_id` in the `configurable` of its config, or else in its
+    context or its state. Its thread is the `thread_id` of the config; a graph inside of another has
+    a thread of its own. `remember=False` at one of these places keeps the run off the record, and
+    `additional_kwargs={"remember": False}` one message.
+
+    A failure of the memory is an event, and the run goes on without it. As with `LocusSaver`, both
+    steps work in `invoke` and in `ainvoke`, but not in `invoke` inside of a running event loop.
+
+    Args:
+        memory: A memory manager or a memory provider; a provider string, a store or a backend for a
+            new manager. Only a manager that is made here is closed here.
+        **options: Options of a manager that is made here, such as `extract_fn`.
+
+    Attributes:
+        manager: The memory manager.
+        recall: From the state of a graph, or a list of messages, to the messages for the model. The
+            part that stays as it is stands at the end of the system prompt, and the part for the
+            message of the user in front of it. The graph keeps neither. All calls of the model in a
+            turn get the same.
+        remember: A node for the end of a turn. It queues what is new in the thread, and changes
+            nothing in the state.
+
+    Raises:
+        ConfigurationError: It is none of these, or an invalid option.
+    """
+
+    recall: Runnable[Any, list[BaseMessage]]
+    remember: Runnable[Any, None]
+
+    def __init__(
+        self, memory: str | BaseStore | Backend | SessionHooks | object, **options: Any
+    ) -> None:
+        super().__init__()
+        manager, self._owned = as_memory_manager(memory, options=options)
+        if manager is None:
+            raise ConfigurationError("a graph's memory is a manager or a provider string, not None")
+        self.manager = manager
+        self._hooks = MemoryHooks(manager)
+        self._turns: RecentlyUsed[tuple[str | None, str | None]] = RecentlyUsed(_TURNS)
+        self.recall = RunnableLambda(self._now_recalled, self._recalled, name="recall")
+        self.remember = RunnableLambda(self._now_remembered, self._remembered, name="remember")
+
+    @override
+    async def aopen(self) -> None:
+        """Connect now, and take up what an earlier process left, rather than on first use."""
+        manager: Any = self.manager
+        if hasattr(manager, "open"):
+            await manager.open()
+
+    @override
+    async def aclose(self) -> None:
+        """Complete the running extraction, and close a manager that was made here."""
+        if self._owned:
+            manager: Any = self.manager
+            await manager.close()
+
+    def _now_recalled(self, state: Any) -> list[BaseMessage]:
+        return shared_bridge().run(self._recalled(state))
+
+    def _now_remembered(self, state: Any) -> None:
+        shared_bridge().run(self._remembered(state))
+
+    async def _recalled(self, state: Any) -> list[BaseMessage]:
+        messages = state if isinstance(state, list | tuple) else _field(state, "messages")
+        try:
+            run = _run_of(state)
+            turn = _turn_of(run)
+            blocks = self._turns.get(turn)
+            if blocks is None:
+                blocks = await self._blocks(run)
+                self._turns.put(turn, blocks)
+            stable, tail = blocks
+            messages = write_messages(inject(run.messages, tail, "user"))
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("agent.memory_failed", error=error, hook="on_session_start")
+            stable = None
+        return _prompted(convert_to_messages(messages), stable)
+
+    async def _blocks(self, run: AgentState) -> tuple[str | None, str | None]:
+        """Return what the model is shown at the end of its prompt, and before the user's text."""
+        seen = (await self._hooks.recall(run, thread_of(run))).messages
+        stable, tail = blocks_of(seen)
+        given = {id(each) for each in run.messages}
+        added = [
+            each.content
+            for each in seen
+            if each.role == "system" and id(each) not in given and not is_memory_block(each)
+        ]
+        return "\n\n".join(filter(None, (*added, stable))) or None, tail
+
+    async def _remembered(self, state: Any) -> None:
+        try:
+            run = _run_of(state)
+        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            emit("agent.memory_failed", error=error, hook="on_session_end")
+            return
+        self._turns.discard(_turn_of(run))
+        await self._hooks.end(run)
+        await self._hooks.complete(run, thread_of(run))
+        await self._hooks.warm(run, thread_of(run))
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _run_of(state: Any) -> AgentState:
+    """Return the state of the run that is under way, as managers read it."""
+    seen = run_state(state)
+    try:
+        configurable, context = get_config().get("configurable", {}), get_runtime()
+    except (RuntimeError, KeyError):
+        configurable, context = {}, None
+    places = (_field(context, "context"), configurable)
+    named = {
+        name: found
+        for place in places
+        for name in _NAMED
+        if (found := _field(place, name)) is not None
+    }
+    metadata = {**seen.metadata, **named}
+    if metadata.get("thread_id") is not None:
+        # A graph inside of another one has its thread, and messages of its own.
+        outer = (configurable.get("checkpoint_ns") or "").split("|")[:-1]
+        names = (str(metadata["thread_id"]), *(each.partition(":")[0] for each in outer))
+        metadata["thread_id"] = "|".join(names)
+    if any(map(is_off_record, _users(seen)[-1:])):
+        # Its answer is off the record as well.
+        metadata[REMEMBER] = False
+    return AgentState(run_id=thread_of(seen), messages=tuple(seen.messages), metadata=metadata)
+
+
+def _users(run: Any) -> list[Any]:
+    return [each for each in run.messages if each.role == "user"]
+
+
+def _turn_of(run: AgentState) -> str:
+    """Return a string that is unique to the user's latest message in its thread."""
+    users = _users(run)
+    last = [(each.id or len(users), each.content) for each in users[-1:]]
+    return repr((run.metadata.get("user_id"), thread_of(run), last))
+
+
+def _prompted(messages: list[BaseMessage], stable: str | None) -> list[BaseMessage]:
+    """Return messages with a text at the end of the system prompt."""
+    if stable is None:
+        return messages
+    count = next((n for n, each in enumerate(messages) if each.type != "system"), len(messages))
+    if not count:
+        return [SystemMessage(stable), *messages]
+    last: Any = messages[count - 1]
+    if isinstance(last.content, str):
+        content: Any = f"{last.content}\n\n{stable}"
+    else:
+        content = [*last.content, {"type": "text", "text": stable}]
+    return [
+        *messages[: count - 1],
+        last.model_copy(update={"content": content}),
+        *messages[count:],
+    ]
