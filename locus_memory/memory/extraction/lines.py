@@ -36,17 +36,6 @@ _NO_FACT: Final = re.compile(r"#|```|.*:$|(?:\([^()]{1,40}\) )*(?:user|assistant
 # The word that tells of nothing: that of the task, of JSON or of Python.
 _NONE: Final = re.compile(r"\W*(?:none|null)\W*", re.IGNORECASE)
 _JSON: Final = re.compile(r"[{}\[\]]")
-_USER: Final = re.compile(
-    r"\buser\b|\w*nutzer(?:in)?\b|\b(?:l['\u2019])?utilisat(?:eur|rice)\b|\busu[a\u00e1]ri[ao]\b"
-    r"|\b(?:l['\u2019])?utente\b|\bgebruiker\b"
-    r"|\bпользовател\w*|\bużytkowni\w*|\bkullanıcı\w*"  # noqa: RUF001 - of other scripts
-    r"|用户|用戶|使用者|ユーザー?|사용자|مستخدم|उपयोगकर्ता",
-    re.IGNORECASE,
-)
-"""The words for the user."""
-
-_SHARED: Final = 3
-"""One word of so many of a fact is of what was told."""
 
 
 def parse_lines(text: str, prompt: str = "") -> Distillate:
@@ -79,10 +68,9 @@ def parse_plain(text: str, told: str) -> Distillate | None:
     """Return what an answer without JSON tells; `None`: it is no answer.
 
     An empty text, and one that begins with `NONE` alone on a line, tells that there is nothing to
-    keep. Lines are facts, as for `parse_lines`, if each of them could be one: it tells of "the
-    user", in any of many languages, in the third person, is no question, and a third of its further
-    words are of what the model was told. So "There is nothing to keep." is no fact, and neither is
-    "The user said nothing of note." A text with a bracket of JSON has no facts.
+    keep. Lines are facts, as for `parse_lines`, if each of them could be one: it is in the third
+    person and no question, and it is an item of a list, or most of its words are of what the model
+    was told. So "There is nothing to keep." is no fact. A text with a bracket of JSON has none.
 
     Args:
         text: The model's text.
@@ -92,21 +80,24 @@ def parse_plain(text: str, told: str) -> Distillate | None:
         InvalidArgumentError: As for `parse_lines`.
     """
     found = read_documents(text)
-    lines = [line for each in found.rest.splitlines() if (line := _BULLET.sub("", each).strip())]
-    if not neutralise(text) or (lines and not found.documents and _NONE.fullmatch(lines[0])):
+    lines = [each.strip() for each in found.rest.splitlines() if each.strip()]
+    first = _BULLET.sub("", lines[0]) if lines and not found.documents else ""
+    if not neutralise(text) or _NONE.fullmatch(first):
         return Distillate()
     made = Distillate() if found.documents or _JSON.search(found.rest) else parse_lines(text)
-    known = {form for each in query_meanings(told) for form in each}
     facts = [change.content for change in made.changes]
-    return made if facts and all(_is_told(each, known) for each in facts) else None
+    is_talk = any(is_question(each) or person_of(each) is not None for each in facts)
+    if not facts or is_talk:
+        return None
+    if all(_BULLET.match(each) or _NO_FACT.match(each) for each in lines):
+        return made
+    known = {form for each in query_meanings(told) for form in each}
+    return made if all(_is_told(each, known) for each in facts) else None
 
 
 def _is_told(fact: str, known: AbstractSet[str]) -> bool:
-    if not _USER.search(fact) or is_question(fact) or person_of(fact) is not None:
-        return False
-    words = query_meanings(_USER.sub(" ", fact))
-    shared = sum(not known.isdisjoint(forms) for forms in words)
-    return 0 < len(words) <= _SHARED * shared
+    words = query_meanings(fact)
+    return 2 * sum(not known.isdisjoint(forms) for forms in words) > len(words)
 
 
 def _is_fact(line: str) -> bool:

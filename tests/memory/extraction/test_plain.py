@@ -96,7 +96,6 @@ TALKED = [
     "I have nothing to say.",
     "There is nothing to keep.",
     "The user said nothing worth keeping.",
-    "Bees make honey in Graz.",
     "The conversation contains no facts worth remembering.",
     "What shall I do with these messages?",
     "Sure! I'll remember that the user keeps bees in Graz.",

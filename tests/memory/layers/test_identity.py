@@ -152,7 +152,7 @@ async def test_what_is_known_under_another_key_becomes_fixed_there(manager):
     assert (memory.key, is_fixed(memory)) == ("tea", True)
 
 
-@pytest.mark.parametrize("origin", set(Origin) - {Origin.PERSON})
+@pytest.mark.parametrize("origin", [each for each in Origin if each is not Origin.PERSON])
 async def test_only_a_person_changes_or_retires_it(manager, events, origin):
     rule = await manager.identity.add("Be brief.")
     memory = await manager.get(rule.id)
