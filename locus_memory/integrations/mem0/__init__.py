@@ -8,10 +8,11 @@ memory.add("I live in Vienna.", user_id="ada")
 memory.search("Where does she live?", filters={"user_id": "ada"})
 ```
 
-The package `mem0ai` is not needed. `memory.py` has the verbs, and `inferring.py` asks an extractor;
-`places.py` finds memories by their ids, and `filters.py`, `shapes.py` and `configuration.py` read
-and write what mem0 does. Of an import, read `history.py` first: the rows of the database as changes
-of memories. `export.py` is the JSON of `get_all`, and `importing.py` writes both as memories.
+The package `mem0ai` is not needed. Read `memory.py` for the verbs, and `inferring.py` for what an
+extractor makes of messages; `places.py` finds memories by their ids, and `filters.py`, `shapes.py`
+and `configuration.py` read and write what mem0 does. Of an import, read `history.py` first: the
+rows of the database as changes of memories. `export.py` is the JSON of `get_all`, and
+`importing.py` writes both as memories.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from operator import itemgetter
@@ -153,6 +153,11 @@ class AsyncMemory(Resource):
         memory = cls(**keywords)
         memory._owned += owned
         return memory
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Return itself, since the older `from_config` is awaited."""
+        yield from ()
+        return self
 
     @override
     async def open(self) -> None:

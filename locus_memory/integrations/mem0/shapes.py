@@ -183,6 +183,8 @@ def change_of(place: Place, old: Memory | None, new: Memory | None) -> dict[str,
     before: dict[str, Any] = {}
     if old is not None and event == "UPDATE":
         before["previous_memory"] = old.content
+    if "role" in told.metadata:
+        before |= {name: told.metadata.get(name) for name in ("actor_id", "role")}
     return {"id": place.id, "memory": told.content, "event": event, **before}
 
 
