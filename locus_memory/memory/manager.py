@@ -243,9 +243,9 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         What is replaced goes to the history. What is there already, but for spaces, stays; its
         metadata is merged, and its importance never falls. A new key whose content another key
         of the type has and keeps, but for case, spaces and forms of characters (NFKC), is
-        dropped, with an event, and so is what its `origin` may not say: see `refusal`. Nothing
-        else is: however many there are, and however alike. Without an `origin` in its metadata, a
-        memory has that of a person.
+        dropped, with an event, unless the metadata have another `agent_id` or `run_id`; and so is
+        what its `origin` may not say: see `refusal`. Nothing else is: however many there are, and
+        however alike. Without an `origin` in its metadata, a memory has that of a person.
 
         Returns:
             What was written.

@@ -364,3 +364,11 @@ def test_all_that_differs_is_there(told, at_once, cap):
             assert len(listed) == min(cap, len(current))
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ["agent_id", "run_id"])
+async def test_the_same_words_of_another_agent_or_run_are_another_memory(name):
+    told = [Memory(USER, f"k{number}", "Tea.", {name: number % 2}) for number in range(4)]
+    async with LLMMemoryManager("memory") as manager:
+        written = await manager.save([*told, Memory(USER, "k", "tea.")])
+    assert [each.key for each in written] == ["k0", "k1", "k"]

@@ -126,6 +126,7 @@ from locus_memory.documents import (
     register_document_index,
 )
 from locus_memory.faces import BlockingCheckpointer, BlockingStore
+from locus_memory.integrations import mem0
 from locus_memory.memory import MemoryOptions as KeptOptions
 from locus_memory.resources import (
     FailureKind,
@@ -599,3 +600,14 @@ async def resources(tree: MemoryTree) -> None:
         assert_type(await store.move("memory://a", "memory://b"), MemoryMoveResult)
         Agent(ScriptedModel(), resources=store, resource_settings=ResourceSettings(commit="close"))
     assert_type(preferred(["@prod", "memory"], probe=True), str)
+
+
+async def verbs_of_mem0(memory: mem0.AsyncMemory) -> None:
+    """The verbs of mem0, with and without `await`."""
+    assert_type(await memory.add("text", user_id="ada", infer=False), dict[str, Any])
+    face = mem0.Memory("memory")
+    assert_type(face.search("text", filters={"user_id": "ada"}, top_k=3), dict[str, Any])
+    assert_type(face.get("id"), dict[str, Any] | None)
+    assert_type(face.history("id"), list[dict[str, Any]])
+    assert_type(face.manager.pending, int)
+    assert_type(mem0.Memory.from_config({}), mem0.Memory)

@@ -13,7 +13,7 @@ from locus_memory.memory.models import EXPIRES_AT
 from locus_memory.memory.moments import read_moment
 from locus_memory.store.item import check_identifier
 
-__all__ = ["Exported", "read_export"]
+__all__ = ["Exported", "expiry", "read_export"]
 
 _KEPT: Final = ("agent_id", "run_id", "actor_id", "role", "attributed_to", "categories")
 """The fields beside `metadata` that become metadata."""
@@ -92,10 +92,10 @@ def _metadata(entry: Mapping[Any, Any]) -> dict[str, Any]:
     if given is not None and not isinstance(given, dict):
         raise InvalidArgumentError("its metadata is an object")
     kept = {name: entry[name] for name in _KEPT if entry.get(name) is not None}
-    return {**(given or {}), **kept, **_expiry(entry.get("expiration_date"))}
+    return {**(given or {}), **kept, **expiry(entry.get("expiration_date"))}
 
 
-def _expiry(stated: object) -> dict[str, str]:
+def expiry(stated: object) -> dict[str, str]:
     """Return the moment of an expiry: mem0 returns a memory until the end of that day, in UTC."""
     if stated is None:
         return {}

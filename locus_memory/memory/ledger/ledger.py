@@ -67,6 +67,9 @@ _ATTEMPTS: Final = 100
 _FEW: Final = 8
 """The most new memories that are looked for by a search each; of more, all memories are read."""
 
+_PART: Final = ("agent_id", "run_id")
+"""The metadata that keep what one agent or run tells apart from the same words of another."""
+
 _HITS: Final = 8
 _LONGEST_QUERY: Final = 300
 """How many hits of a search are compared, and how many characters of a content are searched."""
@@ -453,7 +456,8 @@ def _by_content(items: Iterable[StoreItem], now: str) -> dict[tuple[MemoryType, 
 def _stands_for(known: Memory, new: Memory, last: Mapping[str, str | None]) -> bool:
     """Return whether a memory may stand for a new one with the same content.
 
-    What the user says is not the same as what a tool, a document or an import told.
+    What the user says is not the same as what a tool, a document or an import told. Nor is what
+    the metadata place with one agent or run the same as what is another's.
 
     Args:
         known: The memory.
@@ -462,4 +466,5 @@ def _stands_for(known: Memory, new: Memory, last: Mapping[str, str | None]) -> b
     """
     says = last.get(current_key(known.type, known.key), known.content)
     is_same = says is not None and folded(says) == folded(new.content)
-    return is_same and (has_authority(known) or not has_authority(new))
+    is_near = all(known.metadata.get(name) == new.metadata.get(name) for name in _PART)
+    return is_same and is_near and (has_authority(known) or not has_authority(new))
