@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
@@ -29,6 +29,7 @@ from locus_memory.memory.ledger.revision import (
 )
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import (
+    FIXED,
     Memory,
     MemoryType,
     Origin,
@@ -187,35 +188,47 @@ class Ledger:
             return [], {}
         contents = [each.memory.content for each in wanted if isinstance(each, Statement)]
         vectors = await self._embed(contents)
-        # What is retired, and what a person fixes, counts in every thread at once.
-        is_urgent = any(isinstance(each, Retirement) or is_fixed(each.memory) for each in wanted)
-        dropped = without_blocks(self._store, scope) if is_urgent else nullcontext()
+        async with self._lock(scope):
+            stored = await self._store.get_batch([(scope.current, _name(each)) for each in wanted])
+            known = {name: _is_fixed(value) for (_, name), value in stored.items()}
+            # What is retired, and what a person fixes, counts in every thread at once.
+            is_urgent = any(known.values()) or any(
+                isinstance(each, Retirement) or is_fixed(each.memory) for each in wanted
+            )
+            async with without_blocks(self._store, scope) if is_urgent else nullcontext():
+                return await self._written(scope, wanted, known, vectors)
+
+    async def _written(
+        self,
+        scope: Scope,
+        wanted: Sequence[Statement | Retirement],
+        known: Collection[str],
+        vectors: _Vectors,
+    ) -> tuple[list[Memory], dict[str, str]]:
+        """Make changes, first those of `known` keys; returns as `write`."""
         last = {_name(e): e.memory.content if isinstance(e, Statement) else None for e in wanted}
         written: dict[str, Memory] = {}
         same: dict[str, str] = {}
-        async with self._lock(scope), dropped:
-            stored = await self._store.get_batch([(scope.current, _name(each)) for each in wanted])
-            # What the other keys say is settled before a new one is compared with them.
-            known = {name for _, name in stored}
-            for edit in wanted:
-                if _name(edit) in known:
-                    await self._edit(scope, edit, vectors, written)
-            new = [each for each in wanted if _name(each) not in known]
-            said = [each.memory for each in new if isinstance(each, Statement)]
-            alike = _by_content(await self._alike(scope, said), self.now())
-            for each in new:
-                name, twin = _name(each), None
-                if isinstance(each, Statement) and name not in written:
-                    told = alike.get((each.type, folded(each.memory.content)), ())
-                    twin = next((one for one in told if _stands_for(one, each.memory, last)), None)
-                if twin is not None:
-                    same[name] = current_key(twin.type, twin.key)
-                    kind, key = each.type.value, each.key
-                    emit("memory.duplicate_dropped", type=kind, key=key, duplicate_of=twin.key)
-                    continue
-                await self._edit(scope, each, vectors, written)
-                if (now := written.get(name)) is not None:
-                    alike.setdefault((now.type, folded(now.content)), []).append(now)
+        # What the other keys say is settled before a new one is compared with them.
+        for edit in wanted:
+            if _name(edit) in known:
+                await self._edit(scope, edit, vectors, written)
+        new = [each for each in wanted if _name(each) not in known]
+        said = [each.memory for each in new if isinstance(each, Statement)]
+        alike = _by_content(await self._alike(scope, said), self.now())
+        for each in new:
+            name, twin = _name(each), None
+            if isinstance(each, Statement) and name not in written:
+                told = alike.get((each.type, folded(each.memory.content)), ())
+                twin = next((one for one in told if _stands_for(one, each.memory, last)), None)
+            if twin is not None:
+                same[name] = current_key(twin.type, twin.key)
+                kind, key = each.type.value, each.key
+                emit("memory.duplicate_dropped", type=kind, key=key, duplicate_of=twin.key)
+                continue
+            await self._edit(scope, each, vectors, written)
+            if (now := written.get(name)) is not None:
+                alike.setdefault((now.type, folded(now.content)), []).append(now)
         names = dict.fromkeys(map(_name, wanted))
         return [written[name] for name in names if name in written], same
 
@@ -442,6 +455,12 @@ async def vectors_of(
 
 def _name(edit: Statement | Retirement) -> str:
     return current_key(edit.type, edit.key)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Return whether a stored memory is fixed."""
+    metadata = value.get("metadata") if isinstance(value, Mapping) else None
+    return isinstance(metadata, Mapping) and metadata.get(FIXED) is True
 
 
 def _by_content(items: Iterable[StoreItem], now: str) -> dict[tuple[MemoryType, str], list[Memory]]:

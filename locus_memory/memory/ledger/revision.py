@@ -179,6 +179,9 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     is_same = current is not None and same_content(current.content, memory.content)
     if refused is not None:
         return None if is_same else Step((), None, refused=refused)
+    if current is not None and is_fixed(current) and FIXED not in memory.metadata:
+        # What a person corrects stays fixed.
+        memory = replace(memory, metadata={**memory.metadata, FIXED: True})
     is_own = origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
     fixes = is_fixed(memory) and not (current is not None and is_fixed(current))
     if current is not None and is_same and not (is_own or fixes):

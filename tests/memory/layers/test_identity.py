@@ -165,7 +165,9 @@ async def test_only_a_person_changes_or_retires_it(manager, events, origin):
     await manager.update(rule.id, "Be kind.")
     assert await texts(manager) == ["Be kind."]
     await manager.save(Memory(memory.type, memory.key, "Be quick."))
-    assert (await texts(manager), await listed(manager)) == ([], ["Be quick."])
+    assert await texts(manager) == ["Be quick."]
+    await manager.save(Memory(memory.type, memory.key, "Be slow.", {FIXED: False}))
+    assert (await texts(manager), await listed(manager)) == ([], ["Be slow."])
 
 
 async def test_nobody_but_a_person_fixes(manager):
@@ -317,3 +319,14 @@ async def test_an_erasure_takes_what_is_fixed(manager, store, target):
     assert not report.is_empty
     assert await listed(manager) == (["Ada sails."] if target else [])
     assert await store.scan(ADA.identity) == []
+
+
+async def test_what_a_person_corrects_stays_fixed_and_is_shown_at_once(manager, store):
+    rule = await manager.identity.add("Call me Ada.")
+    await manager.for_user("ada")._reader.plan(ADA, None, thread="t")
+    known = await manager.get(rule.id)
+    await manager.save(Memory(known.type, known.key, "Call me Countess."))
+    assert await texts(manager) == ["Call me Countess."]
+    plan = await manager.for_user("ada")._reader.plan(ADA, None, thread="t")
+    assert "- always: Call me Countess." in plan.stable
+    assert "Call me Ada" not in plan.stable
