@@ -134,10 +134,11 @@ class Distillation:
     ) -> list[Put]:
         """Return the writes, with the vital signs of the memories that sessions mention."""
         scope, at = Scope(jobs[0].namespace), jobs[-1].queued_at or self._ledger.now()
-        changes: dict[str, VitalsChange] = {
-            name: lambda _, vitals, messages=messages: vitals.mentioned(at, messages)
-            for name, messages in mentioned.items()
-        }
+
+        def mention(messages: _Messages) -> VitalsChange:
+            return lambda _, vitals: vitals.mentioned(at, messages)
+
+        changes = {name: mention(messages) for name, messages in mentioned.items()}
         operations = await VitalsBook(self._store).planned(scope, changes)
         return [*operations, *puts]
 
