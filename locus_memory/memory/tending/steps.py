@@ -9,24 +9,22 @@ What is done to an episode or a fact depends on no other one, so it is done fift
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
-from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.identity import IdentityBook, derived
-from locus_memory.memory.layers.log import LOG_DAYS, LogEntry, log_put
+from locus_memory.memory.layers.log import LOG_DAYS
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, is_expired
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.condensing import condensed, to_condense
+from locus_memory.memory.tending.condensing import condense, to_condense
 from locus_memory.memory.tending.pruning import (
     before,
     pages,
@@ -153,18 +151,7 @@ class Steps:
         taken = to_condense(shown, self._room, self._count)
         if not taken:
             return
-        started, made, failure = time.monotonic(), None, None
-        try:
-            made = await condensed(self._model, taken)
-        except Exception as error:  # noqa: BLE001 - reported; the originals are shown
-            raise_if_cancelled(error)
-            emit("memory.condense_failed", error=error)
-            failure = type(error).__name__
-        took = (time.monotonic() - started) * 1000.0
-        entry = LogEntry(
-            kind="condense", at=self._now, duration_ms=took, ok=not failure, error=failure
-        )
-        await self._store.put_batch([log_put(self._scope, entry)])
+        made = await condense(self._store, self._scope, self._model, taken, self._now)
         if made is not None:
             await book.condense(self._scope, made)
             emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))
