@@ -25,6 +25,7 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import LONGEST_CONTENT, Extractor, Memory, check_origin
 from locus_memory.memory.options import (
@@ -143,6 +144,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         self._recall = Recall(self._store, embedder, clock=clock)
         extractor = as_extractor(extract_fn)
         self._hybrid = HybridSearch(self._store, embedder)
+        self._of_episodes = HybridSearch(self._store, embedder, fields=EPISODE_FIELDS)
         self._model = model_of(extractor)
         self._extraction = Extraction(extractor, self._ledger, self._recall, options)
         self.recall_timeout = options.recall_timeout

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.layers.identity import IdentityBook, OwnIdentity
+from locus_memory.memory.models import Origin
 from locus_memory.memory.reading.fixed import check_override
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
@@ -31,14 +33,20 @@ class LayerVerbs(SingleMemories):
         check = partial(check_override, count=self._count)
         return OwnIdentity(IdentityBook(self._store), self._scope, self._ledger.now, check=check)
 
-    async def episodes(self, limit: int = 20) -> list[Episode]:
-        """Return the digests of the newest sessions.
+    async def episodes(
+        self, limit: int = 20, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[Episode]:
+        """Return the notes of the newest sessions.
+
+        Args:
+            limit: At most this many sessions.
+            origins: Only sessions with notes of these origins, and only these notes.
 
         Raises:
-            InvalidArgumentError: `limit` is not an integer of at least 0.
+            InvalidArgumentError: `limit` is not an integer of at least 0, or an origin is unknown.
             BackendError: The store failed.
         """
-        return await EpisodeBook(self._store).newest(self._scope, limit)
+        return await EpisodeBook(self._store).newest(self._scope, limit, origins=origins)
 
     async def consolidate(
         self,
