@@ -157,9 +157,7 @@ def _reading(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., 
 def conversation_functions(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
     """Return the function of the tool for earlier conversations of a caller."""
 
-    async def search_conversations(
-        query: Query, limit: Limit = 10, origins: Origins = None
-    ) -> str:
+    async def search_conversations(query: Query, limit: Limit = 10, origins: Origins = None) -> str:
         """Search earlier conversations: digests of sessions, and messages word for word."""
         episodes = await manager.search_episodes(query, limit, origins=origins)
         turns = await manager.search_transcript(query, limit, origins=origins)

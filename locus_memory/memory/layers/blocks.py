@@ -1,4 +1,4 @@
-"""The stable blocks of threads, their notes and the records of runs: what a scope knows is shown."""
+"""The stable blocks and kept notes of threads, and the records of runs: they show what is known."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ async def condensed(model: ChatModel, sessions: Sequence[Episode]) -> Episode:
 async def condense(
     store: BaseStore, scope: Scope, model: ChatModel, sessions: Sequence[Episode], now: str
 ) -> Episode | None:
-    """Return the result of `condensed`; `None`, with an event: the model failed. The call is logged.
+    """Return the result of `condensed`, and log the call; `None`, with an event: it failed.
 
     Args:
         store: The store of the log.
