@@ -78,7 +78,7 @@ class _Head(NamedTuple):
         digest: The digest of exactly these notes.
     """
 
-    lines: list[str]
+    lines: Sequence[str]
     notes: int
     digest: str
 
