@@ -157,6 +157,7 @@ class BlockingMemoryManager(Blocking, of="locus_memory.memory.base.BaseMemoryMan
         sync_now = _Blocks(LLMMemoryManager.sync_now)
         add = _Blocks(LLMMemoryManager.add)
         ingest = _Blocks(LLMMemoryManager.ingest)
+        condense_notes = _Blocks(LLMMemoryManager.condense_notes)
         notes_of = _Blocks(LLMMemoryManager.notes_of)
         history = _Blocks(LLMMemoryManager.history)
         saw = _Blocks(LLMMemoryManager.saw)

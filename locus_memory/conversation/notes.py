@@ -6,7 +6,9 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, Self
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from typing_extensions import override
 
@@ -62,6 +64,45 @@ class NotesSource(Protocol):
         """Return the last bound up to which extraction has read, and the notes up to there."""
         ...
 
+    async def condense_notes(self, lines: Sequence[str]) -> list[str]:
+        """Return fewer lines of notes in place of these; none: no model condenses them."""
+        ...
+
+
+class _Head(NamedTuple):
+    """The first lines of what is shown, and the notes that they stand for.
+
+    Attributes:
+        lines: The condensed lines; there are none if the notes were left out.
+        notes: How many of the notes of the thread they stand for, from the oldest on.
+        digest: The digest of exactly these notes.
+    """
+
+    lines: Sequence[str]
+    notes: int
+    digest: str
+
+    @classmethod
+    def of(cls, shown: Summary, notes: Sequence[str]) -> _Head:
+        """Return the head of what was shown; an empty one if its notes are not there any more.
+
+        Args:
+            shown: What was shown.
+            notes: All notes that are there now.
+        """
+        match shown.about:
+            case {"lines": int(lines), "notes": int(count), "digest": str(digest)}:
+                if digest == _digest(notes[:count]):
+                    return cls(shown.text.split("\n")[:lines], count, digest)
+            case _:
+                pass
+        return cls([], 0, "")
+
+    def about(self) -> dict[str, Any] | None:
+        """Return it as plain JSON, to keep beside its lines."""
+        told = {"lines": len(self.lines), "notes": self.notes, "digest": self.digest}
+        return told if self.notes else None
+
 
 class NotesManager(SlidingWindowManager):
     """The notes of a memory in place of the older messages of a thread.
@@ -71,11 +112,13 @@ class NotesManager(SlidingWindowManager):
     with the notes that extraction made of them. No model is called for what it has read already.
     What it has not read yet is extracted first, with the call that would come anyway. Until the
     conversation exceeds the threshold again, not a byte of the notes changes; then new ones are
-    added at their end. If they exceed a third of the threshold, the older half leaves: the memory
-    still has them.
+    added at their end. If they exceed a third of the threshold, the model of the extractor
+    condenses the older half into few lines, in one call. Without a model, or if it fails, the older
+    half leaves. Either way the memory still has them.
 
-    The place up to which notes stand is kept beside the memories for a day, for other processes and
-    for forks. Erasure wins: when something is forgotten, the notes are read anew.
+    The notes that stand in place of messages are kept beside the memories for a day, for other
+    processes and for forks, with the notes that condensed lines stand for. Erasure wins: when
+    something is forgotten, the notes are read anew, and what is left is condensed anew.
 
     What is off the record has no notes, and stays as it is. If extraction fails, or the memory
     makes no notes, the newest messages that fit are shown, as by a `SlidingWindowManager` with
@@ -191,7 +234,7 @@ class NotesManager(SlidingWindowManager):
         if not bounds or self._failed.get(key):
             return shown
         try:
-            summary = await self._noted(thread, source, bounds, shown.text, room // _SHARES)
+            summary = await self._noted(thread, source, bounds, shown, room // _SHARES)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             raise_if_cancelled(error)
             self._failed.put(key, True)
@@ -206,7 +249,7 @@ class NotesManager(SlidingWindowManager):
         return summary
 
     async def _noted(
-        self, thread: Thread, source: NotesSource, bounds: Sequence[int], shown: str, most: int
+        self, thread: Thread, source: NotesSource, bounds: Sequence[int], shown: Summary, most: int
     ) -> Summary:
         """Return the notes up to one of the bounds, which are kept.
 
@@ -228,19 +271,46 @@ class NotesManager(SlidingWindowManager):
             known, bounds = told, told[:1]
             if not bounds[0]:
                 raise LocusMemoryError("no extraction has read the messages")
-            summary = thread.summary_of(bounds[0], self._fitting(shown, told[1], most))
+            head = _Head.of(shown, told[1])
+            if self._tokens_in([*head.lines, *told[1][head.notes :]]) > most:
+                head = await self._headed(source, head, told[1], most)
+            lines = [*head.lines, *told[1][head.notes :]]
+            summary = thread.summary_of(bounds[0], "\n".join(lines), head.about())
             if runs_off_record(self._state):
                 break
             await source.kept_notes.save(summary)
         return summary
 
-    def _fitting(self, shown: str, lines: Sequence[str], most: int) -> str:
-        """Return the lines from the first one that was shown on; if they are many, the newest."""
-        first = shown.split("\n", 1)[0]
-        kept = lines[lines.index(first) if first in lines else 0 :]
-        while sum(self._count(f"- {line}\n") for line in kept) > most:
-            kept = kept[(len(kept) + 1) // 2 :]
-        return "\n".join(kept)
+    async def _headed(
+        self, source: NotesSource, head: _Head, notes: Sequence[str], most: int
+    ) -> _Head:
+        """Return a head that stands for more notes: about the older half of what is shown.
+
+        What was left out for want of a model is condensed as well, as far as one prompt has room.
+
+        Args:
+            source: The memory.
+            head: The head so far.
+            notes: All notes.
+            most: The most tokens of notes.
+        """
+        first = len(notes) - len(self._newest(notes[head.notes :], most // 2))
+        older = [*head.lines, *notes[head.notes if head.lines else 0 : first]]
+        # A run off the record keeps nothing, so each of its steps would ask again.
+        is_asked = older and not runs_off_record(self._state)
+        read = self._newest(older, self._threshold)
+        made = await source.condense_notes(read) if is_asked else []
+        room = most - self._tokens_in(notes[first:])
+        return _Head(self._newest(made, room), first, _digest(notes[:first]))
+
+    def _newest(self, lines: Sequence[str], most: int) -> Sequence[str]:
+        """Return the newest lines that have at most so many tokens."""
+        sizes = accumulate(self._tokens_in([line]) for line in reversed(lines))
+        return lines[len(lines) - sum(size <= most for size in sizes) :]
+
+    def _tokens_in(self, lines: Sequence[str]) -> int:
+        """Return the tokens of lines as they are shown."""
+        return sum(self._count(f"- {line}\n") for line in lines)
 
     def _tokens_of(self, groups: Sequence[Group]) -> int:
         return sum(self._sizes.value(each) for group in groups for each in group.messages)
@@ -255,6 +325,10 @@ def _tokens_of(message: Any, count: TokenCounter) -> int:
         return 0
     found = split_block(message)
     return message_tokens(message if found is None else changed(message, content=found[1]), count)
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return blake2b("\n".join(lines).encode(errors="replace"), digest_size=20).hexdigest()
 
 
 def _parts(thread: Thread, summary: Summary) -> list[Group]:

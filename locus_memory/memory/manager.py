@@ -28,6 +28,7 @@ from locus_memory.memory.extraction.extraction import (
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.forms import read_messages, run_state
+from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import (
     LONGEST_CONTENT,
@@ -155,6 +156,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         extractor = as_extractor(extract_fn)
         self._made: object = None if extractor is extract_fn else extractor
         self._hybrid = HybridSearch(self._store, embedder)
+        self._of_episodes = HybridSearch(self._store, embedder, fields=EPISODE_FIELDS)
         self._model = model_of(extractor)
         self._extraction = Extraction(extractor, self._ledger, self._recall, options)
         self.recall_timeout = options.recall_timeout

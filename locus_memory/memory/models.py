@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -28,7 +28,9 @@ __all__ = [
     "MemorySearchResult",
     "MemoryType",
     "Origin",
+    "OriginName",
     "as_origin",
+    "as_origins",
     "as_type",
     "check_origin",
     "has_authority",
@@ -96,6 +98,9 @@ class Origin(StrEnum):
     PERSON = "person"
     """Whoever writes memories: with the program, on the command line or on the pages."""
 
+
+OriginName = Literal["user", "assistant", "tool", "document", "import", "person"]
+"""The name of an origin, for the schema of a tool."""
 
 _WITH_AUTHORITY: Final = frozenset((Origin.USER, Origin.ASSISTANT, Origin.PERSON))
 
@@ -373,6 +378,15 @@ def as_origin(value: object) -> Origin:
         InvalidArgumentError: It is none.
     """
     return _member(Origin, value, "a memory's origin")
+
+
+def as_origins(values: Iterable[Origin | str] | None) -> frozenset[Origin] | None:
+    """Return origins, also from their names; `None`: any.
+
+    Raises:
+        InvalidArgumentError: One of them is none.
+    """
+    return None if values is None else frozenset(map(as_origin, values))
 
 
 def _member(kind: type[_Enum], value: Any, what: str) -> _Enum:

@@ -117,6 +117,11 @@ class Scope:
         return (*self.namespace, "blocks")
 
     @property
+    def kept_notes(self) -> Namespace:
+        """The namespace of the notes that stand in place of messages, below the blocks."""
+        return (*self.blocks, "notes")
+
+    @property
     def tending(self) -> Namespace:
         """The namespace of the one record of the last consolidation."""
         return (*self.namespace, "tending")

@@ -16,7 +16,11 @@ from locus_memory.conversation.validation import validate
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelError
 from locus_memory.events import subscribe
 from locus_memory.memory.forgetting.forget import forget
+from locus_memory.memory.models import Memory
 from locus_memory.messages import ToolCall
+
+SMALL = NotesManager(None, 500, 150)
+"""A manager whose notes soon outgrow their share."""
 
 FILLER = (
     "and so it went on, with much more to tell about it than anybody would ever read at once, for"
@@ -25,10 +29,14 @@ FILLER = (
 
 
 class Told:
-    """A model that notes each bird of a session, and answers a run at once."""
+    """A model that notes each bird of a session, and answers a run at once.
 
-    def __init__(self):
+    If it condenses, it makes one note of many, with the numbers of the first and the last bird.
+    """
+
+    def __init__(self, *, condenses=False):
         self.requests, self.extractions, self.fails, self.calls = [], 0, False, []
+        self.condenses, self.condensed = condenses, []
 
     async def __call__(self, messages, tools=()):
         if "JSON" not in (messages[0].content or ""):
@@ -36,6 +44,9 @@ class Told:
             if self.calls:
                 return Message.assistant(None, [self.calls.pop(0)])
             return Message.assistant(f"All right, {FILLER}.")
+        if messages[0].content.startswith("Condense"):
+            self.condensed.append(messages[-1].content)
+            return Message.assistant(self.digest(messages[-1].content))
         self.extractions += 1
         if self.fails:
             raise ModelError("it is out of order")
@@ -45,6 +56,12 @@ class Told:
             for number, bird in lines
         ]
         return Message.assistant(json.dumps({"changes": [], "notes": notes}))
+
+    def digest(self, told):
+        birds = [int(each) for each in re.findall(r"(?:bird|to )(\d+)", told)]
+        text = f"The user saw bird{birds[0]} to {birds[-1]}."
+        notes = [{"text": text, "kind": "event", "messages": [1, 2]}] if self.condenses else []
+        return json.dumps({"notes": notes})
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -162,6 +179,107 @@ async def test_notes_that_outgrow_their_share_lose_the_oldest(backend):
     await agent.memory_manager.close()
 
 
+async def test_notes_that_outgrow_their_share_are_condensed(backend):
+    """The first line stands for the oldest notes; all others follow, each once."""
+    model = Told(condenses=True)
+    agent = an_agent(backend, model, SMALL)
+    await tell(agent, 0, 36)
+    shown = [notes_in(sent) for sent in model.requests]
+    heads = {lines[0] for lines in shown if lines and " to " in lines[0]}
+    assert len(model.condensed) == len(heads) >= 2
+    assert len(model.condensed) <= len(model.requests) // 5
+    for earlier, later in pairwise(shown):
+        if later[:1] == earlier[:1]:
+            assert later[: len(earlier)] == earlier
+    head, *others = shown[-1]
+    first, last = map(int, re.findall(r"\d+", head))
+    assert first == 0
+    birds = [int(each[17:-1]) for each in others]
+    assert birds == list(range(last + 1, last + 1 + len(birds)))
+    assert birds_in(model.requests[-1])[0] == birds[-1] + 1
+    assert all(count_tokens(sent) <= 500 for sent in model.requests)
+    log = await backend.store.scan(("locus_memory", "log"), 1_000)
+    assert sum(each.value["kind"] == "condense" for each in log) == len(model.condensed)
+    await agent.memory_manager.close()
+
+
+async def test_condensed_notes_outlive_processes_and_retired_facts(backend):
+    model = Told(condenses=True)
+    agent = an_agent(backend, model, SMALL)
+    await tell(agent, 0, 20)
+    known, calls = notes_in(model.requests[-1]), len(model.condensed)
+    assert " to " in known[0]
+    await agent.memory_manager.save(Memory("user", "home", "The user lives in Graz."))
+    await agent.memory_manager.delete("user:home")
+    await agent.memory_manager.drain()
+    await agent.fork("t", new_thread_id="fork")
+    for thread in ("t", "fork"):
+        other = an_agent(backend, model, SMALL)
+        await tell(other, 100, 101, thread)
+        assert notes_in(model.requests[-1])[: len(known)] == known
+    assert len(model.condensed) == calls
+    await agent.memory_manager.close()
+
+
+@pytest.mark.parametrize("number", [0, 7])
+async def test_what_is_forgotten_leaves_condensed_notes(backend, number):
+    """They are made again of what is left, also if somebody else condensed them meanwhile."""
+    model = Told(condenses=True)
+    agent = an_agent(backend, model, SMALL)
+    await tell(agent, 0, 20)
+    stale = notes_in(model.requests[-1])[0]
+    assert " to " in stale
+    before = len(model.condensed)
+    await forget(backend.store, query=f"bird{number}")
+    await tell(agent, 20, 21)
+    shown = notes_in(model.requests[-1])
+    assert " to " in shown[0]
+    assert len(model.condensed) == before + 1
+    assert f"bird{number}." not in model.condensed[-1]
+    assert stale not in model.condensed[-1]
+    await agent.memory_manager.close()
+
+
+async def test_what_is_forgotten_while_a_model_condenses_is_not_kept(backend):
+    model = Told(condenses=True)
+
+    async def forgetful(messages, tools=()):
+        if messages[0].content.startswith("Condense") and not model.condensed:
+            await forget(backend.store, query="bird0")
+        return await model(messages, tools)
+
+    agent = an_agent(backend, forgetful, SMALL)
+    await tell(agent, 0, 20)
+    assert "bird0." in model.condensed[0]
+    assert "bird0." not in model.condensed[1]
+    head = notes_in(model.requests[-1])[0]
+    assert " to " in head
+    assert "bird0 " not in head
+    await agent.memory_manager.close()
+
+
+async def test_what_a_model_failed_to_condense_is_condensed_later(backend, names):
+    model = Told()
+    agent = an_agent(backend, model, SMALL)
+    await tell(agent, 0, 20)
+    assert "memory.condense_failed" in names
+    assert notes_in(model.requests[-1])[0] != "The user saw bird0."
+    model.condenses = True
+    await tell(agent, 20, 30)
+    assert notes_in(model.requests[-1])[0].startswith("The user saw bird0 to ")
+    await agent.memory_manager.close()
+
+
+async def test_a_run_off_the_record_condenses_nothing(backend):
+    model = Told(condenses=True)
+    agent = an_agent(backend, model, SMALL)
+    await tell(agent, 0, 20)
+    calls = len(model.condensed)
+    await tell(agent, 20, 30, remember=False)
+    assert len(model.condensed) == calls
+    await agent.memory_manager.close()
+
+
 async def test_another_process_and_a_fork_show_the_same(backend):
     model = Told()
     agent = an_agent(backend, model)
@@ -222,7 +340,7 @@ async def test_a_run_off_the_record_keeps_nothing(backend):
     model = Told()
     agent = an_agent(backend, model)
     await tell(agent, 0, 8)
-    scope = ("locus_memory", "blocks")
+    scope = ("locus_memory", "blocks", "notes")
     before = {item.key for item in await backend.store.scan(scope)}
     assert not notes_in(model.requests[-1])
     model.requests.clear()

@@ -239,6 +239,17 @@ async def test_a_conversation_of_the_past_is_ingested_once(client, backend):
     asked = {"user": "ada", "thread": "spring"}
     turns = (await client.get("/memory/transcript", params=asked)).json()["turns"]
     assert len(turns) == 7
+    wanted, found = {**asked, "origin": "user", "limit": 2}, list[str]()
+    while page := (await client.get("/memory/transcript", params=wanted)).json():
+        found += [each["metadata"]["speaker"] for each in page["turns"]]
+        if page["next"] is None:
+            break
+        wanted["cursor"] = page["next"]
+    assert found == ["user"] * sum(each["metadata"]["speaker"] == "user" for each in turns)
+    told = {"user": "ada", "origin": "tool"}
+    assert (await client.get("/memory/episodes", params=told)).json()["episodes"] == []
+    told["origin"] = "friend"
+    assert (await client.get("/memory/episodes", params=told)).status_code == 422
     assert (await client.get("/memory/list")).json()["memories"] == []
 
 

@@ -9,13 +9,15 @@ from pydantic import Field
 
 from locus_memory._internal.quoting import quote
 from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, shown
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.models import origin_of
+from locus_memory.memory.models import OriginName, origin_of
 from locus_memory.tools import Tool, tool
 
 __all__ = ["memory_tools"]
 
 Layer = Literal["pinned", "episodes", "transcript"]
+_Origins = list[OriginName] | None
 
 _LAYERS: Final = get_args(Layer)
 _DAY: Final = 10
@@ -27,11 +29,13 @@ _TEXT: Final = (
 
 
 def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
-    """Return the tool `search_memory(scope, query)` for one user, ready for `Agent(tools=...)`.
+    """Return the tool `search_memory(scope, query, origins)` for one user, for `Agent(tools=...)`.
 
     The user is bound here: no argument of a call names one. An answer is a list of at most 10
     objects with `text`, `date`, `score` and `thread_id`, and for facts `salience` and `origin`, of
-    at most 800 tokens together. A refused call is a text for the model and never an exception.
+    at most 800 tokens together. The score is the relevance, from 0 to 1, of the same scale in all
+    layers; what has nearly none is left out. With `origins`, only what these told is found: that of
+    a turn is its speaker. A refused call is a text for the model and never an exception.
 
     Args:
         manager: An `LLMMemoryManager`.
@@ -42,7 +46,7 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         InvalidArgumentError: The user id is invalid.
     """
     bound = managed(manager, user_id)
-    layers: dict[str, Callable[[LLMMemoryManager, str], Awaitable[list[Row]]]] = {
+    layers: dict[str, Callable[[LLMMemoryManager, str, _Origins], Awaitable[list[Row]]]] = {
         "pinned": _facts,
         "episodes": _episodes,
         "transcript": _turns,
@@ -52,19 +56,26 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
     async def search_memory(
         scope: Annotated[Layer, Field(description="the layer to search")],
         query: Annotated[str, Field(description="the subject, in a few words")],
+        origins: Annotated[
+            list[OriginName] | None, Field(description="only what these told; by default, all")
+        ] = None,
     ) -> object:
         said: object = query
         if scope not in _LAYERS:
             return f"refused: scope is of {', '.join(_LAYERS)}, not {quote(scope)}"
         if not isinstance(said, str):
             return f"refused: query is a text, not {quote(said)}"
-        return packed(await layers[scope](bound, said), bound.token_counter)
+        try:
+            found = await layers[scope](bound, said, origins)
+        except InvalidArgumentError as error:
+            return f"refused: {error}"
+        return packed(found, bound.token_counter)
 
     return [search_memory]
 
 
-async def _facts(manager: LLMMemoryManager, query: str) -> list[Row]:
-    found = await manager.search_memories(query, MOST_FOUND)
+async def _facts(manager: LLMMemoryManager, query: str, origins: _Origins) -> list[Row]:
+    found = await manager.search_memories(query, MOST_FOUND, origins=origins)
     vitals = await manager.vitals([memory for memory, _ in found])
     return [
         _row(memory.content, facts.get("valid_from"), score, facts.get("thread_id"))
@@ -74,24 +85,25 @@ async def _facts(manager: LLMMemoryManager, query: str) -> list[Row]:
     ]
 
 
-async def _episodes(manager: LLMMemoryManager, query: str) -> list[Row]:
+async def _episodes(manager: LLMMemoryManager, query: str, origins: _Origins) -> list[Row]:
     return [
         _row(episode.text, episode.ended_at, score, episode.session_id)
-        for episode, score in await manager.search_episodes(query, MOST_FOUND)
+        for episode, score in await manager.search_episodes(query, MOST_FOUND, origins=origins)
     ]
 
 
-async def _turns(manager: LLMMemoryManager, query: str) -> list[Row]:
+async def _turns(manager: LLMMemoryManager, query: str, origins: _Origins) -> list[Row]:
     return [
-        _row(hit.text, hit.item.metadata.get("date"), hit.score, hit.item.metadata.get("session"))
-        for hit in await manager.search_transcript(query, MOST_FOUND)
+        _row(hit.text, facts.get("date"), hit.relevance, facts.get("session"))
+        for hit in await manager.search_transcript(query, MOST_FOUND, origins=origins)
+        for facts in [hit.item.metadata]
     ]
 
 
-def _row(text: str, moment: Any, score: float | None, thread_id: Any) -> Row:
+def _row(text: str, moment: Any, score: float, thread_id: Any) -> Row:
     return {
         "text": shown(text),
         "date": moment[:_DAY] if isinstance(moment, str) else None,
-        "score": None if score is None else round(score, _DIGITS),
+        "score": round(score, _DIGITS),
         "thread_id": thread_id,
     }

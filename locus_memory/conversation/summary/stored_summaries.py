@@ -50,12 +50,13 @@ class SummaryStore:
         for bound, digest in named:
             value = values.get((self._namespace, digest))
             if isinstance(value, Mapping) and isinstance(value.get("text"), str):
-                return thread.summary_of(bound, value["text"])
+                return thread.summary_of(bound, value["text"], value.get("about"))
         return None
 
     async def save(self, summary: Summary) -> None:
         """Store a summary."""
         value = {"text": summary.text, "covered": summary.covered, "root": summary.root}
+        value |= {} if summary.about is None else {"about": summary.about}
         try:
             await self._store.put(self._namespace, summary.digest, value, ttl=self._ttl, text="")
         except Exception as error:  # noqa: BLE001 - reported; this process still has it

@@ -38,6 +38,7 @@ class Summary:
         text: The summary; empty when it covers nothing.
         message: The message that shows it, unless it is empty.
         root: The `root_digest` of the conversation.
+        about: What its maker keeps beside the text, as plain JSON.
     """
 
     covered: int
@@ -45,6 +46,7 @@ class Summary:
     text: str
     message: Any | None = None
     root: str | None = None
+    about: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,11 @@ class Thread:
         named = [key for bound, key in self.digests_at(ascending) if covered.get(key) == bound]
         return named[-1] if named else None
 
-    def summary_of(self, bound: int, text: str) -> Summary:
+    def summary_of(self, bound: int, text: str, about: Any = None) -> Summary:
         """Return a summary with this text for all messages before a bound."""
         text = cleaned(text, self.longest)
         message = summary_message(self.sample, text, self.root) if text else None
-        return Summary(bound, self.digest_at(bound), text, message, self.root)
+        return Summary(bound, self.digest_at(bound), text, message, self.root, about)
 
     def groups_after(self, bound: int) -> list[Group]:
         """Return the groups from a bound on."""

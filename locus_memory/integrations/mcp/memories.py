@@ -13,7 +13,17 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
-from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, is_expired, teller
+from locus_memory.memory.models import (
+    ORIGIN,
+    Memory,
+    MemoryType,
+    Origin,
+    OriginName,
+    as_origins,
+    is_expired,
+    origin_of,
+    teller,
+)
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
@@ -37,6 +47,10 @@ Query = Annotated[
     str, Field(max_length=_LONGEST, description="a question, or the subject in a few words")
 ]
 Limit = Annotated[int, Field(ge=1, le=50, description="how many at most")]
+Origins = Annotated[
+    list[OriginName] | None,
+    Field(description="only what these told; by default, all"),
+]
 Name = Annotated[
     str,
     Field(max_length=500, description="the name that an answer shows, such as user:home"),
@@ -107,13 +121,15 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
 
 
 def _reading(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., Any]]:
-    async def recall(query: Query, limit: Limit = 10) -> str:
+    async def recall(query: Query, limit: Limit = 10, origins: Origins = None) -> str:
         """Find what is remembered about a subject, the best match first."""
         try:
-            found = [memory for memory, _ in await manager.search_memories(query, limit)]
+            matching = await manager.search_memories(query, limit, origins=origins)
+            found = [memory for memory, _ in matching]
         except DAMAGE as error:
             emit("integrations.search_failed", error=error, namespace=list(manager.namespace))
-            found = [each async for each in _all(manager, store, None)][:limit]
+            every, only = [each async for each in _all(manager, store, None)], as_origins(origins)
+            found = [each for each in every if only is None or origin_of(each) in only][:limit]
         return _fenced(map(_line, found), "nothing is remembered about that")
 
     async def list_memories(
@@ -141,10 +157,10 @@ def _reading(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., 
 def conversation_functions(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
     """Return the function of the tool for earlier conversations of a caller."""
 
-    async def search_conversations(query: Query, limit: Limit = 10) -> str:
+    async def search_conversations(query: Query, limit: Limit = 10, origins: Origins = None) -> str:
         """Search earlier conversations: digests of sessions, and messages word for word."""
-        episodes = await manager.search_episodes(query, limit)
-        turns = await manager.search_transcript(query, limit)
+        episodes = await manager.search_episodes(query, limit, origins=origins)
+        turns = await manager.search_transcript(query, limit, origins=origins)
         lines = [_said("digest", each.text, each.ended_at, each.session_id) for each, _ in episodes]
         for hit in turns:
             facts = hit.item.metadata

@@ -57,6 +57,7 @@ _KINDS: Final[Mapping[tuple[str, int], Kind]] = {
     ("log", 1): "log",
     ("tending", 0): "log",
     ("blocks", 0): "blocks",
+    ("blocks", 1): "blocks",
 }
 """The kinds by the first label below the scope, and the number of labels after it."""
 

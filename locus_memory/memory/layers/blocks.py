@@ -1,4 +1,4 @@
-"""The stable blocks of threads and the records of runs, which show what a scope knows."""
+"""The stable blocks and kept notes of threads, and the records of runs: they show what is known."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ async def without_blocks(
     Args:
         store: The store.
         scope: The scope.
-        erases: Whether the change erases a text for good: the records of runs, which may hold it,
-            are dropped as well.
+        erases: Whether the change erases a text for good: the notes in place of messages and the
+            records of runs, which may hold it, are dropped as well.
 
     Raises:
         BackendError: The store failed.
@@ -37,12 +37,14 @@ async def without_blocks(
 
 
 async def drop_blocks(store: BaseStore, scope: Scope, *, erases: bool) -> None:
-    """Drop the stable blocks of a scope, and then, if `erases`, the records of its runs.
+    """Drop the stable blocks of a scope; if `erases`, also what else may hold an erased text.
+
+    That is the notes in place of messages, and then the records of runs.
 
     A run records what it saw only as long as its block is there, so none is recorded later.
 
     Raises:
         BackendError: The store failed.
     """
-    for space in (scope.blocks, scope.runs)[: 1 + erases]:
+    for space in (scope.blocks, scope.kept_notes, scope.runs)[: 3 if erases else 1]:
         await store.clear_namespace(space)

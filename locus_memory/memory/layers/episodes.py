@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, Final, Literal, Self, get_args
+
+from typing_extensions import override
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.layers.fading import faded
+from locus_memory.memory.models import Origin, as_origins, origin_of
 from locus_memory.memory.scope import Scope
+from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, StoreItem, check_limit
 
 __all__ = [
+    "EPISODE_FIELDS",
     "MOST_NOTES",
     "NOTE_KINDS",
     "Episode",
@@ -147,6 +152,17 @@ class Episode:
         """The text for search."""
         return "\n".join(note.text for note in self.notes)
 
+    def told_by(self, origins: Collection[Origin] | None) -> Self | None:
+        """Return the episode with the notes of these origins alone; `None`: it has no such note.
+
+        Args:
+            origins: The origins; `None`: any.
+        """
+        if origins is None:
+            return self
+        notes = tuple(note for note in self.notes if origin_of(note.origin) in origins)
+        return replace(self, notes=notes) if notes else None
+
     def to_value(self) -> dict[str, Any]:
         """Return the episode as plain JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -199,6 +215,23 @@ def _notes_of(value: Mapping[str, Any]) -> Iterator[Note]:
         yield Note(f"It was about {', '.join(words)}.")
 
 
+class _EpisodeFields(Fields):
+    """The fields of an episode: its text is that of its notes, without their kinds and ids."""
+
+    @override
+    def told(self, item: StoreItem) -> Mapping[str, Any]:
+        told = super().told(item)
+        notes = told.get("notes")
+        texts = [str(each.get("text", "")) for each in notes] if isinstance(notes, list) else []
+        return {**told, "text": "\n".join(texts)} if texts else told
+
+
+EPISODE_FIELDS: Final = _EpisodeFields(
+    speaker=(), role=(), date=("ended_at",), session=(), position=()
+)
+"""What a search reads of an episode."""
+
+
 def episode_key(session_id: str, started_at: str, first: int) -> str:
     """Return the store key of an episode, from the moment and the number of its first message."""
     mark = blake2b(session_id.encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -215,19 +248,27 @@ class EpisodeBook:
     def __init__(self, store: BaseStore) -> None:
         self._store = store
 
-    async def newest(self, scope: Scope, limit: int = 20) -> list[Episode]:
+    async def newest(
+        self, scope: Scope, limit: int = 20, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[Episode]:
         """Return the newest episodes, by their first turn.
 
+        Args:
+            scope: The scope.
+            limit: At most this many.
+            origins: Only those with notes of these origins, and only these notes; `None`: any.
+
         Raises:
-            InvalidArgumentError: `limit` is not an integer of at least 0.
+            InvalidArgumentError: `limit` is not an integer of at least 0, or an origin is unknown.
             BackendError: The store failed.
         """
         check_limit(limit)
-        found: list[Episode] = []
+        chosen, found = as_origins(origins), list[Episode]()
         async for _, episode in self.scan(scope):
             if len(found) >= limit:
                 break
-            found.append(episode)
+            if (told := episode.told_by(chosen)) is not None:
+                found.append(told)
         return found
 
     async def shown(self, scope: Scope, limit: int) -> list[Episode]:

@@ -9,33 +9,28 @@ from itertools import zip_longest
 from typing import Final
 
 from locus_memory.conversation.tokens import TokenCounter
-from locus_memory.memory.layers.episodes import read_episode
+from locus_memory.memory.layers.episodes import EPISODE_FIELDS, read_episode
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import has_authority, is_expired
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.reading.lines import Line, fact_line, note_lines, quote_line
 from locus_memory.memory.reading.stable import Stable
-from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["FLOOR", "Tail"]
-
-FLOOR: Final = 0.02
-"""The relevance below which nothing is said to answer a message."""
+__all__ = ["Tail"]
 
 _NEWEST: Final = 20
 _FACTS, _NOTES, _TURNS = 100, 20, 120
 """How many of each a search returns."""
 
 _WORDS: Final = SearchOptions(depth=_TURNS, query_words=64)
-_OF_EPISODES: Final = Fields(speaker=(), role=(), date=("ended_at",), session=(), position=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +60,7 @@ class Tail:
             store=store,
             recall=recall,
             turns=HybridSearch(store, embedder, options=_WORDS),
-            episodes=HybridSearch(store, embedder, options=_WORDS, fields=_OF_EPISODES),
+            episodes=HybridSearch(store, embedder, options=_WORDS, fields=EPISODE_FIELDS),
             count=count,
         )
 

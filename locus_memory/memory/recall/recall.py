@@ -28,7 +28,10 @@ from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace, check_limit, timestamp
 from locus_memory.store.text import query_words, stem
 
-__all__ = ["Fact", "Recall"]
+__all__ = ["FLOOR", "Fact", "Recall"]
+
+FLOOR: Final = 0.02
+"""The relevance below which nothing is said to answer a query, in whatever it was looked for."""
 
 _KEPT: Final = ReadOnce(read_memory)
 """Reads each item once that stays the same object, whichever manager asks for it."""
@@ -154,8 +157,8 @@ class Recall:
     ) -> list[tuple[Memory, float]]:
         """Return the memories that match a query and have not expired, with their relevance.
 
-        On a store without any search, the newest memories that share a word with the query match,
-        and their relevance is 0.
+        It is at least `FLOOR`. On a store without any search, the newest memories match that share
+        a word with the query, and their relevance is the share of its words that they have.
 
         Args:
             scope: The scope of the memories.
@@ -178,8 +181,11 @@ class Recall:
         else:
             words = _stems(query)
             newest = await self.newest(scope, most, selection)
-            found = [each for each in newest if not words.isdisjoint(_stems(each.memory.content))]
-        return [(_copy(each.memory), each.relevance) for each in found[:limit]]
+            shared = [len(words & _stems(each.memory.content)) for each in newest]
+            told = zip(newest, shared, strict=True)
+            found = [each._replace(relevance=n / max(1, len(words))) for each, n in told]
+        kept = [each for each in found if each.relevance >= FLOOR]
+        return [(_copy(each.memory), each.relevance) for each in kept[:limit]]
 
     async def about(self, scope: Scope, limit: int, query: str) -> list[Fact]:
         """Return what a query finds among the current memories that have not expired.

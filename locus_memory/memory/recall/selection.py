@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, as_origin, origin_of
+from locus_memory.memory.models import ORIGIN, Memory, MemoryType, Origin, as_origins, origin_of
 from locus_memory.retrieval.ranking.absolute import check_min_score
 from locus_memory.store.filters import parse_filter
 
@@ -36,8 +36,7 @@ class Selection:
     of_type: int | None = None
 
     def __post_init__(self) -> None:
-        if self.origins is not None:
-            object.__setattr__(self, "origins", frozenset(map(as_origin, self.origins)))
+        object.__setattr__(self, "origins", as_origins(self.origins))
         check_min_score(self.min_score)
         if self.filter is not None:
             parse_filter(self.filter)

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import adopt
-from locus_memory.memory.layers.log import LOG_DAYS, logged
+from locus_memory.memory.layers.log import LOG_DAYS
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import is_expired
-from locus_memory.memory.tending.condensing import condensed, to_condense
+from locus_memory.memory.tending.condensing import condense, to_condense
 from locus_memory.memory.tending.passes import Pass
 from locus_memory.memory.tending.pruning import (
     before,
@@ -85,12 +84,7 @@ async def _condense(work: Pass) -> None:
     taken = to_condense(shown, room, as_token_counter(count))
     if not taken:
         return
-    try:
-        async with logged(work.store, work.scope, "condense", work.now):
-            made = await condensed(work.model, taken)
-    except Exception as error:  # noqa: BLE001 - reported; the originals are shown
-        raise_if_cancelled(error)
-        emit("memory.condense_failed", error=error)
-        return
-    await book.condense(work.scope, made)
-    emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))
+    made = await condense(work.store, work.scope, work.model, taken, work.now)
+    if made is not None:
+        await book.condense(work.scope, made)
+        emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from locus_memory.chat.base import ChatModel
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook
+from locus_memory.memory.models import Origin
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
 from locus_memory.memory.tending.tender import Moment, Tender
@@ -25,14 +28,20 @@ class LayerVerbs(SingleMemories):
         """What a person fixed: always shown, and changed by nobody else."""
         return OwnIdentity(self._ledger, self._scope, self._reader.fixed)
 
-    async def episodes(self, limit: int = 20) -> list[Episode]:
-        """Return the digests of the newest sessions.
+    async def episodes(
+        self, limit: int = 20, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[Episode]:
+        """Return the notes of the newest sessions.
+
+        Args:
+            limit: At most this many sessions.
+            origins: Only sessions with notes of these origins, and only these notes.
 
         Raises:
-            InvalidArgumentError: `limit` is not an integer of at least 0.
+            InvalidArgumentError: `limit` is not an integer of at least 0, or an origin is unknown.
             BackendError: The store failed.
         """
-        return await EpisodeBook(self._store).newest(self._scope, limit)
+        return await EpisodeBook(self._store).newest(self._scope, limit, origins=origins)
 
     async def consolidate(
         self,

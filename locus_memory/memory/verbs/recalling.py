@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -20,18 +20,20 @@ from locus_memory.memory.models import (
     MemorySearchResult,
     MemoryType,
     Origin,
+    as_origins,
     teller,
 )
 from locus_memory.memory.reading.reader import Plan
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import find_at
-from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
 from locus_memory.memory.verbs.single import SingleMemories, kinds_of, moment_of
 from locus_memory.messages import Message
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
 from locus_memory.store.item import check_limit
+from locus_memory.store.text import query_words, stem, tokens
 
 __all__ = ["RecallVerbs"]
 
@@ -44,6 +46,8 @@ _LONGEST_ANSWER: Final = 2_400
 """Characters of about 300 tokens, with room for languages that need more of them."""
 
 _REFLECTED: Final = 30
+_FURTHER: Final = 4
+"""How many times as many are looked at if those of an origin are too few."""
 
 _Find = Callable[..., Awaitable[list[Memory]]]
 
@@ -56,6 +60,7 @@ class RecallVerbs(SingleMemories):
     _recall: Recall
     _afterwards: Afterwards
     _hybrid: HybridSearch
+    _of_episodes: HybridSearch
     _model: ChatModel | None
 
     async def retrieve(
@@ -135,6 +140,10 @@ class RecallVerbs(SingleMemories):
             limit: At most this many.
             origins: Only memories of these origins.
 
+        Returns:
+            What matches, with its relevance to the query as its score, from 0 to 1, the same in all
+            searches of a manager. What has nearly none is left out.
+
         Raises:
             InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
                 unknown.
@@ -149,28 +158,58 @@ class RecallVerbs(SingleMemories):
         """Return what `search` does, as memories with their scores."""
         return await self._recall.matching(self._scope, limit, query, Selection(origins=origins))
 
-    async def search_episodes(self, query: str, limit: int = 5) -> list[tuple[Episode, float]]:
-        """Return the digests of sessions that match a query, the best first, with their scores.
+    async def search_episodes(
+        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[tuple[Episode, float]]:
+        """Return the notes of sessions that match a query, the best first, with their relevance.
+
+        The relevance is that of `search`, and what has nearly none is left out.
+
+        Args:
+            query: Their subject.
+            limit: At most this many sessions.
+            origins: Only sessions with notes of these origins, and only these notes.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0.
+            InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
+                unknown.
             BackendError: The store failed.
         """
-        found = await self._hybrid.search(self._scope.episodes, query, limit)
-        read = ((read_episode(hit.item), hit.score) for hit in found)
-        return [(episode, score) for episode, score in read if episode is not None]
+        chosen, most = as_origins(origins), check_limit(limit)
+        while True:
+            space = self._scope.episodes
+            found = await self._of_episodes.search(space, query, most, min_score=FLOOR)
+            read = [(read_episode(hit.item), hit.relevance) for hit in found]
+            told = [(_told(each, chosen, query), score) for each, score in read if each]
+            kept = [(each, score) for each, score in told if each]
+            if len(kept) >= limit or len(found) < most:
+                return kept[:limit]
+            most *= _FURTHER
 
-    async def search_transcript(self, query: str, limit: int = 5) -> list[Hit]:
+    async def search_transcript(
+        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+    ) -> list[Hit]:
         """Return the recorded turns of all threads that match a query, the best first.
 
-        The metadata of an item has `speaker`, `date`, and `session`, which is the thread.
+        The metadata of an item has `speaker`, `date`, and `session`, which is the thread. What has
+        nearly no `relevance` to the query is left out, such as a turn beside one that matches.
+
+        Args:
+            query: Their subject.
+            limit: At most this many.
+            origins: Only turns of these origins: that of a turn is its speaker, the user or the
+                assistant.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0.
+            InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
+                unknown.
             BackendError: The store failed.
         """
-        space = self._scope.transcripts
-        return list(await self._hybrid.search(space, query, limit, recursive=True))
+        chosen = as_origins(origins)
+        spoken = None if chosen is None else {"speaker": {"$in": sorted(chosen)}}
+        space, search = self._scope.transcripts, self._hybrid.search
+        found = search(space, query, limit, filter=spoken, recursive=True, min_score=FLOOR)
+        return list(await found)
 
     async def reflect(self, query: str) -> str:
         """Return a model's answer to a question from the memories that match it best.
@@ -234,6 +273,16 @@ class RecallVerbs(SingleMemories):
         check_limit(limit)
         await self._afterwards.wait()
         return await self._reader.runs.newest(self._scope, thread_id, limit)
+
+
+def _told(episode: Episode, origins: Collection[Origin] | None, query: str) -> Episode | None:
+    """Return the notes of some origins; `None`: it is another note that matches the query."""
+    told = episode.told_by(origins)
+    if told is None or told.notes == episode.notes:
+        return told
+    words = frozenset(map(stem, query_words(query)))
+    matching = [not words.isdisjoint(tokens(each.text)) for each in (episode, told)]
+    return told if matching[0] is matching[1] else None
 
 
 def _row(memory: Memory) -> str:

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, Self
 from uuid import uuid4
 
+from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.extraction.thread import conversation, fork_of
@@ -28,6 +29,7 @@ from locus_memory.memory.sessions.ingestion import (
     said_messages,
 )
 from locus_memory.memory.sessions.sessions import Sessions
+from locus_memory.memory.tending.condensing import condensed_lines
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import check_key
 
@@ -44,6 +46,7 @@ class SessionVerbs(SingleMemories):
     _worker: Worker
     _sessions: Sessions
     _extraction: Extraction
+    _model: ChatModel | None
 
     @abstractmethod
     def for_user(self, user_id: str) -> Self:
@@ -149,7 +152,7 @@ class SessionVerbs(SingleMemories):
     @property
     def kept_notes(self) -> SummaryStore:
         """The notes that stand in place of messages, kept for a day; an erasure drops them."""
-        return SummaryStore(self._store, self._scope.blocks, ttl=_KEPT)
+        return SummaryStore(self._store, self._scope.kept_notes, ttl=_KEPT)
 
     async def notes_of(
         self, state: Any, messages: Sequence[Any], bounds: Sequence[int]
@@ -183,6 +186,27 @@ class SessionVerbs(SingleMemories):
             {} if fork is None else {fork.thread: before + min(told[bound], fork.shared)}
         )
         return bound, await self._lines(thread, last, said, before) if bound else []
+
+    async def condense_notes(self, lines: Sequence[str]) -> list[str]:
+        """Return fewer lines, which the model of the extractor makes of those of `notes_of`.
+
+        It is one call. The notes themselves stay.
+
+        Args:
+            lines: The lines, oldest first.
+
+        Returns:
+            The lines, oldest first. There are none without a model, in the mode `"manual"`, and if
+            the model fails or does not answer with less, which is the event
+            `memory.condense_failed`.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        model = None if self._sessions.pace.mode == "manual" else self._model
+        if model is None or not lines:
+            return []
+        return await condensed_lines(self._store, self._scope, model, lines, self._ledger.now())
 
     async def _lines(
         self, thread: str, last: Mapping[str, int], said: Sequence[Any], before: int

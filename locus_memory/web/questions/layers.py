@@ -8,6 +8,8 @@ from pydantic import Field
 
 from locus_memory.memory.layers.episodes import Episode
 from locus_memory.memory.layers.identity import Override
+from locus_memory.memory.models import Origin
+from locus_memory.store.item import StoreItem
 from locus_memory.web.models import Answer, Asked, Limit, UserAsked, cursor_key, write_cursor
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.items import Item
@@ -60,6 +62,8 @@ class RemoveOverride(UserAsked):
 class EpisodesAsked(UserAsked):
     """How many episodes to return."""
 
+    origin: Origin | None = None
+    """Only notes that this one told."""
     limit: Limit = 20
 
 
@@ -73,6 +77,8 @@ class TranscriptAsked(UserAsked):
     """The recorded turns of a thread."""
 
     thread: str = Field(min_length=1)
+    origin: Origin | None = None
+    """Only turns of this speaker."""
     cursor: str | None = None
     """The field `next` of the page before."""
     limit: Limit = 100
@@ -169,13 +175,18 @@ async def remove_override(data: Data, asked: RemoveOverride) -> IdentityAnswer:
 
 async def list_episodes(data: Data, asked: EpisodesAsked) -> EpisodesAnswer:
     """Return the digests of the newest sessions."""
-    return EpisodesAnswer(episodes=await data.scoped(asked.user).episodes(asked.limit))
+    told, origins = data.scoped(asked.user), asked.origin and [asked.origin]
+    return EpisodesAnswer(episodes=await told.episodes(asked.limit, origins=origins))
 
 
 async def list_transcript(data: Data, asked: TranscriptAsked) -> TranscriptPage:
     """List the recorded turns of a thread, oldest first."""
     namespace = data.scope(asked.user).transcript(asked.thread)
-    found = await data.store.scan(namespace, asked.limit + 1, after=cursor_key(asked.cursor))
+    after, most = cursor_key(asked.cursor), asked.limit + 1
+    found = list[StoreItem]()
+    while len(found) < most and (items := await data.store.scan(namespace, most, after=after)):
+        found += [e for e in items if asked.origin in (None, e.metadata.get("speaker"))]
+        after = items[-1].key
     page = found[: asked.limit]
     more = len(found) > asked.limit
     return TranscriptPage(

@@ -14,6 +14,7 @@ from locus_memory.cli.printing.memories import earlier, version
 from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType, Origin, is_expired
+from locus_memory.memory.recall.recall import FLOOR
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
 from locus_memory.retrieval.hybrid import HybridSearch
@@ -174,8 +175,8 @@ class MemorySearchAsked(UserAsked):
     type: MemoryType | None = None
     origin: Origin | None = None
     """Only memories that this one told."""
-    min_score: float | None = Field(default=None, ge=0, le=1)
-    """The lowest relevance of a hit."""
+    min_score: float | None = Field(default=FLOOR, ge=0, le=1)
+    """The lowest relevance of a hit; `null`: any."""
     cursor: str | None = None
     """The field `next` of the page before."""
     limit: Limit = 20

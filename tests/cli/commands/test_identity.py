@@ -95,6 +95,8 @@ def test_episodes_come_newest_first(ok, empty_directory):
     assert "Ada bought a map. The boat leaves in May." in " ".join(lines[1].split())
     found = ok("episodes", "--user", "ada", "--limit", "1", "--json").json["episodes"]
     assert [each["notes"][0]["text"] for each in found] == ["Ada bought a map."]
+    assert len(ok("episodes", "--user", "ada", "--origin", "user", "--json").json["episodes"]) == 2
+    assert "no episodes" in ok("episodes", "--user", "ada", "--origin", "tool").out
     assert "no episodes" in ok("episodes").out
 
 

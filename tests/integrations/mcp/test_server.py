@@ -171,6 +171,10 @@ class TestConversations:
             assert "- digest (2026-03-01, dinner): " in found
             assert "- message (2026-03-01, dinner): user: I am allergic to walnuts." in found
             assert "<b>" not in found
+            said = await call(
+                client, "search_conversations", query="walnuts", origins=["assistant"]
+            )
+            assert "allergic" not in said
         async with connected(backend, caller=Caller("bob")) as client:
             found = await call(client, "search_conversations", query="walnuts")
             assert found == "no earlier conversation tells about that"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from statistics import mean, median
 
 import pytest
 
 from locus_memory.agent import Agent
 from locus_memory.chat.scripted import ScriptedModel
-from locus_memory.conversation.notes import NotesManager
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
@@ -123,91 +120,3 @@ async def test_the_answer_comes_from_words_of_an_earlier_thread(tmp_path):
         await agent.run("We moved to Lisbon last week.", "monday")
     async with Agent(ScriptedModel(), checkpointer=where, memory_manager=where) as agent:
         assert "Lisbon" in (await agent.run("Where did we move to?", "friday")).text
-
-
-@pytest.mark.slow
-async def test_the_prompt_cache_of_a_provider_holds(tmp_path):
-    """Two hundred turns in twenty threads, some of which go on later.
-
-    Of what the call before was sent in front of its message, the same stands at the same place.
-    """
-    where = f"sqlite:{tmp_path / 'agent.db'}"
-    model = Seen()
-    kept = []
-    async with Agent(
-        model, system_prompt="Be brief.", checkpointer=where, memory_manager=where
-    ) as agent:
-        before = {}
-        for turn in range(200):
-            thread = str(turn // 10 if turn % 10 < 8 else (turn // 10 * 7) % 20)
-            await agent.run(f"Turn {turn} is about the bird number {turn % 13}.", thread)
-            sent = model.requests[-1]
-            if thread in before:
-                kept.append(same(before[thread], sent))
-            before[thread] = sent
-            if turn % 9 == 0:
-                fact = Memory("project", f"bird{turn}", f"The bird number {turn} is a swan.")
-                await agent.memory_manager.save([fact])
-    assert len(kept) > 150
-    assert median(kept) >= 0.99
-    assert mean(kept) >= 0.95
-
-
-class Noting(Seen):
-    """A model that makes a note of each line that it reads."""
-
-    follows_instructions = True
-
-    async def __call__(self, messages):
-        if "JSON" not in (messages[0].content or ""):
-            return await super().__call__(messages)
-        lines = re.findall(r"^(\d+)\. .*?(Turn \d+)", messages[-1].content, re.MULTILINE)
-        notes = [{"text": f"{what} was about a bird.", "messages": [int(n)]} for n, what in lines]
-        return Message.assistant(json.dumps({"changes": [], "notes": notes}))
-
-
-@pytest.mark.slow
-async def test_the_prompt_cache_holds_with_notes_in_place_of_messages(tmp_path):
-    """The same day, with four times as many turns a thread, and histories that do not fit.
-
-    The calls at which turns were replaced are counted apart: at most one in twenty.
-    """
-    where = f"sqlite:{tmp_path / 'agent.db'}"
-    model, kept, apart = Noting(), [], 0
-    async with Agent(
-        model,
-        system_prompt="Be brief.",
-        checkpointer=where,
-        memory_manager=where,
-        conversation_manager=NotesManager(threshold_tokens=900, keep_tokens=200),
-    ) as agent:
-        before = {}
-        for turn in range(400):
-            thread = str(turn // 40 if turn % 10 < 8 else (turn // 10 * 7) % 10)
-            await agent.run(f"Turn {turn} is about the bird number {turn % 13}. " * 2, thread)
-            sent = model.requests[-1]
-            if thread in before:
-                is_trimmed = noted(sent) != noted(before[thread])
-                apart += is_trimmed
-                if not is_trimmed:
-                    kept.append(same(before[thread], sent))
-            before[thread] = sent
-        assert any(noted(sent) for sent in before.values())
-    assert len(kept) > 300
-    assert apart <= (len(kept) + apart) / 20
-    assert median(kept) >= 0.99
-    assert mean(kept) >= 0.95
-
-
-def noted(sent):
-    return [text for text in sent if "<summary>" in text]
-
-
-def same(earlier, later):
-    """Return how much of the earlier request, but its last message, begins the later one."""
-    sent = "".join(earlier[:-1])
-    now = "".join(later)
-    if not sent:
-        return 1.0
-    shared = next((n for n, (a, b) in enumerate(zip(sent, now, strict=False)) if a != b), len(sent))
-    return shared / len(sent)

@@ -12,6 +12,7 @@ from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
+    Origin,
     Prefix,
     UserOption,
     for_user,
@@ -129,6 +130,9 @@ def list_episodes(
     context: typer.Context,
     *,
     user: UserOption = None,
+    origin: Annotated[
+        Origin | None, typer.Option("--origin", help="Only notes with this origin.")
+    ] = None,
     limit: Limit = 20,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
@@ -136,14 +140,16 @@ def list_episodes(
 ) -> None:
     """List the digests of a user's sessions, the newest first."""
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_episodes, user=user, limit=limit, prefix=prefix))
+    work = partial(_episodes, user=user, origin=origin, limit=limit, prefix=prefix)
+    document = session.run(work)
     session.answer(document, partial(_render_episodes, document=document))
 
 
 async def _episodes(
-    backend: Backend, *, user: str | None, limit: int, prefix: str
+    backend: Backend, *, user: str | None, origin: Origin | None, limit: int, prefix: str
 ) -> dict[str, Any]:
-    found = await scoped_manager(backend.store, prefix, user).episodes(limit)
+    origins = None if origin is None else [origin.value]
+    found = await scoped_manager(backend.store, prefix, user).episodes(limit, origins=origins)
     return {"user": user, "episodes": [each.to_value() for each in found]}
 
 
