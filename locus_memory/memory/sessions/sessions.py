@@ -86,7 +86,7 @@ class Sessions:
         check_key(conversation_id)
         await self.worker.start()
         at, offset = moment_of(session_date, self.now(), self.zone)
-        marked = marked_turns(turns, None if session_date is None else at, offset)
+        marked = marked_turns(turns, None if session_date is None else at, offset, self.zone)
         lane = scope.lane(conversation_id)
         job = await self.queue.add_turns(
             scope, conversation_id, marked, at, agent_id, queues=not skip_extraction
