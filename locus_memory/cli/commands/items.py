@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
+from locus_memory._internal.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.options.names import (
     Labels,
     all_namespaces,

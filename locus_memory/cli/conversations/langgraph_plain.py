@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from locus_memory._internal.providers.drivers import require
-from locus_memory.cli.conversations.openai_format import read_message
+from locus_memory.transfer.chats.openai import read_message
 from locus_memory.cli.printing.outcome import CommandError
 
 __all__ = ["PlainSerializer"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from locus_memory.cli.options.exact_json import parse_json
+from locus_memory._internal.exact_json import parse_json
 from locus_memory.cli.printing.outcome import UsageError
 
 __all__ = [

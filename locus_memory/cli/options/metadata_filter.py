@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from locus_memory._internal.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.options.common import parse_object
-from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.printing.outcome import UsageError
 
 __all__ = ["Condition", "FilterOption", "parse_filters"]

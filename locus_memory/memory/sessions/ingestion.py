@@ -66,11 +66,11 @@ def marked_turns(
     for place, turn in enumerate(turns):
         if hasattr(turn, "role") or (isinstance(turn, Mapping) and "role" in turn):
             told = conversation([_message(turn, place)])
-            parts = [[str(each.role), getattr(each, "name", None), text_of(each)] for each in told]
+            parts: list[Any] = [[str(each.role), getattr(each, "name", None), text_of(each)] for each in told]
         else:
             said = _texts_of(turn, place)
             told = [make(text) for make, text in zip(_MAKERS, said, strict=True)]
-            parts = said
+            parts = [*said]
         key = encode_json([session_date, place, *parts])
         mark = {"turn": blake2b(key, digest_size=12).hexdigest()} | known
         found += [

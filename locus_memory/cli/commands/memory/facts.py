@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from locus_memory.cli.options.exact_json import parse_json
+from locus_memory._internal.exact_json import parse_json
 from locus_memory.cli.options.memories import scoped_manager
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import InvalidArgumentError
