@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 
 from locus_memory._internal.providers.drivers import require
-from locus_memory.transfer.chats.openai import read_message
 from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.transfer.chats.openai import read_message
 
 __all__ = ["PlainSerializer"]
 

@@ -66,7 +66,9 @@ def marked_turns(
     for place, turn in enumerate(turns):
         if hasattr(turn, "role") or (isinstance(turn, Mapping) and "role" in turn):
             told = conversation([_message(turn, place)])
-            parts: list[Any] = [[str(each.role), getattr(each, "name", None), text_of(each)] for each in told]
+            parts: list[Any] = [
+                [str(each.role), getattr(each, "name", None), text_of(each)] for each in told
+            ]
         else:
             said = _texts_of(turn, place)
             told = [make(text) for make, text in zip(_MAKERS, said, strict=True)]

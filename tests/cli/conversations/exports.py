@@ -84,7 +84,8 @@ RUNS = [
 WHATSAPP = {
     "american": "5/1/24, 9:05 PM - Ada: {0}\n5/1/24, 9:06\u202fPM - Bo B: Noted.\n"
     "5/13/24, 0:10 AM - Bo B: Hi.\n",
-    "german": "01.05.24, 21:05 - Ada: {0}\n01.05.24, 21:06 - Bo B: Noted.\n13.05.24, 00:10 - Bo B: Hi.\n",
+    "german": "01.05.24, 21:05 - Ada: {0}\n01.05.24, 21:06 - Bo B: Noted.\n"
+    "13.05.24, 00:10 - Bo B: Hi.\n",
     "iphone": "\ufeff[01/05/2024, 21:05:10] Ada: {0}\r\n[01/05/2024, 21:05:11] Bo B: Noted.\r\n"
     "\u200e[02/05/2024, 21:06:10] Ada: \u200eimage omitted\r\n[13/05/2024, 00:10:00] Bo B: Hi.\r\n",
     "iso": "[2024-05-01 21:05:10] Ada: {0}\n[2024-05-01 21:06:10] Bo B: Noted.\n"

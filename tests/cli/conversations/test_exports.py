@@ -33,8 +33,10 @@ from tests.cli.conversations.exports import (
     gpt_message,
     lines,
     node,
-    run as run_of,
     zipped,
+)
+from tests.cli.conversations.exports import (
+    run as run_of,
 )
 
 
@@ -144,8 +146,7 @@ REFUSED = {
     "a broken turn": (dumped([{"user": 3}]), [], "'user' is not a string"),
     "too deep": (DEEP % dumped({"messages": MESSAGES}), ["f-2"], "nested too deeply"),
     "who is who": (WHATSAPP["iso"].encode(), [],
-                   "which speaker is the user is unknown: name one with --me; "
-                   "the speakers are 'Ada', 'Bo B'"),
+                   "unknown: name one with --me; the speakers are 'Ada', 'Bo B'"),
     "not UTF-8 in a chat": (WHATSAPP["iso"].encode() + b"\xff", [], "f.json, line 4: not UTF-8"),
 }  # fmt: skip
 

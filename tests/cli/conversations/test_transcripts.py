@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.transfer.chats.openai import read_message, write_message
 from locus_memory.cli.conversations.transcripts import read_conversations, write_messages
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
+from locus_memory.transfer.chats.openai import read_message, write_message
 
 TEXT = st.text(max_size=8)
 NAME = st.text(min_size=1, max_size=8)
