@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from locus_memory._internal.exact_json import InexactNumberError, parse_json
 from locus_memory._internal.providers.drivers import require
 from locus_memory.transfer.chats.conversation import Entry, UnreadError
+from locus_memory.transfer.chats.exact_json import InexactNumberError, parse_json
 
 __all__ = ["SMALL", "Lines", "entries_of"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from locus_memory._internal.exact_json import parse_json
 from locus_memory.transfer.chats.conversation import UnreadError
+from locus_memory.transfer.chats.exact_json import parse_json
 
 __all__ = ["read_message", "write_message"]
 
