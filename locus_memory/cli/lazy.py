@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import getdoc
 from typing import Any, ClassVar, Final
 
 import typer.main
@@ -29,11 +30,13 @@ class Place:
         module: Its module, below this package.
         name: The name of its function, or of the `Typer` of a command with subcommands.
         panel: Its panel of the help.
+        same_as: The command of which this is another name; empty: none.
     """
 
     module: str
     name: str
     panel: str
+    same_as: str = ""
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -121,7 +124,7 @@ def _build(name: str, place: Place) -> Any:
     found: Any = getattr(import_module(f"{_PACKAGE}.{place.module}"), place.name)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(rich_markup_mode=None, add_completion=False)
-        _add(single, name, found, EXAMPLES[name])
+        _add(single, name, found, EXAMPLES[name], place.same_as)
         found = single
     command: Any = typer.main.get_command(found)
     command.rich_help_panel = place.panel
@@ -129,6 +132,11 @@ def _build(name: str, place: Place) -> Any:
 
 
 def _add(
-    group: typer.Typer, name: str, function: Callable[..., None], examples: tuple[str, ...]
+    group: typer.Typer,
+    name: str,
+    function: Callable[..., None],
+    examples: tuple[str, ...],
+    same_as: str = "",
 ) -> None:
-    group.command(name, cls=Command, epilog="\n".join(examples))(function)
+    told = f"Another name of `{same_as}`.\n\n{getdoc(function)}" if same_as else None
+    group.command(name, cls=Command, help=told, epilog="\n".join(examples))(function)

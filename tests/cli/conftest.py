@@ -200,14 +200,14 @@ def write(empty_directory):
 @pytest.fixture
 def chat(write, ok):
     """Import a conversation of five messages as the thread `chat`."""
-    ok("import", write("chat.json", CHAT))
+    ok("import", "--threads", write("chat.json", CHAT))
     return CHAT
 
 
 @pytest.fixture
 def sessions(write, ok):
     """Import two conversations of sessions."""
-    ok("import", write("sessions.json", SESSIONS))
+    ok("import", "--threads", write("sessions.json", SESSIONS))
     return SESSIONS
 
 

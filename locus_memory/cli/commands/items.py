@@ -12,7 +12,6 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
 from locus_memory.cli.options.names import (
     Labels,
     all_namespaces,
@@ -24,6 +23,7 @@ from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import compact, remark, visible, visible_name
 from locus_memory.cli.printing.paging import COUNTED, tell_more
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
+from locus_memory.transfer.chats.exact_json import InexactNumberError, parse_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.conversations.transcripts import Conversation
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
-from locus_memory.retrieval.ranking.dates import find_dates
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 from locus_memory.store.json_values import encode_json
+from locus_memory.transfer.chats.conversation import Conversation, said_at
+from locus_memory.transfer.chats.messages import day_of
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -43,6 +43,8 @@ TURNS = "turns"
 """The first label of the namespaces of turns; the second is the thread's id."""
 
 _BATCH = 64
+_DAY = 10
+"""The length of the day in an ISO 8601 moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +246,12 @@ async def _embedded(puts: list[Put], embedder: Embedder) -> list[Put]:
 
 def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:
     value = turn_value(message, place)
-    day = _day(value.get("session_date"))
+    day = day_of(value.get("session_date")) or (said_at(message) or "")[:_DAY]
     return Put(
         namespace=(TURNS, thread_id),
         key=turn_key(place),
         value=value,
-        metadata={} if day is None else {"date": day},
+        metadata={"date": day} if day else {},
         text=_words(value),
     )
 
@@ -257,11 +259,3 @@ def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:
 def _words(value: dict[str, Any]) -> str:
     seen = [value["text"], value.get("image_caption", "")]
     return "\n".join(part for part in seen if part)
-
-
-def _day(moment: object) -> str | None:
-    """Return the ISO date of a text such as `9:05 pm on 17 February, 2025`."""
-    found = find_dates(moment) if isinstance(moment, str) else ()
-    if len(found) != 1 or found[0].every_year or found[0].first != found[0].last:
-        return None
-    return found[0].first.isoformat()

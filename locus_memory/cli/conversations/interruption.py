@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from locus_memory.errors import LocusMemoryError
 
 if TYPE_CHECKING:
     from locus_memory.checkpoint.base import BaseCheckpointer
-    from locus_memory.cli.conversations.transcripts import Conversation
+    from locus_memory.transfer.chats.conversation import Conversation
 
 __all__ = ["Account"]
 
@@ -22,20 +22,25 @@ _PATIENCE = 2.0
 
 
 class Account:
-    """The number of imported turns of each conversation."""
+    """The number of imported conversations, and of imported turns of the present one."""
 
     def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
-        self._turns: dict[str, int] = {}
+        self._name = ""
+        self._size = self._turns = self._done = 0
         self._is_terminated = False
 
-    def of(self, conversations: Sequence[Conversation]) -> None:
-        """Set the conversations to import."""
-        self._sizes = {each.thread_id: len(each.messages) for each in conversations}
+    def of(self, conversation: Conversation) -> None:
+        """Set the conversation that is imported next."""
+        self._name, self._size, self._turns = conversation.thread_id, len(conversation.messages), 0
 
-    def has(self, thread_id: str, turns: int) -> None:
-        """Set the number of turns of a thread in the database."""
-        self._turns[thread_id] = turns
+    def has(self, turns: int) -> None:
+        """Set the number of its turns in the database."""
+        self._turns = turns
+
+    def is_done(self) -> None:
+        """Count the conversation as imported."""
+        self._done += 1
+        self._size = 0
 
     @contextmanager
     def stopped_by_sigterm(self) -> Generator[None]:
@@ -78,7 +83,7 @@ class Account:
             with suppress(TimeoutError, CommandError, LocusMemoryError):
                 async with asyncio.timeout(_PATIENCE):
                     turns = await turns_there(checkpointer, conversation)
-                    self.has(conversation.thread_id, turns)
+                    self.has(turns)
             raise
 
     @contextmanager
@@ -103,12 +108,11 @@ class Account:
 
     def _told(self) -> str:
         """Return the progress as text."""
-        if not self._turns:
+        if not (self._turns or self._done):
             return "interrupted: no turn is imported yet"
-        name = list(self._turns)[-1]
-        turns, size = number(self._turns[name]), number(self._sizes[name])
-        told = f"interrupted: {turns} of {size} turns of {name!r} are imported"
-        if len(self._sizes) == 1:
-            return told
-        whole = sum(self._turns.get(each) == size for each, size in self._sizes.items())
-        return f"{told}, and {whole} of {len(self._sizes)} conversations are complete"
+        done = "1 conversation is" if self._done == 1 else f"{number(self._done)} conversations are"
+        told = [f"{done} complete"] if self._done else []
+        if self._size:
+            turns, size = number(self._turns), number(self._size)
+            told.insert(0, f"{turns} of {size} turns of {self._name!r} are imported")
+        return f"interrupted: {', and '.join(told)}"

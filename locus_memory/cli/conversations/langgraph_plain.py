@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 
 from locus_memory._internal.providers.drivers import require
-from locus_memory.cli.conversations.openai_format import read_message
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.transfer.chats.conversation import UnreadError
+from locus_memory.transfer.chats.openai import read_message
 
 __all__ = ["PlainSerializer"]
 
@@ -96,7 +96,7 @@ def _message(fields: dict[str, Any]) -> dict[str, Any]:
     wire["metadata"] = {name: noted for name, noted in metadata.items() if noted}
     try:
         return read_message(wire, "a message of LangGraph")
-    except CommandError:
+    except UnreadError:
         # A message in an unknown form stays unchanged.
         return fields
 

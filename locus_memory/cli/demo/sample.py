@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any, Final
 
-from locus_memory.cli.conversations.transcripts import Conversation, read_conversations
+from locus_memory.cli.conversations.transcripts import read_conversations
+from locus_memory.transfer.chats.conversation import Conversation
 
 __all__ = ["BRANCH", "BRANCH_TURNS", "FORK_AFTER", "QUERIES", "SAMPLE", "load_sample"]
 

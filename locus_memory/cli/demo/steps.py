@@ -57,7 +57,17 @@ def import_and_kill(url: str, after: int) -> dict[str, Any]:
 def import_the_rest(url: str) -> dict[str, Any]:
     """Import in a second process with the command `import`; return its summary."""
     done = subprocess.run(  # noqa: S603 - a module of this package
-        [sys.executable, "-m", "locus_memory.cli", "--url", url, "--json", "import", "-"],
+        [
+            sys.executable,
+            "-m",
+            "locus_memory.cli",
+            "--url",
+            url,
+            "--json",
+            "import",
+            "-",
+            "--threads",
+        ],
         input=sample_bytes(),
         stdout=subprocess.PIPE,
         check=False,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from locus_memory.cli.foreign.family import Asked, Importer, Show
-from locus_memory.cli.options.exact_json import parse_json
 from locus_memory.cli.options.memories import open_manager
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.transfer.chats.exact_json import parse_json
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from locus_memory.cli.options.exact_json import parse_json
 from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.transfer.chats.exact_json import parse_json
 
 __all__ = [
     "AsJson",

@@ -65,8 +65,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "episodes": ("locus-memory episodes --user ada --limit 5",),
         "why": ("locus-memory why trip", "locus-memory why trip --limit 5 --json"),
         "ingest": (
-            "locus-memory ingest march.jsonl --user noor --date 2026-03-01",
-            "locus-memory ingest old.json --agent support --skip-extraction",
+            "locus-memory ingest conversations.json --user ada",
+            "locus-memory ingest 'WhatsApp Chat with Bo.txt' --me Ada --user ada",
+            "locus-memory ingest march.jsonl --memories --user noor --date 2026-03-01",
+            "locus-memory ingest one.jsonl --threads --thread trip --embedder local",
+            "locus-memory ingest facts.jsonl --format facts --user ada",
+            "locus-memory ingest --format langgraph --from sqlite:old.db",
+            "locus-memory ingest all.json --format mem0 --from history.db",
+            "locus-memory ingest everything.zip",
         ),
         "consolidate": (
             "locus-memory consolidate --dry-run",
@@ -111,12 +117,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "import": (
             "locus-memory import chats.json",
-            "locus-memory import one.jsonl --thread trip --embedder local",
-            "locus-memory export trip | locus-memory import - --thread copy",
-            "locus-memory import facts.jsonl --format facts --user ada",
-            "locus-memory import --format langgraph --from sqlite:old.db",
-            "locus-memory import all.json --format mem0 --from history.db",
-            "locus-memory import everything.zip",
+            "locus-memory export trip | locus-memory import - --thread copy --threads",
         ),
         "export": (
             "locus-memory export second-wind > second-wind.json",

@@ -140,9 +140,10 @@ def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = Non
             shown = {**document, "content": WITHHELD} if is_hidden and withholds else document
             marks: dict[str, Any] = {SESSION: job.thread} if len(sessions) > 1 else {}
             marks |= {} if is_new else {CONTEXT: True}
-            marks |= _day_of(job.queued_at, document.get("offset"), zone)
+            said_at = document.get("at", job.queued_at)
+            marks |= _day_of(said_at, document.get("offset"), zone)
             message = read_document(shown, marks)
-            told.append(Told(message, document["number"], job.thread, job.queued_at, is_new))
+            told.append(Told(message, document["number"], job.thread, said_at, is_new))
     return Source(told)
 
 

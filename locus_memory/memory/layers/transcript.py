@@ -21,21 +21,21 @@ def transcript_puts(
     """Return a put for each message of a user or an assistant that has text; never for a tool's.
 
     The same messages always get the same keys, so recording them again changes nothing. The
-    metadata of a turn names its message: its id, if it has one, and its number in the thread.
+    metadata of a turn names its message: its id, if it has one, and its number in the thread. The
+    speaker is the role, or the name of somebody else than the user.
 
     Args:
         scope: The scope of the memories.
         thread: The thread.
         messages: New messages of the thread, oldest first.
         first: The number of the first of them in the thread.
-        said_at: The moment of all of them, ISO 8601 in UTC.
+        said_at: The moment of those without one of their own, `at`; ISO 8601 in UTC.
     """
-    moment = read_moment(said_at)
     turns = [
         Turn(
             text=text,
-            speaker=role_of(message),
-            said_at=moment,
+            speaker=_speaker_of(message),
+            said_at=read_moment(getattr(message, "at", None) or said_at),
             id=getattr(message, "id", None),
             metadata={"number": number},
         )
@@ -43,3 +43,8 @@ def transcript_puts(
         if role_of(message) in SPEAKERS and (text := text_of(message).strip())
     ]
     return turn_puts(scope.transcript(thread), turns, session=thread, first=first)
+
+
+def _speaker_of(message: Any) -> str:
+    role = role_of(message)
+    return role if role == "user" else getattr(message, "name", None) or role

@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict, cast
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.extraction.thread import conversation, document
+from locus_memory.memory.extraction.thread import conversation, document, text_of
 from locus_memory.memory.forms import read_messages
 from locus_memory.memory.scope import metadata_of
 from locus_memory.messages import Message
@@ -38,7 +38,10 @@ class Ingested(TypedDict):
 
 
 def marked_turns(
-    turns: Iterable[Any], session_date: str | None, offset: int | None = None
+    turns: Iterable[Any],
+    session_date: str | None,
+    offset: int | None = None,
+    zone: tzinfo | None = None,
 ) -> list[dict[str, Any]]:
     """Return the documents of a conversation's messages, each with the mark of its `turn`.
 
@@ -46,9 +49,12 @@ def marked_turns(
     ingestion changes nothing, and a conversation that grew adds its new turns.
 
     Args:
-        turns: Mappings with `user`, `assistant` or both, each a text.
+        turns: Mappings with `user`, `assistant` or both, each a text; or messages, and dicts of
+            one, each of which is a turn. A message without text, and one of the system, is none.
+            With `said_at` in its metadata, it has a moment of its own, `at`.
         session_date: The moment of all of them, if one was given.
         offset: The minutes by which the clock of the conversation was ahead of UTC, if it is known.
+        zone: The time zone of a moment without an offset; `None`: that of the machine.
 
     Raises:
         InvalidArgumentError: One is not a turn; the message names its place and quotes nothing.
@@ -59,12 +65,41 @@ def marked_turns(
     known = {} if offset is None else {"offset": offset}
     found: list[dict[str, Any]] = []
     for place, turn in enumerate(turns):
-        said = _texts_of(turn, place)
-        key = encode_json([session_date, place, *said])
+        if hasattr(turn, "role") or (isinstance(turn, Mapping) and "role" in turn):
+            told = conversation(_messages(turn, place))
+            parts: list[Any] = [
+                [str(each.role), getattr(each, "name", None), text_of(each)] for each in told
+            ]
+        else:
+            said = _texts_of(turn, place)
+            told = [make(text) for make, text in zip(_MAKERS, said, strict=True)]
+            parts = [*said]
+        key = encode_json([session_date, place, *parts])
         mark = {"turn": blake2b(key, digest_size=12).hexdigest()} | known
-        told = zip(_MAKERS, said, strict=True)
-        found += [document(make(text)) | mark for make, text in told if text.strip()]
+        found += [
+            document(each) | mark | _own_moment(each, zone)
+            for each in told
+            if text_of(each).strip()
+        ]
     return found
+
+
+def _messages(turn: Any, place: int) -> list[Any]:
+    try:
+        return read_messages([turn])
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            f"turns[{place}] is not a message: it has a role and a content"
+        ) from error
+
+
+def _own_moment(message: Any, zone: tzinfo | None) -> dict[str, Any]:
+    """Return the moment of a message, and its offset, if its metadata has one."""
+    said_at = (getattr(message, "metadata", None) or {}).get("said_at")
+    if said_at is None:
+        return {}
+    at, offset = moment_of(said_at, "", zone)
+    return {"at": at} | ({} if offset is None else {"offset": offset})
 
 
 def _texts_of(turn: Any, place: int) -> list[str]:
@@ -112,7 +147,7 @@ def moment_of(
         moment = told.astimezone(UTC).isoformat(timespec="microseconds")
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidArgumentError(
-            f"session_date is ISO 8601, not {quote(session_date)}"
+            f"a moment, such as session_date, is ISO 8601, not {quote(session_date)}"
         ) from error
     return moment, None if offset is None else int(offset.total_seconds() // 60)
 

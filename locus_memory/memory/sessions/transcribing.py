@@ -27,6 +27,8 @@ class _Said(NamedTuple):
     role: str
     content: str
     id: str | None
+    name: str | None
+    at: str | None
 
 
 async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
@@ -48,7 +50,14 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
     for kind in secrets.values():
         emit("memory.secret_dropped", type="transcript", kind=kind)
     messages = [
-        _Said(each["role"], "" if each["number"] in secrets else each["content"], each["id"])
+        _Said(
+            each["role"],
+            "" if each["number"] in secrets else each["content"],
+            each["id"],
+            # In a run, the name is that of an agent.
+            each["name"] if "turn" in each else None,
+            each.get("at"),
+        )
         for each in found
     ]
     first = found[0]["number"]

@@ -82,7 +82,7 @@ class SessionVerbs(SingleMemories):
         self,
         agent_id: str,
         conversation_id: str,
-        turns: Iterable[Mapping[str, str]],
+        turns: Iterable[Any],
         *,
         session_date: str | None = None,
         skip_extraction: bool = False,
@@ -95,7 +95,10 @@ class SessionVerbs(SingleMemories):
         Args:
             agent_id: The agent of the conversation.
             conversation_id: Its name; the thread of its episodes.
-            turns: Mappings with `user`, `assistant` or both, oldest first.
+            turns: Mappings with `user`, `assistant` or both, oldest first; or messages, or dicts
+                of one with `role` and `content`, each of which is a turn. The `name` of a message
+                that is not the user's names its speaker, and `said_at` in its metadata, ISO 8601,
+                is its moment.
             session_date: The moment of all turns, ISO 8601; `None`: now.
             skip_extraction: Whether the turns are only recorded in the transcript; another call
                 can distil them later.
@@ -113,7 +116,7 @@ class SessionVerbs(SingleMemories):
         await self._worker.start()
         scope, zone = self._scope, self._options.zone()
         at, offset = moment_of(session_date, self._ledger.now(), zone)
-        marked = marked_turns(turns, None if session_date is None else at, offset)
+        marked = marked_turns(turns, None if session_date is None else at, offset, zone)
         job = await self._queue.add_turns(
             scope, conversation_id, marked, at, agent_id, queues=not skip_extraction
         )

@@ -85,7 +85,6 @@ def test_options_that_do_not_belong_together(fails, write):
     path = write("facts.jsonl", FACTS[0])
     for options in (("--thread", "t"), ("--embedder", "local"), (path,)):
         assert "facts" in fails(2, "import", path, "--format", "facts", *options)
-    assert "--user needs --format facts" in fails(2, "import", path, "--user", "ada")
     assert "--user needs --facts" in fails(2, "export", "t", "--user", "ada")
     for arguments in ((), ("t", "--facts")):
         assert "name a THREAD, or pass --facts" in fails(2, "export", *arguments)

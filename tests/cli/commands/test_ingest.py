@@ -35,12 +35,13 @@ def test_turns_are_ingested_once(ok, empty_directory, is_lines):
     call = ("ingest", path, "--user", "noor", "--date", "2026-03-01", "--json")
     document = ok(*call).json
     (row,) = document["conversations"]
-    assert (row["conversation_id"], row["agent_id"], row["turns"]) == ("march", "agent", 2)
+    assert (row["conversation_id"], row["agent_id"], row["recorded"]) == ("march", "agent", 2)
     assert document["pending"] == 0
     (memory,) = ok("memories", "--user", "noor", "--json").json["memories"]
     assert (memory["key"], memory["since"][:10]) == ("allergy:peanuts", "2026-03-01")
     assert transcript("march") == [SAID, "Noted.", "Thank you."]
-    assert ok(*call).json["turns"] == 0
+    again = ok(*call).json
+    assert (again["recorded"], again["saved"], again["stored"]) == (0, 0, 0)
 
 
 def test_a_file_may_hold_several_sessions(ok):
@@ -49,20 +50,20 @@ def test_a_file_may_hold_several_sessions(ok):
         {"conversation_id": "a", "agent_id": "x", "session_date": "2026-01-01", "turns": TURNS},
         {"turns": TURNS[:1]},
     ]
-    call = ("ingest", "-", "--agent", "y", "--conversation")
+    call = ("ingest", "-", "--memories", "--agent", "y", "--conversation")
     result = ok(*call, "b", stdin=json.dumps(sessions).encode())
     header, first, second = (line.split() for line in result.out.splitlines())
-    assert header == ["conversation", "turns", "episodes", "facts", "pending"]
+    assert header == ["thread", "recorded", "episodes", "facts", "pending"]
     assert (first[:2], second[:2]) == (["a", "2"], ["b", "1"])
     again = ok(*call, "c", "--json", stdin=json.dumps(sessions).encode())
     rows = again.json["conversations"]
-    assert [(row["conversation_id"], row["turns"]) for row in rows] == [("a", 0), ("c", 1)]
+    assert [(row["conversation_id"], row["recorded"]) for row in rows] == [("a", 0), ("c", 1)]
 
 
 def test_turns_can_be_recorded_only(ok):
     call = ("ingest", "-", "--user", "noor", "--skip-extraction", "--json")
     document = ok(*call, stdin=json.dumps(TURNS).encode()).json
-    assert (document["turns"], document["facts"]) == (2, 0)
+    assert (document["recorded"], document["facts"]) == (2, 0)
     assert transcript("stdin") == [SAID, "Noted.", "Thank you."]
 
 
@@ -77,6 +78,7 @@ def test_turns_can_be_recorded_only(ok):
         ('{"turns": [], "when": 1}', 1),
         ('{"turns": [{"user": "Hi"}], "agent_id": ""}', 1),
         ('[{"turns": [{"user": "Hi"}]}, {"turns": [{"user": 1}]}]', 1),
+        ("null", 1),
     ],
 )
 def test_a_bad_file_is_refused_and_nothing_is_written(run, content, code):

@@ -17,11 +17,11 @@ from locus_memory.cli.conversations.importer import (
     turn_key,
     turn_value,
 )
-from locus_memory.cli.conversations.transcripts import Conversation
 from locus_memory.cli.demo.sample import load_sample
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
+from locus_memory.transfer.chats.conversation import Conversation
 
 URL = "sqlite:./locus.db"
 
@@ -96,10 +96,10 @@ def test_import_with_vectors(ok, write, model):
         {"role": "tool", "content": "A boat passes.", "tool_call_id": "c"},
     ]
     path = write("chat.json", messages)
-    assert ok("import", path, "--json").json["stored"] == 3
-    assert ok("import", path, "--embedder", model, "--json").json["stored"] == 2
-    assert ok("import", path, "--embedder", model, "--json").json["stored"] == 0
-    assert ok("import", path, "--json").json["stored"] == 0
+    assert ok("import", "--threads", path, "--json").json["stored"] == 3
+    assert ok("import", "--threads", path, "--embedder", model, "--json").json["stored"] == 2
+    assert ok("import", "--threads", path, "--embedder", model, "--json").json["stored"] == 0
+    assert ok("import", "--threads", path, "--json").json["stored"] == 0
     for query, key in (("physician", "000001"), ("ship", "000003")):
         found = ok("search", query, "--embedder", model, "--json").json["items"]
         assert found[0]["key"] == key
@@ -112,7 +112,11 @@ def test_a_day_in_the_question_counts(ok, write):
     sessions = [
         {"date_time": date, "turns": [turn]} for date, turn in zip(dates, turns, strict=True)
     ]
-    ok("import", write("a.json", {"id": "a", "speakers": ["Bo", "Cy"], "sessions": sessions}))
+    ok(
+        "import",
+        "--threads",
+        write("a.json", {"id": "a", "speakers": ["Bo", "Cy"], "sessions": sessions}),
+    )
     query = "which tulip on 20 June 2024?"
     found = ok("search", query, "--explain", "--json").json["items"]
     assert found[0]["value"]["text"] == "Tulip number 1."
@@ -121,20 +125,27 @@ def test_a_day_in_the_question_counts(ok, write):
 
 def test_import_says_what_it_did(ok, write):
     path = write("chat.json", [{"role": "user", "content": "hello"}])
-    assert ok("import", path, "--json").json == {
+    assert ok("import", "--threads", path, "--json").json == {
+        "user": None,
         "threads": [
             {"thread_id": "chat", "source": str(path), "turns": 1, "saved": 1, "stored": 1}
         ],
+        "conversations": [],
         "turns": 1,
         "saved": 1,
         "stored": 1,
+        "recorded": 0,
+        "episodes": 0,
+        "facts": 0,
+        "pending": 0,
+        "unread": [],
     }
-    assert ok("import", path).out.splitlines()[1].split() == ["chat", "1", "0", "0"]
+    assert ok("import", "--threads", path).out.splitlines()[1].split() == ["chat", "1", "0", "0"]
 
 
 def test_importing_twice_changes_nothing(ok, sessions, empty_directory):
     before = everything()
-    again = ok("import", "sessions.json", "--json").json
+    again = ok("import", "--threads", "sessions.json", "--json").json
     assert (again["turns"], again["saved"], again["stored"]) == (4, 0, 0)
     assert everything() == before
 
@@ -144,6 +155,7 @@ def test_import_from_stdin_and_under_a_name(ok):
     assert (
         ok(
             "import",
+            "--threads",
             "-",
             stdin=wire,
         )
@@ -151,17 +163,17 @@ def test_import_from_stdin_and_under_a_name(ok):
         .split()[0]
         == "stdin"
     )
-    ok("import", "-", "--thread", "a/b", stdin=wire)
+    ok("import", "--threads", "-", "--thread", "a/b", stdin=wire)
     assert ok("show", "a/b").out.splitlines()[1:] == ["   1  user: hi", "   2  assistant: ho"]
     assert ok("ls", "--json").json["namespaces"] == [["turns", "a/b"], ["turns", "stdin"]]
 
 
 def test_a_grown_file_adds_what_is_new(ok, write, chat):
     longer = {**chat, "messages": [*chat["messages"], {"role": "user", "content": "Thanks."}]}
-    done = ok("import", write("longer.json", longer), "--json").json
+    done = ok("import", "--threads", write("longer.json", longer), "--json").json
     assert (done["saved"], done["stored"]) == (1, 1)
     assert ok("show", "chat", "--json").json["state"]["messages"] == longer["messages"]
-    shorter = ok("import", "chat.json", "--json").json
+    shorter = ok("import", "--threads", "chat.json", "--json").json
     assert (shorter["saved"], shorter["stored"]) == (0, 0)
 
 
@@ -172,24 +184,35 @@ def test_a_thread_that_went_on_is_left_alone(ok, chat):
 
     asyncio.run(go_on())
     before = everything()
-    assert ok("import", "chat.json", "--json").json["saved"] == 0
+    assert ok("import", "--threads", "chat.json", "--json").json["saved"] == 0
     assert everything() == before
 
 
-def test_another_conversation_of_that_name_is_refused(ok, fails, write, chat):
+def test_another_conversation_of_that_name_is_refused(ok, run, write, chat):
     before = everything()
     other = write("other.json", {"id": "chat", "messages": [{"role": "user", "content": "x"}]})
-    assert "name another thread with --thread" in fails(1, "import", other)
+    result = run("import", "--threads", other)
+    assert result.code == 1
+    assert "name another thread with --thread" in result.err
     assert everything() == before
-    ok("import", other, "--thread", "chat-2")
+    ok("import", "--threads", other, "--thread", "chat-2")
 
 
-def test_a_malformed_file_writes_nothing_at_all(fails, write, empty_directory):
-    good = write("good.json", [{"role": "user", "content": "x"}])
+def test_a_file_without_anything_to_read_makes_no_database(fails, write, empty_directory):
     bad = write("bad.jsonl", '{"role": "user", "content": "x"}\n{"role": "martian"}\n')
-    line = fails(1, "import", good, bad)
+    line = fails(1, "import", bad)
     assert line.startswith(f"error: {bad}, line 2: unknown role 'martian'")
     assert not (empty_directory / "locus.db").exists()
+
+
+def test_a_bad_file_is_named_and_the_others_are_taken_in(run, ok, write):
+    good = write("good.json", [{"role": "user", "content": "x"}])
+    bad = write("bad.jsonl", '{"role": "martian"}\n')
+    result = run("import", "--threads", bad, good, "--json")
+    assert (result.code, result.json["saved"]) == (1, 1)
+    assert f"{bad}, message 1: unknown role 'martian'" in result.json["unread"][0]
+    assert result.json["unread"][0] in result.err
+    assert result.err.endswith("error: left out, as said above: 1\n")
 
 
 def test_files_that_cannot_be_read(fails, write, empty_directory):
@@ -199,14 +222,13 @@ def test_files_that_cannot_be_read(fails, write, empty_directory):
     assert "line 1: not UTF-8" in fails(1, "import", write("b", b"\xff\xfe"))
 
 
-def test_threads_must_differ(fails, write, empty_directory):
+def test_threads_must_differ(run, fails, write):
     one = write("one.json", {"id": "x", "messages": [{"role": "user"}]})
     two = write("two.json", {"id": "x", "messages": [{"role": "user"}]})
-    assert f"thread 'x' is also in {one}" in fails(1, "import", one, two)
+    assert f"thread 'x' is also in {one}" in run("import", one, two).err
     fails(2, "import", one, two, "--thread", "t")
     several = write("several.json", [{"messages": [{"role": "user"}]}] * 2)
     assert "the file has 2" in fails(1, "import", several, "--thread", "t")
-    assert not (empty_directory / "locus.db").exists()
 
 
 def test_messages_without_text(ok, write):
@@ -215,7 +237,7 @@ def test_messages_without_text(ok, write):
         {"role": "assistant", "tool_calls": calls},
         {"role": "tool", "tool_call_id": "c", "content": ""},
     ]
-    ok("import", write("a.json", wire))
+    ok("import", "--threads", write("a.json", wire))
     assert ok("export", "a", "--json").json["messages"] == wire
     items, _ = everything()
     assert [value["text"] for _, _, value, _ in items] == ["", ""]
@@ -319,7 +341,7 @@ def test_killed_by_sigkill_it_goes_on_where_it_stopped(ok, turns):
         "metadata": sample.metadata,
         "messages": sample.messages,
     }
-    done = ok("import", "-", "--json", stdin=json.dumps(document).encode()).json
+    done = ok("import", "--threads", "-", "--json", stdin=json.dumps(document).encode()).json
     assert done["saved"] == len(ids) - len(left)
     items, threads = everything()
     assert [checkpoint_id for checkpoint_id, _ in threads[sample.thread_id]][::-1] == ids
@@ -333,7 +355,15 @@ def test_killed_by_sigkill_it_goes_on_where_it_stopped(ok, turns):
 def test_what_is_exported_can_be_imported(ok, write, sessions, options):
     exported = ok("export", "garden", *options).out
     name = "copy.jsonl" if "jsonl" in options else "copy.json"
-    ok("--url", "sqlite:./copy.db", "import", write(name, exported), "--thread", "garden")
+    ok(
+        "--url",
+        "sqlite:./copy.db",
+        "import",
+        "--threads",
+        write(name, exported),
+        "--thread",
+        "garden",
+    )
     original = ok("show", "garden", "--json").json
     copy = ok("--url", "sqlite:./copy.db", "show", "garden", "--json").json
     assert copy["state"]["messages"] == original["state"]["messages"]
@@ -345,7 +375,7 @@ def test_what_is_exported_can_be_imported(ok, write, sessions, options):
 def test_an_export_imported_where_it_came_from_changes_nothing(ok, write, sessions):
     before = everything()
     exported = ok("export", "garden").out
-    assert ok("import", write("copy.json", exported), "--json").json["saved"] == 0
+    assert ok("import", "--threads", write("copy.json", exported), "--json").json["saved"] == 0
     assert everything() == before
 
 

@@ -66,7 +66,7 @@ def test_an_interrupted_import_says_what_is_in(interrupted, ok, number, code):
     assert (status, out) == (code, "")
     assert err == (
         "error: interrupted: 3 of 6 turns of 'two' are imported, "
-        "and 1 of 2 conversations are complete; "
+        "and 1 conversation is complete; "
         "to continue, run: locus-memory import 'two talks.json'\n"
     )
     assert len(ok("checkpoints", "two", "--json").json["checkpoints"]) == 3
@@ -90,7 +90,7 @@ def test_interrupted_before_anything_was_written(run, write, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("locus_memory.cli.commands.transfer.read_conversations", interrupt)
+    monkeypatch.setattr("locus_memory.cli.commands.ingest.chats_in", interrupt)
     done = run("import", write("a.json", [{"role": "user", "content": "hi"}]))
     assert done.code == 130
     assert done.err.startswith("error: interrupted: no turn is imported yet; to continue, ")

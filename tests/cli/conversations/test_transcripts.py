@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.conversations.openai_format import read_message, write_message
-from locus_memory.cli.conversations.transcripts import Format, read_conversations, write_messages
+from locus_memory.cli.conversations.transcripts import read_conversations, write_messages
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
+from locus_memory.transfer.chats.openai import read_message, write_message
 
 TEXT = st.text(max_size=8)
 NAME = st.text(min_size=1, max_size=8)
@@ -136,11 +136,6 @@ def test_sessions():
     assert AgentState.from_checkpoint(state).to_checkpoint() == state
 
 
-def test_the_thread_may_be_named():
-    (found,) = read_conversations(json.dumps(sessions()).encode(), "f.json", thread_id="mine")
-    assert found.thread_id == "mine"
-
-
 TURN = {"speaker": "Bo", "text": "x"}
 BAD = [
     (b"", "f: the file is empty"),
@@ -150,9 +145,12 @@ BAD = [
     ("hello", "f: not JSON"),
     ('{"messages": [', "f: not JSON"),
     ('{"role": "user"}\n{"role": ', "f, line 2: not JSON"),
-    ("3", "f: neither messages"),
-    ("[3]", "f, conversation 1: neither messages"),
-    ("{}", "f: neither messages"),
+    ("hello", "it begins with 'hello'"),
+    ("3", "f: saw a number; what can be read: chatgpt"),
+    ("[3]", "f: saw a number"),
+    ("[null]", "f: saw null"),
+    ("{}", "f: saw an empty object"),
+    ('{"a": 1, "b": 2}', "f: saw an object with 'a', 'b'"),
     ("[]", "f: the conversation has no messages"),
     ('{"messages": []}', "f: the conversation has no messages"),
     ('{"messages": {}}', "f: 'messages' is not a list"),
@@ -181,13 +179,6 @@ def test_what_cannot_be_read_is_named(content, says):
     content = content if isinstance(content, bytes) else content.encode()
     with pytest.raises(CommandError, match=re.escape(says)):
         read_conversations(content, "f")
-
-
-def test_the_format_may_be_told():
-    with pytest.raises(CommandError, match="'speakers' is missing"):
-        read_conversations(json.dumps({"messages": []}).encode(), "f", kind=Format.SESSIONS)
-    with pytest.raises(CommandError, match="neither messages"):
-        read_conversations(json.dumps(sessions()).encode(), "f", kind=Format.OPENAI)
 
 
 def test_only_messages_are_written():

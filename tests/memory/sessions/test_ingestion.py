@@ -12,6 +12,7 @@ from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.memory.scope import Scope
+from locus_memory.messages import Message
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of
 
 TURNS = [{"user": f"{LONG} {n}", "assistant": f"Noted, {n}."} for n in range(3)]
@@ -86,6 +87,42 @@ async def test_what_is_only_recorded_holds_no_secret(tend, either):
     allowing = tend(allow_secrets=True)
     await allowing.ingest("helper", "d", turns, skip_extraction=True)
     assert len(await transcript(either, "d")) == 3
+
+
+FAMILY = [
+    {"role": "user", "content": f"{LONG} 1", "metadata": {"said_at": "2026-03-01T23:00:00+02:00"}},
+    {"role": "user", "content": "And tea."},
+    {"role": "system", "content": "Be kind."},
+    {"role": "assistant", "content": "I like milk.", "name": "Bo"},
+    Message.assistant("Noted."),
+    {"role": "assistant", "content": None},
+]
+
+
+async def test_messages_keep_their_order_names_and_moments(tend, either):
+    """Several of one role stand one after another, and nobody's words are the user's."""
+    model = Distiller()
+    manager = tend(extract_fn=model)
+    answer = await manager.ingest("helper", "c", FAMILY, session_date=MARCH)
+    assert answer["turns"] == 4
+    assert (await manager.ingest("helper", "c", FAMILY, session_date=MARCH))["turns"] == 0
+    turns = await either.scan(SCOPE.transcript("c"), 100)
+    assert [
+        (each.value["text"], each.metadata["speaker"], each.metadata["date"][:16])
+        for each in sorted(turns, key=lambda turn: turn.metadata["number"])
+    ] == [
+        (f"{LONG} 1", "user", "2026-03-01T21:00"),
+        ("And tea.", "user", "2026-03-01T09:00"),
+        ("I like milk.", "Bo", "2026-03-01T09:00"),
+        ("Noted.", "assistant", "2026-03-01T09:00"),
+    ]
+    assert [len(each) for each in model.sessions] == [4]
+
+
+async def test_a_message_with_a_bad_moment_is_refused(tend):
+    bad = {"role": "user", "content": LONG, "metadata": {"said_at": "noon"}}
+    with pytest.raises(InvalidArgumentError, match="ISO 8601"):
+        await tend().ingest("helper", "c", [bad])
 
 
 async def test_a_failing_model_leaves_the_turns_pending(tend, either):

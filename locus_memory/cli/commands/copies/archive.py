@@ -12,6 +12,7 @@ from locus_memory.cli.printing.output import note, number, visible_name
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import print_table
+from locus_memory.transfer.chats.files import has_chats
 
 if TYPE_CHECKING:
     import typer
@@ -27,11 +28,11 @@ _ZIP = b"PK\x03\x04"
 
 
 def is_archive(name: str) -> bool:
-    """Return whether a file has the beginning of an archive."""
+    """Return whether a file is a ZIP archive without chats."""
     if name == "-":
         return False
     with Path(name).open("rb") as file:
-        return file.read(len(_ZIP)) == _ZIP
+        return file.read(len(_ZIP)) == _ZIP and not has_chats(name)
 
 
 def export_archive(session: Session, output: str | None, *, force: bool) -> None:

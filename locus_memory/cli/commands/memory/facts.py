@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from locus_memory.cli.options.exact_json import parse_json
 from locus_memory.cli.options.memories import scoped_manager
 from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.transfer.chats.exact_json import parse_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
+from locus_memory.transfer.chats.exact_json import InexactNumberError, parse_json
 from locus_memory.web.errors import RefusalError
 
 __all__ = ["OPERATORS", "Condition", "make_filter", "read_json"]

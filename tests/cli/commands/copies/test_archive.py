@@ -9,7 +9,14 @@ COPY = ("--url", "sqlite:./copy.db")
 def filled(ok):
     ok("put", "users/ada", "diet", '{"likes": "plums"}')
     ok("put", "users/ada", "diet", '{"likes": "pears"}')
-    ok("import", "-", "--thread", "talk", stdin=b'[{"role": "user", "content": "hello"}]')
+    ok(
+        "import",
+        "-",
+        "--threads",
+        "--thread",
+        "talk",
+        stdin=b'[{"role": "user", "content": "hello"}]',
+    )
 
 
 @pytest.mark.usefixtures("filled")

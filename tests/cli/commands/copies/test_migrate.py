@@ -12,7 +12,14 @@ MIGRATE = ("migrate", "--from", SOURCE, "--to", TARGET)
 def filled(ok):
     ok("put", "users/ada", "diet", '{"likes": "plums"}')
     ok("put", "users/ada", "diet", '{"likes": "pears"}')
-    ok("import", "-", "--thread", "talk", stdin=b'[{"role": "user", "content": "hello"}]')
+    ok(
+        "import",
+        "-",
+        "--threads",
+        "--thread",
+        "talk",
+        stdin=b'[{"role": "user", "content": "hello"}]',
+    )
 
 
 @pytest.mark.usefixtures("filled")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.options.exact_json import InexactNumberError, parse_json
+from locus_memory.transfer.chats.exact_json import InexactNumberError, parse_json
 
 LARGEST, SMALLEST = 2**64 - 1, -(2**63)
 BIG = "12345678901234567890123"

@@ -1,4 +1,9 @@
-"""Conversion of a message between the OpenAI chat format and the format of a state."""
+"""Conversion of a message between the OpenAI chat format and the format of a state.
+
+Messages of other makers differ in few fields, and are read too: the roles `human` and `ai`, and
+the messages of LangChain as JSON. All that a state has no place for is kept beside it, so that the
+written message equals the one that was read.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,15 @@ from typing import Any
 
 import orjson
 
-from locus_memory.cli.options.exact_json import parse_json
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.transfer.chats.conversation import UnreadError
+from locus_memory.transfer.chats.exact_json import parse_json
 
 __all__ = ["read_message", "write_message"]
 
 _ROLES = {"system", "user", "assistant", "tool"}
 _OLD_ROLES = {"developer": "system", "function": "tool"}
+_OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
+_CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system"}
 _TEXTS = ("name", "id", "tool_call_id")
 _KEPT = "openai"
 _KEPT_FIELDS = {"role", "parts", "tool_calls", "fields"}
@@ -22,11 +29,11 @@ def read_message(document: Any, where: str) -> dict[str, Any]:
     """Return the message in the format of a state.
 
     Raises:
-        CommandError: The document is not a message; the error begins with `where`.
+        UnreadError: The document is not a message; the error begins with `where`.
     """
     if not isinstance(document, dict):
-        raise CommandError(f"{where}: not an object")
-    rest = dict(document)
+        raise UnreadError(f"{where}: not an object")
+    rest = _plain(document)
     kept: dict[str, Any] = {}
     message: dict[str, Any] = {"role": _read_role(rest, kept, where)}
     content = _read_content(rest, kept, where)
@@ -44,6 +51,20 @@ def read_message(document: Any, where: str) -> dict[str, Any]:
     if kept:
         metadata = {**metadata, _KEPT: kept}
     return {**message, "metadata": metadata} if metadata else message
+
+
+def _plain(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a message; those of LangChain's are a level deeper in most releases."""
+    if "role" in document:
+        return dict(document)
+    inner = next((document[name] for name in ("kwargs", "data") if name in document), None)
+    fields = dict(inner if isinstance(inner, dict) else document)
+    path = document.get("id")
+    name = path[-1] if isinstance(path, list) and path else None
+    kind = fields.pop("type", None) if isinstance(inner, dict) else None
+    role = _CLASSES.get(str(name).removesuffix("Chunk")) or kind or document.get("type")
+    is_known = isinstance(role, str) and (role in _OTHER_ROLES or role in _ROLES)
+    return {**fields, "role": role} if is_known else dict(document)
 
 
 def write_message(message: dict[str, Any], *, bare: bool = False) -> dict[str, Any]:
@@ -69,13 +90,14 @@ def _is_kept(value: Any) -> bool:
 
 def _read_role(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str:
     role = rest.pop("role", None)
-    if isinstance(role, str) and role in _OLD_ROLES:
+    others = _OLD_ROLES | _OTHER_ROLES
+    if isinstance(role, str) and role in others:
         kept["role"] = role
-        return _OLD_ROLES[role]
+        return others[role]
     if not isinstance(role, str) or role not in _ROLES:
         known = ", ".join(sorted(_ROLES | _OLD_ROLES.keys()))
         what = "'role' is missing" if role is None else f"unknown role {role!r}"
-        raise CommandError(f"{where}: {what}; known: {known}")
+        raise UnreadError(f"{where}: {what}; known: {known}")
     return role
 
 
@@ -83,11 +105,12 @@ def _read_content(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str
     content = rest.pop("content", None)
     if content is None or isinstance(content, str):
         return content
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+    if isinstance(content, list) and all(isinstance(part, dict | str) for part in content):
         kept["parts"] = content
-        texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+        found = [part if isinstance(part, str) else part.get("text") for part in content]
+        texts = [text for text in found if isinstance(text, str)]
         return "\n".join(texts)
-    raise CommandError(f"{where}: 'content' is neither a string nor a list of parts")
+    raise UnreadError(f"{where}: 'content' is neither a string nor a list of parts")
 
 
 def _read_calls(rest: dict[str, Any], kept: dict[str, Any], where: str) -> list[dict[str, Any]]:
@@ -95,7 +118,7 @@ def _read_calls(rest: dict[str, Any], kept: dict[str, Any], where: str) -> list[
     if calls is None:
         return []
     if not isinstance(calls, list):
-        raise CommandError(f"{where}: 'tool_calls' is not a list")
+        raise UnreadError(f"{where}: 'tool_calls' is not a list")
     read = [_read_call(call, where) for call in calls]
     # A model's arguments may be invalid JSON, or have other whitespace.
     if [_write_call(call) for call in read] != calls and calls:
@@ -104,12 +127,12 @@ def _read_calls(rest: dict[str, Any], kept: dict[str, Any], where: str) -> list[
 
 
 def _read_call(call: Any, where: str) -> dict[str, Any]:
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        raise CommandError(f"{where}: a tool call has no 'function'")
+    function = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(function, dict) or ("function" not in call and "args" not in call):
+        raise UnreadError(f"{where}: a tool call has no 'function'")
     name = _text(function.get("name"), "function.name", where)
     identifier = _text(call.get("id"), "tool_calls.id", where)
-    arguments = _arguments(function.get("arguments"))
+    arguments = _arguments(function.get("arguments", function.get("args")))
     return {"id": identifier, "name": name, **({"arguments": arguments} if arguments else {})}
 
 
@@ -126,14 +149,14 @@ def _read_metadata(rest: dict[str, Any], where: str) -> dict[str, Any]:
     if metadata is None:
         return {}
     if not isinstance(metadata, dict):
-        raise CommandError(f"{where}: 'metadata' is not an object")
+        raise UnreadError(f"{where}: 'metadata' is not an object")
     return metadata
 
 
 def _text(value: Any, name: str, where: str) -> str:
     if not isinstance(value, str):
         what = "is missing" if value is None else "is not a string"
-        raise CommandError(f"{where}: {name!r} {what}")
+        raise UnreadError(f"{where}: {name!r} {what}")
     return value
 
 

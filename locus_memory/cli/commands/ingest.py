@@ -1,0 +1,385 @@
+"""The command `ingest`, and its other name `import`: conversations, facts and archives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from locus_memory.cli.commands.copies.archive import import_archive, is_archive
+from locus_memory.cli.commands.memory.facts import import_facts, read_facts, render_imported
+from locus_memory.cli.conversations.importer import import_conversation
+from locus_memory.cli.conversations.interruption import Account
+from locus_memory.cli.conversations.remembering import COUNTS, remember_conversation
+from locus_memory.cli.conversations.transcripts import Format, chats_in
+from locus_memory.cli.foreign.family import Asked
+from locus_memory.cli.foreign.formats import FOREIGN, import_foreign
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, open_manager
+from locus_memory.cli.options.models import (
+    BaseUrlOption,
+    EmbedderOption,
+    ModelOption,
+    open_embedder,
+    open_model,
+)
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.cli.printing.output import note, number
+from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.transfer.chats.conversation import Conversation, Unread
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from locus_memory.backends.base import Backend
+    from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.retrieval.embedders.base import Embedder
+
+__all__ = ["ingest"]
+
+_THREADS: Final = ("turns", "saved", "stored")
+_ALONE: Final = {
+    Format.FACTS: ("user", "trust", "prefix"),
+    Format.ARCHIVE: (),
+    **dict.fromkeys(FOREIGN, ("thread", "embedder", "user", "trust", "prefix")),
+}
+"""The formats that are no chats, with the options that they take."""
+
+
+def ingest(
+    context: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="File of conversations; - reads stdin."),
+    ] = None,
+    *,
+    threads: Annotated[
+        bool, typer.Option("--threads", help="Only store threads and searchable turns.")
+    ] = False,
+    memories: Annotated[
+        bool, typer.Option("--memories", help="Only make memories and the transcript.")
+    ] = False,
+    kind: Annotated[Format, typer.Option("--format", help="Format of the files.")] = Format.AUTO,
+    me: Annotated[
+        str | None,
+        typer.Option("--me", metavar="NAME", help="Speaker who is the user, in WhatsApp or Slack."),
+    ] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", metavar="ID", help="Thread of a single conversation."),
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--conversation", metavar="ID", help="Name, if the file has none; by default, its own."
+        ),
+    ] = None,
+    user: UserOption = None,
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="ID", help="Agent, if the file names none.")
+    ] = "agent",
+    date: Annotated[
+        str | None,
+        typer.Option("--date", metavar="DATE", help="Date of undated turns, ISO 8601; else now."),
+    ] = None,
+    skip_extraction: Annotated[
+        bool, typer.Option("--skip-extraction", help="Only record the turns in the transcript.")
+    ] = False,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    embedder: EmbedderOption = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL", help="Database of another framework."),
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Vouch for the memories: they count as a person's.")
+    ] = False,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take in conversations of other places: as threads and as memories.
+
+    A file is an export of ChatGPT, Claude, LangSmith, WhatsApp or Slack, messages in the format of
+    OpenAI, or turns, each with the texts "user" and "assistant". Its format is found by looking.
+    Each message becomes a checkpoint of a thread and an item that search finds; the conversation
+    is recorded, and distilled into notes and memories of --user. Without --model, rules distil.
+
+    What is there already is left out, so the command can be repeated, or continue after an
+    interruption. A conversation that cannot be read is named, and the others are taken in.
+
+    With --format facts, each line of the file becomes a memory, of --user if given. Without
+    --trust, imported memories are never rules, and replace nothing that the user or a person said.
+
+    An archive of `export --format archive` is imported with everything that it holds.
+
+    With the name of another framework as --format, what its database --from has is copied:
+    langgraph: the threads of a saver; langgraph-store: the items of a store; openai-agents and
+    adk: sessions; mem0: memories with their past versions, and with the users in a FILE of
+    `get_all`.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    if kind in FOREIGN:
+        _check_options(context, kind)
+        asked = Asked(where or "", files or (), thread, embedder, user, prefix, trust)
+        import_foreign(context, session, kind, asked)
+        return
+    if where is not None:
+        raise UsageError(f"--from needs --format {', '.join(FOREIGN)}")
+    if not files:
+        raise UsageError("name a FILE to ingest, or - for stdin")
+    kind = Format.ARCHIVE if kind is Format.AUTO and is_archive(files[0]) else kind
+    if kind in _ALONE:
+        _check_options(context, kind)
+        if len(files) != 1:
+            raise UsageError(f"--format {kind} takes one FILE, not {len(files)}")
+        if kind is Format.ARCHIVE:
+            import_archive(context, session, files[0])
+        else:
+            _import_facts(session, files[0], user, prefix, trust=trust)
+        return
+    if trust:
+        raise UsageError("--trust needs --format facts or mem0")
+    if base_url is not None and model is None:
+        raise UsageError("--base-url needs --model")
+    if thread is not None and len(files) != 1:
+        raise UsageError(f"--thread takes one FILE, not {len(files)}")
+    work = _Work(
+        has_threads=threads or not memories,
+        has_memories=memories or not threads,
+        insists=threads or memories,
+        embedder=None if embedder is None else open_embedder(embedder),
+        extractor=None if model is None else _extractor(model, base_url),
+        prefix=prefix,
+        user=user,
+        agent=agent,
+        date=_checked_date(date),
+        skip_extraction=skip_extraction,
+        quiet=session.as_json,
+    )
+    found = chain.from_iterable(
+        chats_in(each, kind=kind, name=conversation, me=me) for each in files
+    )
+    _take_in(context, session, work, _renamed(found, thread))
+
+
+def _check_options(context: typer.Context, kind: Format) -> None:
+    """Refuse an option that is for conversations only."""
+    common = {"context", "files", "kind", "where", "url", "as_json", *_ALONE[kind]}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if name not in common and source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"--format {kind} takes no {parameter.opts[0]}")
+
+
+def _checked_date(date: str | None) -> str | None:
+    from locus_memory.memory.sessions.ingestion import moment_of  # noqa: PLC0415 - help must be quick
+
+    moment_of(date, "")
+    return date
+
+
+def _extractor(model: str, base_url: str | None) -> Any:
+    from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415 - help must be quick
+
+    return LLMExtractor(open_model(model, base_url))
+
+
+def _import_facts(
+    session: Session, file: str, user: str | None, prefix: str, *, trust: bool
+) -> None:
+    source = "stdin" if file == "-" else file
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    facts = read_facts(content, source)
+    work = partial(import_facts, facts=facts, user=user, prefix=prefix, trust=trust)
+    document = session.run(work, create=True)
+    session.answer(document, partial(render_imported, document=document))
+
+
+_Found = Iterator[Conversation | Unread]
+
+
+def _renamed(found: _Found, thread: str | None) -> _Found:
+    """Yield the conversations, each of another thread; `thread` names the only one."""
+    sources: dict[str, str] = {}
+    for each in found:
+        if isinstance(each, Unread):
+            yield each
+            continue
+        if thread is not None:
+            rest = [not isinstance(other, Conversation) and other for other in found]
+            if not all(rest):
+                count = number(1 + rest.count(False))
+                raise CommandError(
+                    f"{each.source}: --thread needs one conversation, the file has {count}"
+                )
+            yield replace(each, thread_id=thread)
+            yield from filter(None, rest)
+            return
+        first = sources.setdefault(each.thread_id, each.source)
+        if first != each.source:
+            yield Unread(f"{each.source}: thread {each.thread_id!r} is also in {first}")
+        else:
+            yield each
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is to be done with conversations, and what was done."""
+
+    has_threads: bool
+    has_memories: bool
+    insists: bool
+    embedder: Embedder | None
+    extractor: Any
+    prefix: str
+    user: str | None
+    agent: str
+    date: str | None
+    skip_extraction: bool
+    quiet: bool
+    account: Account = field(default_factory=Account)
+    threads: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    conversations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    unread: list[str] = field(default_factory=list[str])
+
+    def misses(self, why: str) -> None:
+        """Name a conversation that is left out."""
+        self.unread.append(why)
+        note(why)
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer."""
+        return {
+            "user": self.user,
+            "threads": self.threads,
+            "conversations": self.conversations,
+            **{name: sum(row[name] for row in self.threads) for name in _THREADS},
+            **{name: sum(row[name] for row in self.conversations) for name in COUNTS},
+            "unread": self.unread,
+        }
+
+
+def _take_in(context: typer.Context, session: Session, work: _Work, found: _Found) -> None:
+    with work.account.told_when_interrupted(same_command(context)):
+        # A file in which nothing can be read creates no database.
+        missed: list[str] = []
+        first = next((each for each in found if not _is_missed(each, missed)), None)
+        if first is None:
+            for why in missed[1:]:
+                note(why)
+            raise CommandError(missed[0] if missed else "there are no messages in it")
+        for why in missed:
+            work.misses(why)
+        session.run(partial(_run, work=work, found=chain((first,), found)), create=True)
+    document = work.document()
+    session.answer(document, partial(_render, work=work))
+    if work.unread:
+        count = number(len(work.unread))
+        raise CommandError(f"left out, as said above: {count}", answered=True)
+    if document["pending"]:
+        raise CommandError(
+            "turns wait, because they could not be distilled: run it again", answered=True
+        )
+
+
+def _is_missed(each: Conversation | Unread, missed: list[str]) -> bool:
+    if isinstance(each, Unread):
+        missed.append(each.why)
+    return isinstance(each, Unread)
+
+
+async def _run(backend: Backend, *, work: _Work, found: _Found) -> None:
+    with shown_progress(quiet=work.quiet) as progress, work.account.stopped_by_sigterm():
+        async with _opened_manager(backend, work) as manager:
+            for each in found:
+                if isinstance(each, Unread):
+                    work.misses(each.why)
+                    continue
+                work.account.of(each)
+                task = progress.add_task(each.thread_id, total=len(each.messages))
+
+                def show(turns: int, task: Any = task) -> None:
+                    progress.update(task, completed=turns)
+                    work.account.has(turns)
+
+                await _one(backend, manager, work, each, show)
+                work.account.is_done()
+                progress.remove_task(task)
+
+
+async def _one(
+    backend: Backend, manager: LLMMemoryManager | None, work: _Work, each: Conversation, show: Any
+) -> None:
+    """Take in one conversation; a thread that holds another one keeps it from no memory."""
+    try:
+        if work.has_threads:
+            async with work.account.recounted(backend.checkpointer, each):
+                done = await import_conversation(
+                    backend, each, embedder=work.embedder, on_turn=show
+                )
+            work.threads.append(asdict(done))
+    except (CommandError, InvalidArgumentError) as error:
+        work.misses(str(error))
+    try:
+        if manager is not None:
+            row = await remember_conversation(
+                manager,
+                each,
+                agent=work.agent,
+                date=work.date,
+                skip_extraction=work.skip_extraction,
+            )
+            work.conversations.append(row)
+    except InvalidArgumentError as error:
+        work.misses(f"{each.source}: {each.thread_id!r}: {error}")
+
+
+@asynccontextmanager
+async def _opened_manager(backend: Backend, work: _Work) -> AsyncIterator[LLMMemoryManager | None]:
+    """Yield the manager; leave out what the database has no place for, unless it was asked for."""
+    try:
+        _ = backend.checkpointer if work.has_threads else None
+    except ConfigurationError:
+        if work.insists:
+            raise
+        work.has_threads = False
+    try:
+        store = backend.store if work.has_memories else None
+    except ConfigurationError:
+        if work.insists:
+            raise
+        store = None
+    if store is None:
+        yield None
+        return
+    manager = open_manager(store, work.prefix, work.extractor, extract_mode="session_end")
+    yield manager if work.user is None else manager.for_user(work.user)
+
+
+def _render(console: Console, work: _Work) -> None:
+    shown = ["thread"]
+    rows: dict[str, list[Cell]] = {}
+    for wanted, found, name, counts in (
+        (work.has_threads, work.threads, "thread_id", _THREADS),
+        (work.has_memories, work.conversations, "conversation_id", COUNTS),
+    ):
+        if wanted:
+            for row in found:
+                cells = rows.setdefault(row[name], [row[name]])
+                cells += [0] * (len(shown) - len(cells)) + [row[each] for each in counts]
+            shown += [f">{each}" for each in counts]
+    print_table(console, shown, [each + [0] * (len(shown) - len(each)) for each in rows.values()])

@@ -1,0 +1,91 @@
+"""Memories of a conversation: its messages are ingested as the sessions that they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from locus_memory.transfer.chats.conversation import Conversation, said_at
+from locus_memory.transfer.chats.messages import TURN, day_of
+
+if TYPE_CHECKING:
+    from locus_memory.memory.manager import LLMMemoryManager
+
+__all__ = ["COUNTS", "remember_conversation"]
+
+COUNTS: Final = ("recorded", "episodes", "facts", "pending")
+"""The counts of the answer."""
+
+_PARTS: Final = ("role", "content", "name", "id")
+_DAY: Final = 10
+
+
+async def remember_conversation(
+    manager: LLMMemoryManager,
+    conversation: Conversation,
+    *,
+    agent: str,
+    date: str | None,
+    skip_extraction: bool,
+) -> dict[str, Any]:
+    """Ingest the sessions of a conversation, and return what is new.
+
+    Args:
+        manager: The manager, bound to a user if there is one.
+        conversation: The conversation.
+        agent: The agent, if the conversation names none.
+        date: The moment of messages that have none, ISO 8601; `None`: now.
+        skip_extraction: Whether messages are only recorded.
+
+    Raises:
+        InvalidArgumentError: A name or a moment is invalid.
+    """
+    row: dict[str, Any] = {
+        "conversation_id": conversation.thread_id,
+        "agent_id": conversation.agent or agent,
+        "session_date": None,
+        **dict.fromkeys(COUNTS, 0),
+    }
+    for moment, turns in _sessions(conversation, date):
+        done = await manager.ingest(
+            row["agent_id"],
+            conversation.thread_id,
+            turns,
+            session_date=moment,
+            skip_extraction=skip_extraction,
+        )
+        row["session_date"] = row["session_date"] or moment
+        row["recorded"] += done["turns"]
+        row["episodes"] += done["episodes"]
+        row["facts"] += done["facts"]
+        row["pending"] = done["pending"]
+    return row
+
+
+def _sessions(
+    conversation: Conversation, date: str | None
+) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
+    """Yield the moment and the turns of each day of a conversation."""
+    last = conversation.moment or date
+    placed: list[tuple[str | None, Any, dict[str, Any]]] = []
+    for message in conversation.messages:
+        metadata = message.get("metadata") or {}
+        last = said_at(message) or day_of(metadata.get("session_date")) or last
+        session = last if TURN in metadata else (last or "")[:_DAY]
+        placed.append((last, (session, metadata.get("session")), message))
+    for _, group in groupby(placed, key=lambda each: each[1]):
+        said = list(group)
+        yield said[0][0], list(_turns([message for *_, message in said]))
+
+
+def _turns(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what a manager ingests: a message, or the two of a turn that was told as one."""
+    for turn, group in groupby(messages, key=lambda each: (each.get("metadata") or {}).get(TURN)):
+        if turn is not None:
+            yield {each["role"]: each["content"] for each in group}
+            continue
+        for each in group:
+            moment = said_at(each)
+            parts = {name: each[name] for name in _PARTS if name in each}
+            yield parts | ({"metadata": {"said_at": moment}} if moment else {})
