@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -220,14 +220,15 @@ def _renamed(found: _Found, thread: str | None) -> _Found:
             yield each
             continue
         if thread is not None:
-            rest = [not isinstance(other, Conversation) and other for other in found]
-            if not all(rest):
-                count = number(1 + rest.count(False))
+            rest = list(found)
+            others = sum(isinstance(other, Conversation) for other in rest)
+            if others:
+                count = number(1 + others)
                 raise CommandError(
                     f"{each.source}: --thread needs one conversation, the file has {count}"
                 )
             yield replace(each, thread_id=thread)
-            yield from filter(None, rest)
+            yield from rest
             return
         first = sources.setdefault(each.thread_id, each.source)
         if first != each.source:
@@ -349,7 +350,7 @@ async def _one(
 
 
 @asynccontextmanager
-async def _opened_manager(backend: Backend, work: _Work) -> AsyncIterator[LLMMemoryManager | None]:
+async def _opened_manager(backend: Backend, work: _Work) -> AsyncGenerator[LLMMemoryManager | None]:
     """Yield the manager; leave out what the database has no place for, unless it was asked for."""
     try:
         _ = backend.checkpointer if work.has_threads else None

@@ -206,7 +206,7 @@ class SessionVerbs(SingleMemories):
         Raises:
             BackendError: The store failed.
         """
-        model = None if self._sessions.pace.mode == "manual" else self._model
+        model = None if self._options.extract_mode == "manual" else self._model
         if model is None or not lines:
             return []
         return await condensed_lines(self._store, self._scope, model, lines, self._ledger.now())

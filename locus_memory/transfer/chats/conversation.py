@@ -181,7 +181,7 @@ def moment_in(value: Any) -> str | None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if value > _LATEST else value
             return datetime.fromtimestamp(seconds, UTC).isoformat()
-        read = datetime.fromisoformat(value)
+        read = datetime.fromisoformat(str(value))
         # At the ends of the calendar, a moment has no place in another time zone.
         read.astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError):
