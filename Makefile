@@ -45,7 +45,7 @@ QUICK := cli integrations backends/postgresql backends/redis backends/test_unclo
 	$(addprefix conformance/test_,checked_store.py encrypted_checkpointers.py four_verbs.py wrappers.py)
 
 # The quick tests in an environment, each with at most two of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
-quick = $(1)/bin/python -m pytest --numprocesses 2 --dist worksteal $(2:%=--ignore=tests/%) \
+quick = $(1)/bin/python -m pytest --assert plain --numprocesses 2 --dist worksteal $(2:%=--ignore=tests/%) \
 	--hypothesis-profile quick --few 2 -m "not server and not slow" $(ARGS)
 
 # Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.

@@ -22,7 +22,7 @@ from locus_memory.cli.conversations.transcripts import Format, chats_in
 from locus_memory.cli.foreign.family import Asked
 from locus_memory.cli.foreign.formats import FOREIGN, import_foreign
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, open_manager
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, open_manager
 from locus_memory.cli.options.models import (
     BaseUrlOption,
     EmbedderOption,
@@ -85,7 +85,14 @@ def ingest(
             "--conversation", metavar="ID", help="Name, if the file has none; by default, its own."
         ),
     ] = None,
-    user: UserOption = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="ID",
+            help="User of the memories; by default, the one that a conversation names.",
+        ),
+    ] = None,
     agent: Annotated[
         str, typer.Option("--agent", metavar="ID", help="Agent, if the file names none.")
     ] = "agent",
@@ -340,6 +347,7 @@ async def _one(
             row = await remember_conversation(
                 manager,
                 each,
+                user=work.user,
                 agent=work.agent,
                 date=work.date,
                 skip_extraction=work.skip_extraction,
@@ -367,8 +375,7 @@ async def _opened_manager(backend: Backend, work: _Work) -> AsyncGenerator[LLMMe
     if store is None:
         yield None
         return
-    manager = open_manager(store, work.prefix, work.extractor, extract_mode="session_end")
-    yield manager if work.user is None else manager.for_user(work.user)
+    yield open_manager(store, work.prefix, work.extractor, extract_mode="session_end")
 
 
 def _render(console: Console, work: _Work) -> None:

@@ -25,6 +25,7 @@ async def remember_conversation(
     manager: LLMMemoryManager,
     conversation: Conversation,
     *,
+    user: str | None,
     agent: str,
     date: str | None,
     skip_extraction: bool,
@@ -32,8 +33,10 @@ async def remember_conversation(
     """Ingest the sessions of a conversation, and return what is new.
 
     Args:
-        manager: The manager, bound to a user if there is one.
+        manager: The manager.
         conversation: The conversation.
+        user: The user of the memories; `None`: the `user_id` of the conversation's metadata, or
+            nobody.
         agent: The agent, if the conversation names none.
         date: The moment of messages that have none, ISO 8601; `None`: now.
         skip_extraction: Whether messages are only recorded.
@@ -41,6 +44,8 @@ async def remember_conversation(
     Raises:
         InvalidArgumentError: A name or a moment is invalid.
     """
+    owner = conversation.metadata.get("user_id") if user is None else user
+    bound = manager if owner is None else manager.for_user(owner)
     row: dict[str, Any] = {
         "conversation_id": conversation.thread_id,
         "agent_id": conversation.agent or agent,
@@ -48,7 +53,7 @@ async def remember_conversation(
         **dict.fromkeys(COUNTS, 0),
     }
     for moment, turns in _sessions(conversation, date):
-        done = await manager.ingest(
+        done = await bound.ingest(
             row["agent_id"],
             conversation.thread_id,
             turns,
