@@ -1,5 +1,6 @@
-"""No document stops the process that reads it."""
+"""No document stops the process that reads it, and no folder has a file of another one read."""
 
+import os
 import time
 
 import pytest
@@ -7,6 +8,9 @@ import pytest
 from locus_memory.documents.chunking.blocks import blocks_of
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import ChunkConfig
+from locus_memory.documents.ingest.files import files_of
+from locus_memory.documents.ingest.reading import read_bytes
+from locus_memory.errors import InvalidArgumentError
 
 TABLE = "| a | b\n-"
 
@@ -76,3 +80,59 @@ def test_a_list_is_cut_between_its_points():
     chunks = chunk_text(text, config=config, kind="markdown")
     assert len(chunks) > 3
     assert all(chunk.content.startswith("- point") for chunk in chunks)
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """A file of a folder that was listed, and a secret beside the folder."""
+    (tmp_path / "secret.md").write_text("secret")
+    folder = tmp_path / "folder" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "a.md").write_text("plain")
+    [file] = files_of(tmp_path / "folder")
+    assert read_bytes(file, 100) == b"plain"
+    return file
+
+
+def _to_link(path, secret):
+    path.unlink()
+    path.symlink_to(secret)
+
+
+def _to_pipe(path, _):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _to_folder(path, _):
+    path.unlink()
+    path.mkdir()
+
+
+def _folder_to_link(path, secret):
+    path.parent.rename(path.parent.with_name("other"))
+    path.parent.symlink_to(secret.parent)
+    secret.rename(secret.with_name(path.name))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("exchange", [_to_link, _to_pipe, _to_folder, _folder_to_link])
+def test_an_exchanged_file_is_not_read(listed, tmp_path, exchange):
+    exchange(listed.path, tmp_path / "secret.md")
+    with pytest.raises(InvalidArgumentError, match=r"it (leads out|is no regular)"):
+        read_bytes(listed, 100)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows checks the resolved path alone")
+def test_a_link_that_appears_after_the_check_is_not_followed(listed, tmp_path, monkeypatch):
+    place = listed.path.resolve()
+    _to_link(listed.path, tmp_path / "secret.md")
+    monkeypatch.setattr(type(place), "resolve", lambda *_, **__: place)
+    with pytest.raises(OSError, match="symbolic link"):
+        read_bytes(listed, 100)
+
+
+def test_a_link_within_the_folder_is_read(listed):
+    link = listed.path.with_name("b.md")
+    link.symlink_to(listed.path)
+    assert [read_bytes(file, 100) for file in files_of(listed.folder)] == [b"plain"] * 2
