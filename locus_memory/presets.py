@@ -53,9 +53,9 @@ _PAIR_OPTION: Final = re.compile(r"(?i)auth$")
 _SECRET_PARAMETER: Final = re.compile(
     rf"(?i)(?:[?&;:\s]|^)[\w-]*{_NAMED}\s*=\s*[\"']?\0*[^&;\s\0\"']"
 )
-_PASSWORD: Final = re.compile(r"://[^/?#\s]*:[^/?#\s]+@")
+_PASSWORD: Final = re.compile(r"://[^/?#\s:]*:[^/?#\s]+@")
 # The password of a provider string such as `oracle:user:password@host`.
-_BARE_PASSWORD: Final = re.compile(r"^[\w.+-]+:[^/\\?#\s]*:[^/\\?#\s]+@")
+_BARE_PASSWORD: Final = re.compile(r"^[\w.+-]+:[^/\\?#\s:]*:[^/\\?#\s]+@")
 
 
 @dataclass(frozen=True, slots=True)

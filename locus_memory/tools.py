@@ -27,8 +27,7 @@ from locus_memory.messages import ToolCall, ToolResult
 __all__ = ["Tool", "as_tool", "as_tools", "failed", "tool"]
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_ARGUMENT = re.compile(r"\*{0,2}(\w+)(?: \([^)]*\))?:\s*(.*)")
-_SECTION = re.compile(r"[A-Z]\w*:")
+_ARGUMENT = re.compile(r"\A\*{0,2}(\w+)(?: \([^)]*\))?:\s*(.*)")
 
 
 @dataclass(frozen=True, slots=True)

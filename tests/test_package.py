@@ -273,6 +273,7 @@ def test_core_dependencies_are_few():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {re.split(r"[<>=]", requirement)[0] for requirement in project["dependencies"]}
     assert core == {
+        "markdown-it-py",
         "numpy",
         "orjson",
         "pydantic",

@@ -294,14 +294,14 @@ async def test_a_file_that_cannot_be_looked_at_stops_nothing(tmp_path, monkeypat
     (tmp_path / "b.txt").write_text("Other words.")
 
     def refusing(verb):
-        def look(path, *arguments):
+        def look(path, **options):
             if path.name == "a.txt":
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-            return verb(path, *arguments)
+            return verb(path, **options)
 
         return look
 
-    for name in ("is_file", "open"):
+    for name in ("is_file", "resolve"):
         monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
     async with get_documents("memory") as index:
         done = await index.add_path(tmp_path)

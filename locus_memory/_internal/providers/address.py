@@ -21,7 +21,9 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
-_SECRET = re.compile(r"(?i)([\w-]*(?:passw(?:or)?d|pwd|secret|token|key)[\w-]*=)[^&;\s]+")
+_SECRET = re.compile(
+    r"(?i)(?<![\w-])((?=[\w-]*?(?:passw(?:or)?d|pwd|secret|token|key))[\w-]+=)[^&;\s]+"
+)
 _PARTS = re.compile(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _USAGE = (
     "a provider string is 'provider', 'provider:hint' or a URL, "

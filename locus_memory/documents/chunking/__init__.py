@@ -4,5 +4,5 @@
 to a size. Nothing is lost, and the time is linear, also for a text without spaces or lines: the
 package `semantic-text-splitter` takes 15 s for 10 MB of Markdown, and 109 s for a line of 5 MB.
 
-Read `config.py` first, then `chunks.py`, `atoms.py` and `blocks.py`.
+Read `config.py` first, then `chunks.py`, `atoms.py`, `blocks.py` and `markdown.py`.
 """

@@ -1,4 +1,4 @@
-"""The values of chunking: its options, and the chunks it makes."""
+"""The values of chunking: its options, the blocks of a text, and the chunks it makes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Chunk", "ChunkConfig", "DocumentKind"]
+__all__ = ["Blocks", "Chunk", "ChunkConfig", "DocumentKind"]
 
 DocumentKind = Literal["text", "markdown", "code"]
 """The shape of a text: what its headings and its blocks look like."""
@@ -84,3 +84,23 @@ class Chunk:
         """The text that is searched: the path of headings, and the content."""
         heading = self.metadata.get("heading")
         return f"{heading}\n{self.content}" if heading else self.content
+
+
+@dataclass(slots=True)
+class Blocks:
+    """The blocks of a text.
+
+    Attributes:
+        levels: The starts of blocks; at those of the first level a cut is best.
+        sections: The starts of sections, at which a chunk ends if it is not too small.
+        whole: The starts and ends of tables and fenced code, which are cut only if they are longer
+            than a chunk.
+        headings: The start of each section, and the path of headings it stands under.
+        by_lines: Whether a long block is cut at lines, not at sentences.
+    """
+
+    levels: tuple[list[int], ...]
+    sections: list[int] = field(default_factory=list[int])
+    whole: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    headings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    by_lines: bool = False

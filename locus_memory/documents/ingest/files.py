@@ -122,11 +122,13 @@ class File:
         path: The path.
         source: The path relative to the folder that was given, with `/`.
         error: Why it cannot be listed, if it is a folder; `None`: it is a file.
+        folder: The folder that was given, resolved; `None`: the file was given alone.
     """
 
     path: Path
     source: str
     error: OSError | None = None
+    folder: Path | None = None
 
     @property
     def shown(self) -> str:
@@ -189,7 +191,7 @@ def _file(path: Path, root: Path, real: Path) -> Iterator[File]:
         # Reading it says why.
         is_file = True
     if is_file:
-        yield File(path, path.relative_to(root).as_posix())
+        yield File(path, path.relative_to(root).as_posix(), folder=real)
 
 
 def _is_outside(link: Path, real: Path) -> bool:

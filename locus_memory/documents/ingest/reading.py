@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,10 @@ __all__ = ["MOST_BYTES", "ingest_path", "read_bytes", "reason_of"]
 
 MOST_BYTES: Final = 20_000_000
 """Larger files are skipped by default."""
+
+# Windows has no such flags but the one for bytes as they are.
+_FLAGS: Final[int] = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 
 
 def ingest_path(
@@ -55,16 +61,45 @@ def read_bytes(file: File, max_bytes: int) -> bytes:
     """Return the bytes of a file.
 
     Raises:
-        InvalidArgumentError: It has more bytes than `max_bytes`.
+        InvalidArgumentError: It has more bytes than `max_bytes`; or it was exchanged since it was
+            listed, and leads out of its folder, or is no regular file.
         OSError: It cannot be read, or it is a folder that cannot be listed.
     """
     if file.error is not None:
         raise file.error
-    with file.path.open("rb") as opened:
-        content = opened.read(max_bytes + 1)
+    number = _descriptor(file)
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise InvalidArgumentError("it is no regular file")
+        with open(number, "rb", closefd=False) as opened:
+            content = opened.read(max_bytes + 1)
+    finally:
+        os.close(number)
     if len(content) > max_bytes:
         raise InvalidArgumentError(f"it has more than {max_bytes:,} bytes")
     return content
+
+
+def _descriptor(file: File) -> int:
+    """Open a file, without waiting for the other end of a pipe.
+
+    Links within its folder are resolved first, and none is followed afterwards.
+    """
+    place = file.path.resolve(strict=True)
+    if file.folder is None:
+        return os.open(place, _FLAGS)
+    if not place.is_relative_to(file.folder):
+        raise InvalidArgumentError("it leads out of the folder")
+    if os.open not in os.supports_dir_fd:
+        return os.open(place, _FLAGS)
+    number = os.open(file.folder, _FLAGS)
+    for name in place.relative_to(file.folder).parts:
+        try:
+            inner = os.open(name, _FLAGS | _NO_LINK, dir_fd=number)
+        finally:
+            os.close(number)
+        number = inner
+    return number
 
 
 def reason_of(error: Exception) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from locus_memory._internal.offload import in_thread
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import MemoryNotFound, VersionConflictError
 from locus_memory.events import emit
@@ -81,7 +82,7 @@ class LevelMaker:
 
     async def _modelled(self, entry: Entry) -> Levels:
         if self.model is None:
-            return levels_of(entry.content, entry.digest)
+            return await in_thread(levels_of, entry.content, entry.digest)
         hints = {name: entry.metadata.get(name, "") for name in HINTS}
         return await modelled_levels(self.model, entry.content, entry.digest, hints)
 
@@ -117,7 +118,7 @@ class LevelMaker:
             made = await self._modelled(entry)
         except Exception as error:  # noqa: BLE001 - reported; the rules must do
             emit("resources.levels_failed", error=error)
-            return levels_of(entry.content, entry.digest)
+            return await in_thread(levels_of, entry.content, entry.digest)
         await self._keep(path, entry, made)
         return made
 

@@ -25,7 +25,7 @@ ABSTRACT_TOKENS: Final = 100
 OVERVIEW_TOKENS: Final = 1_000
 """The most tokens of an overview."""
 
-_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
+_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)")
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _END: Final = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[\u3002\uff01\uff1f])|\n\s*\n")
 _SPACE: Final = re.compile(r"\s+")
@@ -159,5 +159,5 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
             found += 1
         if found == _MOST_SECTIONS:
             return
-        heading, body, size = _SPACE.sub(" ", title[1]), [], 0
+        heading, body, size = _SPACE.sub(" ", title[1].rstrip(" \t#")), [], 0
     yield heading, first_sentence("\n".join(body))

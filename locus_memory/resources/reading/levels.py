@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryNotFound
 from locus_memory.resources.levels.making import LevelMaker
 from locus_memory.resources.levels.rules import Levels, folder_levels, levels_of
@@ -89,7 +90,7 @@ class Reader:
         facts = {name: text for name, text in memory.metadata.items() if isinstance(text, str)}
         if op.level == "detail":
             return _Read(memory.content, facts)
-        levels = levels_of(memory.content, "")
+        levels = await in_thread(levels_of, memory.content, "")
         return _Read(_shown(levels, op.level), {**facts, "made_by": levels.made_by})
 
     async def _folder(self, op: MemoryOpRead, uri: MemoryURI) -> _Read:

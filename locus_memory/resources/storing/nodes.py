@@ -20,7 +20,7 @@ __all__ = ["FOLDER", "Entry", "Text", "digest_of", "is_folder", "prepared"]
 FOLDER: Final[Mapping[str, Any]] = {"kind": "folder"}
 """The value of a folder's item."""
 
-_LONG: Final = 20_000
+_LONG: Final = 5_000
 """Characters; a longer text is cut into chunks in a worker thread."""
 
 

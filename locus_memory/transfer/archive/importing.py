@@ -16,7 +16,7 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Restored, StoreItem, timestamp
 from locus_memory.transfer.archive.format import Entry
 from locus_memory.transfer.archive.lines import CheckpointReader, read_item
-from locus_memory.transfer.archive.reading import Archive, open_archive
+from locus_memory.transfer.archive.reading import MOST_LINE, Archive, open_archive
 from locus_memory.transfer.items import items_at, pages
 from locus_memory.transfer.opening import opened
 from locus_memory.transfer.options import MigrateOptions, Progress
@@ -55,6 +55,7 @@ async def read_archive(
     options: MigrateOptions | None = None,
     *,
     on_progress: Callable[[Progress], None] | None = None,
+    max_line: int = MOST_LINE,
 ) -> ImportReport:
     """Import an archive; the data of the target that is not in it stays.
 
@@ -67,6 +68,7 @@ async def read_archive(
         target: A backend, or a provider string.
         options: `only`, `vectors`, `reembed`, `rate` and `dry_run` count here.
         on_progress: Called after each page.
+        max_line: See `check_archive`.
 
     Raises:
         ArchiveError: The archive is truncated or altered, or of a newer version; the error names
@@ -76,7 +78,7 @@ async def read_archive(
         BackendError: The database failed.
     """
     asked = options or MigrateOptions()
-    with open_archive(path) as archive:
+    with open_archive(path, max_line) as archive:
         for entry in archive.manifest.entries:
             archive.check(entry)
         async with opened(target) as backend:

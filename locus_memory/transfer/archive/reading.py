@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import IO, Final
 
 from locus_memory.errors import ArchiveError
+from locus_memory.store.item import check_limit
 from locus_memory.transfer.archive.format import (
     MANIFEST,
     SEAL,
@@ -20,10 +23,18 @@ from locus_memory.transfer.archive.format import (
 )
 from locus_memory.transfer.archive.lines import CheckpointReader, read_item
 
-__all__ = ["Archive", "check_archive", "open_archive"]
+__all__ = ["MOST_LINE", "Archive", "check_archive", "open_archive"]
 
 _MOST_MANIFEST: Final = 512 * 2**20
 """Bytes of a manifest: one of this size would have over a million entries."""
+
+MOST_LINE: Final = 16 * 2**20
+"""Bytes that a line may always have, by default."""
+
+_RATIO: Final = 100
+"""A line may have so many bytes for each compressed one, which texts do not reach."""
+
+_REMEDY: Final = "if you trust the archive, read it with a larger `max_line`"
 
 _BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """The errors of `zipfile` for content that is damaged, or of a form that no archive has."""
@@ -37,22 +48,28 @@ class Archive:
         manifest: The manifest.
     """
 
-    def __init__(self, path: str, archive: zipfile.ZipFile) -> None:
+    def __init__(self, path: str, archive: zipfile.ZipFile, max_line: int) -> None:
         self.path = path
         self._archive = archive
+        self._max_line = max_line
         self.manifest = self._manifest()
         self._check_files()
 
     def _read(self, name: str) -> bytes:
         try:
             info = self._archive.getinfo(name)
-            if info.file_size > _MOST_MANIFEST:
-                raise ArchiveError(self.path, name, "it is too large")
+            if info.file_size > min(_MOST_MANIFEST, self._most(info)):
+                raise ArchiveError(self.path, name, f"it is too large; {_REMEDY}")
             return self._archive.read(info)
         except KeyError:
             raise ArchiveError(self.path, name, "it is missing") from None
         except _BROKEN as error:
             raise ArchiveError(self.path, name, f"it is damaged: {error}") from error
+
+    def _most(self, info: zipfile.ZipInfo) -> int:
+        """Return the most bytes of a line; what the archive says of its sizes may be untrue."""
+        compressed = min(info.compress_size, Path(self.path).stat().st_size)
+        return max(self._max_line, _RATIO * compressed)
 
     def _manifest(self) -> Manifest:
         content = self._read(MANIFEST)
@@ -65,24 +82,28 @@ class Archive:
 
     def _check_files(self) -> None:
         """Refuse an archive whose files are not those of the manifest."""
-        there = self._archive.namelist()
-        expected = [MANIFEST, SEAL, *(entry.file for entry in self.manifest.entries)]
+        there = Counter(self._archive.namelist())
+        expected = Counter([MANIFEST, SEAL, *(entry.file for entry in self.manifest.entries)])
         for name in sorted({*there, *expected}):
-            if there.count(name) < expected.count(name):
+            if there[name] < expected[name]:
                 raise ArchiveError(self.path, name, "it is missing")
-            if there.count(name) != expected.count(name) or expected.count(name) > 1:
+            if there[name] != expected[name] or expected[name] > 1:
                 raise ArchiveError(self.path, name, "the manifest does not list it once")
 
     def lines(self, entry: Entry) -> Iterator[bytes]:
         """Yield the lines of an entry.
 
         Raises:
-            ArchiveError: The entry is not as the manifest describes it.
+            ArchiveError: The entry is not as the manifest describes it, or a line is too long.
         """
         digest, size, count = sha256(), 0, 0
+        most = self._most(self._archive.getinfo(entry.file))
         try:
             with self._archive.open(entry.file) as stream:
-                for line in _bounded(stream, entry.size):
+                for line in _bounded(stream, entry.size, most + 1):
+                    if len(line) > most:
+                        reason = f"line {count + 1} has more than {most:,} bytes; {_REMEDY}"
+                        raise ArchiveError(self.path, entry.file, reason)
                     digest.update(line)
                     size += len(line)
                     count += 1
@@ -119,19 +140,24 @@ class Archive:
             raise ArchiveError(self.path, entry.file, f"line {number}: {error}") from error
 
 
-def _bounded(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the lines of a stream, and stop soon after `size` bytes."""
+def _bounded(stream: IO[bytes], size: int, most: int) -> Iterator[bytes]:
+    """Yield the lines of a stream, cut after `most` bytes, and stop soon after `size` bytes."""
     left = size + 1
-    while left > 0 and (line := stream.readline(left)):
+    while left > 0 and (line := stream.readline(min(left, most))):
         left -= len(line)
         yield line
 
 
 @contextmanager
-def open_archive(path: str | os.PathLike[str]) -> Generator[Archive]:
+def open_archive(path: str | os.PathLike[str], max_line: int = MOST_LINE) -> Generator[Archive]:
     """Yield an archive whose manifest is intact.
 
+    Args:
+        path: The archive.
+        max_line: See `check_archive`.
+
     Raises:
+        InvalidArgumentError: `max_line` is no number of bytes.
         ArchiveError: It is not an archive, it is truncated or altered, or of a newer version.
         OSError: The file cannot be read.
     """
@@ -141,23 +167,32 @@ def open_archive(path: str | os.PathLike[str]) -> Generator[Archive]:
     except _BROKEN as error:
         raise ArchiveError(name, None, f"it is truncated, or no archive: {error}") from error
     with opened:
-        yield Archive(name, opened)
+        if any(each.header_offset < 0 for each in opened.infolist()):
+            raise ArchiveError(name, None, "it is truncated: an entry begins before the file")
+        yield Archive(name, opened, check_limit(max_line, "max_line"))
 
 
 def check_archive(
-    path: str | os.PathLike[str], *, on_entry: Callable[[Entry], None] | None = None
+    path: str | os.PathLike[str],
+    *,
+    on_entry: Callable[[Entry], None] | None = None,
+    max_line: int = MOST_LINE,
 ) -> Manifest:
     """Read an archive to its end, and return its manifest.
 
     Args:
         path: The archive.
         on_entry: Called after each entry.
+        max_line: A line, or the manifest, has at most this many bytes, or 100 times the bytes that
+            its file has in the archive, if that is more. A small archive may unpack to a value that
+            takes all memory.
 
     Raises:
+        InvalidArgumentError: `max_line` is no number of bytes.
         ArchiveError: A part is not as it was written; the error names the entry.
         OSError: The file cannot be read.
     """
-    with open_archive(path) as archive:
+    with open_archive(path, max_line) as archive:
         for entry in archive.manifest.entries:
             archive.check(entry)
             if on_entry is not None:

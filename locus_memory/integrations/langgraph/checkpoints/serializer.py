@@ -85,7 +85,13 @@ class StrictSerializer(JsonPlusSerializer):
         kind, content = data
         if kind not in _OWN_TYPES:
             raise NotImplementedError(f"a value of the type {quote(kind)} is not read")
-        return self._unpacked(content) if kind == "msgpack" else super().loads_typed(data)
+        if kind != "msgpack":
+            return super().loads_typed(data)
+        try:
+            return self._unpacked(content)
+        except RecursionError as error:
+            reason = "a value of it is nested too deep"
+            raise CheckpointCorruptError("", None, reason) from error
 
     def _unpacked(self, content: bytes) -> Any:
         failures: list[Exception] = []
@@ -178,6 +184,8 @@ def _shown(name: ClassName) -> str:
 
 
 def _array(parts: Any) -> Any:
+    if isinstance(parts, list) and len(repr(parts[:1])) > _LONGEST_TYPE:
+        raise CheckpointCorruptError("", None, "a value of it has an array of no type of numpy's")
     try:
         kind, shape, order, data = parts
         numpy = import_module("numpy")
@@ -243,6 +251,8 @@ def _of_old_model(kind: Any, stored: Mapping[str, Any]) -> Any:
 
 _PARTS: Final = 3
 _SEND_FIELDS: Final = 2
+_LONGEST_TYPE: Final = 64
+"""The characters of the type of an array; a longer one takes numpy seconds to read."""
 _DATETIME: Final = ("datetime", "datetime")
 _PARSER: Final = "fromisoformat"
 _BUILDERS: Final[Mapping[int, Callable[[Any, Any], Any]]] = {
