@@ -29,6 +29,7 @@ from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.forms import read_messages, run_state
 from locus_memory.memory.layers.episodes import EPISODE_FIELDS
+from locus_memory.memory.layers.identity import fix
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.models import (
     LONGEST_CONTENT,
@@ -37,6 +38,7 @@ from locus_memory.memory.models import (
     Memory,
     Origin,
     check_origin,
+    is_fixed,
 )
 from locus_memory.memory.options import (
     MemoryKeywords,
@@ -54,6 +56,7 @@ from locus_memory.memory.scope import (
     NamespaceResolver,
     Scope,
     agent_of,
+    current_key,
     namespace_of,
     thread_of,
     user_namespace,
@@ -261,7 +264,14 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         checked = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
         stated = list(map(check_origin, checked))
         await self._reader.fixed.check(self._scope, stated)
-        return await self._ledger.apply(self._scope, map(Statement, stated))
+        written = await self._ledger.apply(self._scope, map(Statement, stated))
+        names = {current_key(each.type, each.key) for each in written}
+        for each in filter(is_fixed, stated):
+            # One that is known under another key is fixed there.
+            if current_key(each.type, each.key) not in names:
+                made = await fix(self._ledger, self._scope, each)
+                written += [] if made is None else [made]
+        return written
 
     @override
     async def on_session_start(self, state: State) -> State:

@@ -204,5 +204,7 @@ def metadata_of(state: Any) -> Mapping[str, Any]:
     """
     if not isinstance(state, Mapping):
         return getattr(state, "metadata", None) or {}
-    beside = {name: state[name] for name in _NAMED if state.get(name) is not None}
-    return {**beside, **(state.get("metadata") or {})}
+    metadata = state.get("metadata")
+    told = metadata if isinstance(metadata, Mapping) else {}
+    missing = [name for name in _NAMED if told.get(name) is None]
+    return {**told, **{name: state[name] for name in missing if state.get(name) is not None}}

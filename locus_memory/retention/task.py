@@ -13,6 +13,7 @@ from typing_extensions import override
 from locus_memory._internal.resource import Resource
 from locus_memory.backends.base import Backend
 from locus_memory.errors import BackendError, InvalidArgumentError, VersionConflictError
+from locus_memory.events import emit
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.tending.schedule import Schedule
 from locus_memory.retention.applying import retention_steps
@@ -62,7 +63,7 @@ class RetentionTask(Resource):
         self._every = every.total_seconds()
         self._clock = clock
         hours = self._every / 3_600
-        self._schedule = Schedule(self.run_due, clock, hours, failed="retention.failed")
+        self._schedule = Schedule(self.run_due, clock, hours, failed=_report)
 
     @override
     async def open(self) -> None:
@@ -138,3 +139,7 @@ class RetentionTask(Resource):
     async def _write(self, ran_at: Any, lease: Lease | None, version: int) -> int:
         value = {"ran_at": ran_at, "lease": None if lease is None else lease.to_value()}
         return await self._store.put(_SPACE, _KEY, value, if_version=version, text="")
+
+
+def _report(error: Exception) -> None:
+    emit("retention.failed", error=error)

@@ -283,3 +283,16 @@ def test_a_text_that_changes_is_all_that_changes(said, text):
     found = write_messages([*read[:-1], *changed])
     assert found[:-1] == messages[:-1]
     assert [each.content for each in read_messages(found)[-1:]] == [text or "!"] * len(changed)
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"user_id": None}, {"thread_id": "t"}, ["x"]])
+async def test_the_user_of_a_dict_is_never_lost(metadata):
+    state = {"messages": [("user", "I live in Vienna.")], "user_id": "ada", "metadata": metadata}
+    async with LLMMemoryManager("memory") as manager:
+        await manager.on_session_end(state)
+        await manager.add({**state, "thread_id": "u"})
+        assert await manager.retrieve() == []
+        assert [m.content for m in await manager.for_user("ada").retrieve()] == [
+            "The user lives in Vienna."
+        ]
+        assert await manager.add({**state, "thread_id": "u"}) == 0

@@ -13,6 +13,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
+from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
     ORIGIN,
     Memory,
@@ -22,6 +23,7 @@ from locus_memory.memory.models import (
     as_origins,
     is_expired,
     origin_of,
+    refusal,
     teller,
 )
 from locus_memory.memory.moments import read_moment
@@ -94,6 +96,10 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
         memory = await named_memory(content, key, type, told)
         saved = await manager.save(memory)
         if not saved:
+            known = await manager.get(_name(memory))
+            refused = known and refusal(known, memory.type, Origin.ASSISTANT)
+            if known and refused and not same_content(known.content, memory.content):
+                raise InvalidArgumentError(refused)
             return f"{_name(memory)}: already known"
         versions = await manager.history(saved[0].key, saved[0].type)
         earlier = "; memory_history shows its earlier versions" if len(versions) > 1 else ""
@@ -109,7 +115,7 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
         """Take back the last change of a memory; a second call takes back the one before."""
         kind, key = await _place(manager, name)
         before = await manager.history(key, kind)
-        restored = await manager.undo(key, kind)
+        restored = await manager.undo(key, kind, origin=Origin.ASSISTANT)
         after = await manager.history(key, kind)
         if not before or (restored is not None and after == before):
             raise InvalidArgumentError(f"there is no change of {quote(name)} to undo")

@@ -12,7 +12,7 @@ from locus_memory.memory.extraction.distillate import Distillate
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.retrieval.ranking.asker import is_question, person_of
-from locus_memory.store.text import query_meanings, query_words
+from locus_memory.store.text import query_meanings, query_words, stem
 
 __all__ = ["LINES_TASK", "parse_lines", "parse_plain"]
 
@@ -36,6 +36,8 @@ _NO_FACT: Final = re.compile(r"#|```|.*:$|(?:\([^()]{1,40}\) )*(?:user|assistant
 # The word that tells of nothing: that of the task, of JSON or of Python.
 _NONE: Final = re.compile(r"\W*(?:none|null)\W*", re.IGNORECASE)
 _JSON: Final = re.compile(r"[{}\[\]]")
+_ROLES: Final = frozenset(map(stem, ("user", "assistant", "tool")))
+"""The words of every prompt."""
 
 
 def parse_lines(text: str, prompt: str = "") -> Distillate:
@@ -69,8 +71,8 @@ def parse_plain(text: str, told: str) -> Distillate | None:
 
     An empty text, and one that begins with `NONE` alone on a line, tells that there is nothing to
     keep. Lines are facts, as for `parse_lines`, if each of them could be one: it is in the third
-    person and no question, and it is an item of a list, or most of its words are of what the model
-    was told. So "There is nothing to keep." is no fact. A text with a bracket of JSON has none.
+    person and no question, and most of its words are of what the model was told, or one is, if it
+    is an item of a list. So "Nothing to keep." is no fact. A text with a bracket of JSON has none.
 
     Args:
         text: The model's text.
@@ -89,15 +91,15 @@ def parse_plain(text: str, told: str) -> Distillate | None:
     is_talk = any(is_question(each) or person_of(each) is not None for each in facts)
     if not facts or is_talk:
         return None
-    if all(_BULLET.match(each) or _NO_FACT.match(each) for each in lines):
-        return made
-    known = {form for each in query_meanings(told) for form in each}
-    return made if all(_is_told(each, known) for each in facts) else None
+    is_list = all(_BULLET.match(each) or _NO_FACT.match(each) for each in lines)
+    known = {form for each in query_meanings(told) for form in each if form not in _ROLES}
+    return made if all(_is_told(each, known, in_a_list=is_list) for each in facts) else None
 
 
-def _is_told(fact: str, known: AbstractSet[str]) -> bool:
+def _is_told(fact: str, known: AbstractSet[str], *, in_a_list: bool) -> bool:
     words = query_meanings(fact)
-    return 2 * sum(not known.isdisjoint(forms) for forms in words) > len(words)
+    shared = sum(not known.isdisjoint(forms) for forms in words)
+    return shared > (0 if in_a_list else len(words) // 2)
 
 
 def _is_fact(line: str) -> bool:

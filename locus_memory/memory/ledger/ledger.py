@@ -232,10 +232,19 @@ class Ledger:
         names = dict.fromkeys(map(_name, wanted))
         return [written[name] for name in names if name in written], same
 
-    async def undo(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
-        """Take back the last change of a key; returns the current memory then."""
+    async def undo(
+        self, scope: Scope, kind: MemoryType, key: str, origin: Origin = Origin.PERSON
+    ) -> Memory | None:
+        """Take back the last change of a key; returns the current memory then.
+
+        Raises:
+            InvalidArgumentError: What has this origin does not change the memory, see `refusal`.
+            BackendError: The store failed.
+        """
         async with self._lock(scope), without_blocks(self._store, scope):
-            step = await self._change(scope, kind, key, undo)
+            step = await self._change(scope, kind, key, partial(undo, origin=origin))
+        if step is not None and step.refused is not None:
+            raise InvalidArgumentError(step.refused)
         return None if step is None else step.memory
 
     async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> str | None:

@@ -214,10 +214,11 @@ def retire(
     return _step(shelf, writing, None, _ended(shelf, writing, ending))
 
 
-def undo(shelf: Shelf, writing: Writing) -> Step | None:
+def undo(shelf: Shelf, writing: Writing, origin: Origin = Origin.PERSON) -> Step | None:
     """Take back the last change that was not taken back before.
 
-    Returns `None` also if the version to restore is no longer kept.
+    Returns `None` also if the version to restore is no longer kept. What a person fixed, or no
+    longer fixes, only a person changes.
     """
     if shelf.item is None:
         number: object = _retired(shelf)
@@ -226,13 +227,16 @@ def undo(shelf: Shelf, writing: Writing) -> Step | None:
     else:
         supersedes = shelf.memory.metadata.get("supersedes")
         if not isinstance(supersedes, Mapping):
-            return retire(shelf, writing, "undo")
+            return retire(shelf, writing, "undo", origin)
         number = supersedes.get("sequence")
     target = shelf.past.get(number) if isinstance(number, int) else None
     if not isinstance(number, int) or target is None:
         return None
     metadata = {name: part for name, part in target.metadata.items() if name not in _ENDED}
     restored = Memory(shelf.kind, shelf.key, target.content, metadata)
+    for each in (shelf.memory, restored):
+        if each and (refused := refusal(each, each.type, origin)) is not None:
+            return Step((), None, refused=refused)
     return _step(shelf, writing, restored, _ended(shelf, writing, "undo", number), restores=number)
 
 

@@ -94,7 +94,7 @@ class ExtractionQueue:
 
         async def look(cursor: Cursor, version: int) -> _News | None:
             if version == 0 and fork is not None:
-                cursor = (await self._cursor(scope, fork.thread))[0].forked(said, fork.shared)
+                cursor = (await self._stored(scope, fork.thread))[0].forked(said, fork.shared)
             start, before = cursor.unseen(said)
             if passes and start < len(said):
                 return cursor.after(said, start, before, passed=True), [], []

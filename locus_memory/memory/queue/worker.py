@@ -289,11 +289,11 @@ class Worker:
         pause = inf
         try:
             while unit.again:
-                unit.again = False
+                unit.again, asked = False, {*unit.waits}
                 trips, pause = await self._formed(unit)
                 unit.again |= bool(trips)
                 going = {job.lane for trip in trips for session in trip for job in session}
-                unit.answer(unit.waits.keys() - going)
+                unit.answer(asked - going)
                 await asyncio.gather(*(self._travel(unit, trip) for trip in trips))
         except Exception as error:  # noqa: BLE001 - reported; the jobs stay in the store
             emit("memory.queue_failed", error=error)

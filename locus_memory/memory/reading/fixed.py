@@ -110,16 +110,22 @@ class FixedBook:
             InvalidArgumentError: There is no room for those of them that are fixed.
             BackendError: The store failed.
         """
-        added = {line.name: line for line in map(always_line, filter(is_fixed, memories))}
-        fixed = map(always_line, await self.memories(scope) if added else ())
-        known = [each for each in fixed if each.name not in added]
-        shown, _ = fitting([*known, *added.values()], self.room, self.count, None)
-        if len(shown) < len(known) + len(added):
-            _, spent = fitting(known, self.room, self.count, None)
-            needed = sum(self.count(f"{each.text}\n") for each in added.values())
+        fixed = {each.name: each for each in map(always_line, await self.memories(scope))}
+        lines = {(line := always_line(each)).name: (each, line) for each in memories}
+        # What a person corrects stays fixed.
+        added = {
+            name: line
+            for name, (each, line) in lines.items()
+            if is_fixed(each) or (name in fixed and FIXED not in each.metadata)
+        }
+        rest = [each for name, each in fixed.items() if name not in added]
+        spent, needed = (
+            sum(self.count(f"{each.text}\n") for each in told) for told in (rest, added.values())
+        )
+        if added and spent + needed > self.room:
             raise InvalidArgumentError(
                 f"there is no room to always show this: it takes {needed} tokens, and"
-                f" {self.room - spent} of {self.room} are left"
+                f" {max(0, self.room - spent)} of {self.room} are left"
             )
 
     async def _known(self, scope: Scope) -> list[Memory]:

@@ -13,7 +13,14 @@ from locus_memory.memory.layers.episodes import EPISODE_FIELDS, read_episode
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import has_authority, is_expired
 from locus_memory.memory.moments import read_moment
-from locus_memory.memory.reading.lines import Line, fact_line, note_lines, quote_line
+from locus_memory.memory.reading.lines import (
+    Line,
+    always_line,
+    fact_line,
+    note_lines,
+    quote_line,
+    rule_line,
+)
 from locus_memory.memory.reading.stable import Stable
 from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.scope import Scope
@@ -104,16 +111,16 @@ class Tail:
         seen = read_moment(stable.seen_at)
         items = await self.store.search(scope.current, None, _NEWEST)
         told = [read_memory(item) for item in items if seen is None or item.updated_at >= seen]
-        lines = [
+        shown = frozenset(stable.text.splitlines())
+        return [
             fact_line(each, relevance=1.0)
             for each in told
             if each is not None
             and has_authority(each)
             and each.metadata.get("thread_id") != thread
             and not is_expired(each, now)
+            and shown.isdisjoint(form(each).text for form in (fact_line, rule_line, always_line))
         ]
-        shown = frozenset(stable.text.splitlines())
-        return [line for line in lines if line.text not in shown]
 
     async def _facts(self, scope: Scope, query: str, stable: Stable) -> list[Line]:
         """Return the memories that a query finds, also those without authority."""

@@ -177,7 +177,10 @@ class Recall:
             return []
         most = max(limit, _CANDIDATES)
         if await self.can_search():
-            _, found = await self._matches(scope, most, query, selection, is_deep=True)
+            mode, found = await self._matches(scope, most, query, selection, is_deep=True)
+            if mode == "text":
+                # Each has a word of the query, perhaps in its key, or in what it superseded.
+                found = [each._replace(relevance=max(FLOOR, each.relevance)) for each in found]
         else:
             words = _stems(query)
             newest = await self.newest(scope, most, selection)

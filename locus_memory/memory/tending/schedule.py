@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory.events import emit, uncollected
+from locus_memory.events import uncollected
 
 __all__ = ["Schedule"]
 
@@ -25,7 +25,7 @@ class Schedule:
         work: Does the work that is due. An error is reported, and the next time comes all the same.
         clock: Returns seconds since the epoch.
         hours: The shortest interval of the work.
-        failed: The event of an error.
+        failed: Reports an error.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Schedule:
         clock: Callable[[], float],
         hours: float,
         *,
-        failed: str,
+        failed: Callable[[Exception], None],
     ) -> None:
         self._work = work
         self._clock = clock
@@ -93,6 +93,6 @@ class Schedule:
             await self._work()
         except Exception as error:  # noqa: BLE001 - reported; the next time comes all the same
             raise_if_cancelled(error)
-            emit(self._failed, error=error)
+            self._failed(error)
         finally:
             self._plan(self._every)

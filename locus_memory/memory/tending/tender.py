@@ -93,7 +93,7 @@ class Tender:
         self._model = model
         self._pass = partial(Pass, store=store, ledger=ledger, options=options)
         self._all_scopes = partial(scopes_below, store, prefix, resolved=resolved)
-        self.schedule = Schedule(self._run_due, clock, _HOURS, failed="memory.consolidate_failed")
+        self.schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
 
     async def consolidate(
         self, scope: Scope | None, now: Moment | None, *, dry_run: bool
@@ -211,3 +211,7 @@ def _as_text(moment: object) -> str:
             f"now is a datetime, seconds since the epoch or an ISO 8601 text, not {quote(moment)}"
         )
     return read.isoformat(timespec="microseconds")
+
+
+def _report(error: Exception) -> None:
+    emit("memory.consolidate_failed", error=error)

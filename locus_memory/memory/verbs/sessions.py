@@ -21,7 +21,7 @@ from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.reading.lines import note_lines
-from locus_memory.memory.scope import thread_of
+from locus_memory.memory.scope import metadata_of, thread_of, user_of
 from locus_memory.memory.sessions.ingestion import (
     Ingested,
     marked_turns,
@@ -60,8 +60,10 @@ class SessionVerbs(SingleMemories):
         Args:
             messages: Messages of any form, see `memory.forms`, or a state that has some; a text is
                 one of the user.
-            user_id: Whose memories they become; `None`: those that the manager is bound to.
-            thread_id: Their thread, of which seen messages are left out; `None`: a new one.
+            user_id: Whose memories they become; `None`: those that the manager is bound to, or else
+                the user of the state.
+            thread_id: Their thread, of which seen messages are left out; `None`: that of the state,
+                or else a new one.
 
         Returns:
             How many messages are new.
@@ -70,8 +72,10 @@ class SessionVerbs(SingleMemories):
             InvalidArgumentError: They are not messages, or the user or the thread has no name.
             BackendError: The store failed; nothing is queued.
         """
-        view = self if user_id is None else self.for_user(user_id)
-        thread = uuid4().hex if thread_id is None else check_key(thread_id)
+        user = user_of(messages) if user_id is None and not self._bound else user_id
+        thread = metadata_of(messages).get("thread_id") if thread_id is None else thread_id
+        view = self if user is None else self.for_user(user)
+        thread = uuid4().hex if thread is None else check_key(thread)
         said = said_messages(messages)
         await view._worker.start()  # noqa: SLF001 - it is one of us
         job = await view._queue.add(view._scope, thread, said)  # noqa: SLF001 - it is one of us

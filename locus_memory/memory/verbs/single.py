@@ -77,7 +77,13 @@ class SingleMemories:
         )
         return [memory for versions in found for memory in versions]
 
-    async def undo(self, key: str, type: MemoryType | str | None = None) -> Memory | None:  # noqa: A002 - the field's word
+    async def undo(
+        self,
+        key: str,
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's word
+        *,
+        origin: Origin | str = Origin.PERSON,
+    ) -> Memory | None:
         """Take back the last change of a memory; a second call takes back the one before.
 
         A replaced memory is current again, a deleted or evicted one is restored, an added one
@@ -89,21 +95,23 @@ class SingleMemories:
             key: The memory's key.
             type: The memory's type; `None`: of the types that have the key, the one whose
                 change to take back is the latest.
+            origin: Who takes it back; only a person changes what a person fixed.
 
         Returns:
             What is current now, or `None`.
 
         Raises:
+            InvalidArgumentError: The key or the origin is invalid, or this origin may not.
             BackendError: The store failed.
         """
         check_key(key)
-        kinds = kinds_of(type)
+        kinds, told = kinds_of(type), as_origin(origin)
         moments = [await self._ledger.last_change(self._scope, kind, key) for kind in kinds]
         changed = {k: at for k, at in zip(kinds, moments, strict=True) if at is not None}
         if not changed:
             return None
         latest = max(changed, key=lambda kind: changed[kind])
-        return await self._ledger.undo(self._scope, latest, key)
+        return await self._ledger.undo(self._scope, latest, key, told)
 
     async def forget(self, key: str, type: MemoryType | str | None = None) -> int:  # noqa: A002 - the field's word
         """Erase a memory for good: what is current, its vector and its history.

@@ -95,6 +95,9 @@ async def test_plain_lines_are_read_in_any_language(told, fact):
 TALKED = [
     "I have nothing to say.",
     "There is nothing to keep.",
+    "- Nothing new to remember.",
+    "1. The conversation contains no facts about the user.",
+    "- Error: rate limit exceeded",
     "The user said nothing worth keeping.",
     "The conversation contains no facts worth remembering.",
     "What shall I do with these messages?",

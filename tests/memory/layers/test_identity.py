@@ -19,6 +19,7 @@ from locus_memory.memory.models import FIXED, Memory, MemoryChange, Origin, is_f
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.proposal import batches
 from locus_memory.messages import Message
+from locus_memory.state import AgentState
 
 NOW = "2026-03-01T10:00:00.000000+00:00"
 ADA = Scope(("locus_memory", "users", "ada"))
@@ -330,3 +331,41 @@ async def test_what_a_person_corrects_stays_fixed_and_is_shown_at_once(manager, 
     plan = await manager.for_user("ada")._reader.plan(ADA, None, thread="t")
     assert "- always: Call me Countess." in plan.stable
     assert "Call me Ada" not in plan.stable
+
+
+async def test_a_model_undoes_nothing_that_a_person_fixed_or_no_longer_fixes(manager):
+    await manager.save(Memory("user", "home", "The user lives in Graz."))
+    rule = await manager.identity.add("The user lives in Vienna.")
+    with pytest.raises(InvalidArgumentError, match="changes nothing that a person fixed"):
+        await manager.undo("home", origin="assistant")
+    await manager.identity.remove(rule.id)
+    with pytest.raises(InvalidArgumentError, match="changes nothing that a person fixed"):
+        await manager.undo("home", origin="assistant")
+    assert await texts(manager) == []
+    await manager.undo("home")
+    assert await texts(manager) == ["The user lives in Vienna."]
+
+
+async def test_what_is_saved_over_a_fixed_memory_has_room_or_is_refused(manager):
+    rule = await manager.identity.add("Call me Ada.")
+    known = await manager.get(rule.id)
+    with pytest.raises(InvalidArgumentError, match="no room to always show this"):
+        await manager.save(Memory(known.type, known.key, "Call me Ada. " * 500))
+    assert await texts(manager) == ["Call me Ada."]
+
+
+async def test_what_is_known_under_another_key_is_fixed_there(manager):
+    await manager.save(Memory("user", "tea", "The user likes tea."))
+    [saved] = await manager.save(Memory("user", "tee", "The user likes tea.", {FIXED: True}))
+    assert (saved.key, is_fixed(saved)) == ("tea", True)
+    assert await listed(manager) == ["The user likes tea."]
+
+
+async def test_a_fixed_sentence_is_not_repeated_in_the_tail(store):
+    state = AgentState(metadata={"user_id": "ada", "thread_id": "t"})
+    async with LLMMemoryManager(store) as manager:
+        await manager.for_user("ada").identity.add("Answer in English.")
+        for text in ("Hello.", "And now?"):
+            run = await manager.on_session_start(state.with_message(Message.user(text)))
+            told = "\n".join(message.content for message in run.messages)
+            assert told.count("Answer in English.") == 1
