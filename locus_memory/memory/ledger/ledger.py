@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
@@ -20,6 +20,7 @@ from locus_memory.memory.ledger.revision import (
     Step,
     Writing,
     current_at,
+    fixed_in,
     last_change,
     read_memory,
     retire,
@@ -29,7 +30,6 @@ from locus_memory.memory.ledger.revision import (
 )
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import (
-    FIXED,
     Memory,
     MemoryType,
     Origin,
@@ -190,7 +190,7 @@ class Ledger:
         vectors = await self._embed(contents)
         async with self._lock(scope):
             stored = await self._store.get_batch([(scope.current, _name(each)) for each in wanted])
-            known = {name: _is_fixed(value) for (_, name), value in stored.items()}
+            known = {name: fixed_in(value) for (_, name), value in stored.items()}
             # What is retired, and what a person fixes, counts in every thread at once.
             is_urgent = any(known.values()) or any(
                 isinstance(each, Retirement) or is_fixed(each.memory) for each in wanted
@@ -464,12 +464,6 @@ async def vectors_of(
 
 def _name(edit: Statement | Retirement) -> str:
     return current_key(edit.type, edit.key)
-
-
-def _is_fixed(value: Any) -> bool:
-    """Return whether a stored memory is fixed."""
-    metadata = value.get("metadata") if isinstance(value, Mapping) else None
-    return isinstance(metadata, Mapping) and metadata.get(FIXED) is True
 
 
 def _by_content(items: Iterable[StoreItem], now: str) -> dict[tuple[MemoryType, str], list[Memory]]:

@@ -46,6 +46,7 @@ __all__ = [
     "Writing",
     "current_at",
     "current_put",
+    "fixed_in",
     "last_change",
     "read_memory",
     "retire",
@@ -150,6 +151,12 @@ def read_memory(item: StoreItem) -> Memory | None:
     if named is None or not isinstance(item.value, Mapping):
         return None
     return _memory({**item.value, "type": named[0], "key": named[1]})
+
+
+def fixed_in(value: Any) -> bool:
+    """Return whether a stored value is a memory that a person fixed."""
+    memory = _memory(value)
+    return memory is not None and is_fixed(memory)
 
 
 def past_memory(record: StoreItem) -> Memory | None:

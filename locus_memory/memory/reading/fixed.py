@@ -12,7 +12,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.identity import read_record
 from locus_memory.memory.layers.vitals import written_at
-from locus_memory.memory.ledger.revision import importance_of
+from locus_memory.memory.ledger.revision import fixed_in, importance_of
 from locus_memory.memory.models import (
     FIXED,
     Memory,
@@ -110,19 +110,21 @@ class FixedBook:
             InvalidArgumentError: There is no room for those of them that are fixed.
             BackendError: The store failed.
         """
-        fixed = {each.name: each for each in map(always_line, await self.memories(scope))}
         lines = {(line := always_line(each)).name: (each, line) for each in memories}
+        stored = await self.store.get_batch([(scope.current, name) for name in lines])
         # What a person corrects stays fixed.
+        stays = {name for (_, name), value in stored.items() if fixed_in(value)}
         added = {
             name: line
             for name, (each, line) in lines.items()
-            if is_fixed(each) or (name in fixed and FIXED not in each.metadata)
+            if is_fixed(each) or (name in stays and FIXED not in each.metadata)
         }
-        rest = [each for name, each in fixed.items() if name not in added]
+        known = map(always_line, await self.memories(scope) if added else ())
+        rest = [each for each in known if each.name not in added]
         spent, needed = (
             sum(self.count(f"{each.text}\n") for each in told) for told in (rest, added.values())
         )
-        if added and spent + needed > self.room:
+        if needed and spent + needed > self.room:
             raise InvalidArgumentError(
                 f"there is no room to always show this: it takes {needed} tokens, and"
                 f" {max(0, self.room - spent)} of {self.room} are left"

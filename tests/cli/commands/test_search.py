@@ -280,7 +280,7 @@ def test_min_score_leaves_out_what_is_hardly_relevant(ok, run):
 @pytest.mark.slow
 def test_a_later_window_says_so(ok, write):
     turns = [{"role": "user", "content": "boat " * (place % 7 + 1)} for place in range(150)]
-    ok("import", write("chat.json", turns))
+    ok("import", "--threads", write("chat.json", turns))
     out = ok("search", "boat", "--limit", "150", "--explain").out
     first, later = out.split("from a later window, so capped at ", 1)
     assert first.count("turns/chat") == 101
