@@ -32,14 +32,12 @@ from locus_memory.testing.servers import (  # noqa: E402 - once its assertions a
 )
 from tests.long_properties import is_long_property  # noqa: E402 - once it is on the path
 
-if "CI" in os.environ:
-    # Hypothesis has a profile for it, whose examples are the same in every run.
-    settings.register_profile("half", settings.get_profile("ci"), max_examples=50)
-    settings.load_profile("half")
-else:
-    # A machine that does other work is no defect. Where `CI` is set, Hypothesis does the same.
-    settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("busy")
+# A machine that does other work is no defect.
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("busy", **PATIENT)
+# Where `CI` is set, each run tries the same examples, half as many.
+settings.register_profile("ci", **PATIENT, derandomize=True, print_blob=True, max_examples=50)
+settings.load_profile("ci" if "CI" in os.environ else "busy")
 # What `make quick` runs; `make test` and `make slow` look further.
 settings.register_profile("quick", settings(), max_examples=25)
 
