@@ -26,7 +26,7 @@ from locus_memory.memory.extraction.extraction import (
     check_length,
 )
 from locus_memory.memory.extraction.extractors import as_extractor
-from locus_memory.memory.extraction.thread import conversation, fork_of
+from locus_memory.memory.extraction.thread import conversation, fork_of, others_of
 from locus_memory.memory.forms import read_messages, run_state
 from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.layers.identity import fix
@@ -303,7 +303,10 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         try:
             said = conversation(state.messages)
             fork, agent, passes = fork_of(state), agent_of(state), is_off_record(state)
-            job = await self._queue.add(scope, thread, said, fork, agent, passes=passes)
+            skips = others_of(state)
+            job = await self._queue.add(
+                scope, thread, said, fork, agent, passes=passes, skips=skips
+            )
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)
             return

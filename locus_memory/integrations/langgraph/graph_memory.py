@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, SystemMessage, convert_to_messages
@@ -14,12 +14,13 @@ from typing_extensions import override
 from locus_memory._internal.bridge import shared_bridge
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.agent.hooks import MemoryHooks
-from locus_memory.agent.managers import SessionHooks, as_memory_manager
+from locus_memory.agent.managers import SessionHooks, as_memory_manager, remember
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import REMEMBER, is_memory_block, is_off_record
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.integrations.langgraph.opening import Opened
+from locus_memory.memory.extraction.thread import OTHERS
 from locus_memory.memory.forms import run_state, write_messages
 from locus_memory.memory.inject import blocks_of, inject
 from locus_memory.memory.scope import thread_of
@@ -105,20 +106,36 @@ class GraphMemory(Opened):
         shared_bridge().run(self._remembered(state))
 
     async def _recalled(self, state: Any) -> list[BaseMessage]:
+        seen = run_state(state)
         messages = state if isinstance(state, list | tuple) else _field(state, "messages")
         try:
-            run = _run_of(state)
-            turn = _turn_of(run)
-            blocks = self._turns.get(turn)
-            if blocks is None:
-                blocks = await self._blocks(run)
-                self._turns.put(turn, blocks)
-            stable, tail = blocks
+            run = _run_of(seen)
+            stable, tail = await self._blocks_of_turn(run)
             messages = write_messages(inject(run.messages, tail, "user"))
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("agent.memory_failed", error=error, hook="on_session_start")
             stable = None
         return _prompted(convert_to_messages(messages), stable)
+
+    async def _blocks_of_turn(self, run: AgentState) -> tuple[str | None, str | None]:
+        """Return the blocks of a turn, which stay; without a message's id, no turn is known."""
+        turn = await self._turn_of(run)
+        blocks = None if turn is None else self._turns.get(turn)
+        if blocks is None:
+            blocks = await self._blocks(run)
+            if turn is not None:
+                self._turns.put(turn, blocks)
+        return blocks
+
+    async def _turn_of(self, run: AgentState) -> str | None:
+        """Return a string that is unique to the user's latest message in its thread and scope."""
+        last = _users(run)[-1:]
+        if not (last and last[0].id):
+            return None
+        manager: Any = self.manager
+        bound = await manager.for_run(run) if hasattr(manager, "for_run") else None
+        place = getattr(bound, "namespace", run.metadata.get("user_id"))
+        return repr((place, thread_of(run), last[0].id, last[0].content))
 
     async def _blocks(self, run: AgentState) -> tuple[str | None, str | None]:
         """Return what the model is shown at the end of its prompt, and before the user's text."""
@@ -134,12 +151,14 @@ class GraphMemory(Opened):
 
     async def _remembered(self, state: Any) -> None:
         try:
-            run = _run_of(state)
+            run = _run_of(run_state(state))
+            if (turn := await self._turn_of(run)) is not None:
+                self._turns.discard(turn)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("agent.memory_failed", error=error, hook="on_session_end")
             return
-        self._turns.discard(_turn_of(run))
-        await self._hooks.end(run)
+        # One that is off the record is told as well, so that no later run remembers it.
+        await remember(self.manager, run)
         await self._hooks.complete(run, thread_of(run))
         await self._hooks.warm(run, thread_of(run))
 
@@ -148,9 +167,8 @@ def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _run_of(state: Any) -> AgentState:
+def _run_of(seen: Any) -> AgentState:
     """Return the state of the run that is under way, as managers read it."""
-    seen = run_state(state)
     try:
         configurable, context = get_config().get("configurable", {}), get_runtime()
     except (RuntimeError, KeyError):
@@ -171,6 +189,8 @@ def _run_of(state: Any) -> AgentState:
     if any(map(is_off_record, _users(seen)[-1:])):
         # Its answer is off the record as well.
         metadata[REMEMBER] = False
+    # A graph's thread may have served another user before: nobody's memory gets what others said.
+    metadata[OTHERS] = _begin_of_turn(seen.messages)
     return AgentState(run_id=thread_of(seen), messages=tuple(seen.messages), metadata=metadata)
 
 
@@ -178,11 +198,16 @@ def _users(run: Any) -> list[Any]:
     return [each for each in run.messages if each.role == "user"]
 
 
-def _turn_of(run: AgentState) -> str:
-    """Return a string that is unique to the user's latest message in its thread."""
-    users = _users(run)
-    last = [(each.id or len(users), each.content) for each in users[-1:]]
-    return repr((run.metadata.get("user_id"), thread_of(run), last))
+def _begin_of_turn(messages: Sequence[Any]) -> int:
+    """Return how many messages stand before the present turn: until the answer before it."""
+    users = [place for place, each in enumerate(messages) if each.role == "user"]
+    before = messages[: users[-1]] if users else ()
+    answers = (
+        place
+        for place, each in reversed(list(enumerate(before)))
+        if each.role == "assistant" and not each.tool_calls
+    )
+    return next(answers, -1) + 1
 
 
 def _prompted(messages: list[BaseMessage], stable: str | None) -> list[BaseMessage]:

@@ -17,6 +17,7 @@ from locus_memory.store.json_values import encode_json
 __all__ = [
     "CONTEXT",
     "DAY",
+    "OTHERS",
     "SESSION",
     "SPEAKERS",
     "Cursor",
@@ -26,6 +27,7 @@ __all__ = [
     "document",
     "fork_of",
     "is_worth_reading",
+    "others_of",
     "query_of",
     "read_document",
     "roles_and_texts",
@@ -188,6 +190,16 @@ def fork_of(state: Any) -> Fork | None:
     if not isinstance(thread, str) or type(messages) is not int:
         return None
     return Fork(thread, len(conversation(state.messages[: max(0, messages)]))) if thread else None
+
+
+OTHERS: Final = "messages_of_others"
+"""The name in a state's metadata of how many of its first messages may be another user's."""
+
+
+def others_of(state: Any) -> int:
+    """Return how many messages of a run's conversation may be another user's, see `OTHERS`."""
+    count = (getattr(state, "metadata", None) or {}).get(OTHERS)
+    return len(conversation(state.messages[: max(0, count)])) if type(count) is int else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class ExtractionQueue:
         agent: str | None = None,
         *,
         passes: bool = False,
+        skips: int = 0,
     ) -> Job | None:
         """Queue the new messages of a conversation, and move the thread's cursor behind them.
 
@@ -87,13 +88,17 @@ class ExtractionQueue:
             fork: The source of a thread that was forked.
             agent: The agent, if it is known.
             passes: Whether what is new is off the record: only the cursor moves.
+            skips: How many of the first messages may be another user's, if the scope has not seen
+                the thread yet: they are passed.
 
         Returns:
             The job; `None` if there are no new messages to read.
         """
 
         async def look(cursor: Cursor, version: int) -> _News | None:
-            if version == 0 and fork is not None:
+            if version == 0 and skips:
+                cursor = replace(Cursor(place=skips).forked(said, skips), passed=True)
+            elif version == 0 and fork is not None:
                 cursor = (await self._stored(scope, fork.thread))[0].forked(said, fork.shared)
             start, before = cursor.unseen(said)
             if passes and start < len(said):
