@@ -53,7 +53,7 @@ def arguments_of(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Resour
         unused += ["vector_store"] if where is None else []
     told = {name: config[name] for name in _INSTRUCTIONS if config.get(name)}
     if not all(isinstance(each, str) for each in told.values()):
-        raise ConfigurationError(f"{' and '.join(told)} of the configuration are texts")
+        raise ConfigurationError(f"{' or '.join(told)} of the configuration is no text")
     if config.get("llm") is not None:
         name, options = _named(config, "llm")
         instructions = "\n".join(told.values())

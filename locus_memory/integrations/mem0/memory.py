@@ -42,6 +42,7 @@ from locus_memory.memory.models import (
     LONGEST_CONTENT,
     ORIGIN,
     Extractor,
+    MemoryType,
     Origin,
 )
 from locus_memory.memory.models import Memory as Fact
@@ -189,7 +190,7 @@ class AsyncMemory(Resource):
         new one: its metadata are merged.
 
         Args:
-            messages: A text, a message or a list; those of the system are left out.
+            messages: A text, a message or a list; the system's, and those without a text, are left out.
             user_id: The user.
             agent_id: The agent.
             run_id: The run.
@@ -370,7 +371,7 @@ class AsyncMemory(Resource):
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Erase memories for good, with their history and the recorded words that told them.
+        """Erase memories, also deleted ones, with their history and the words that told them.
 
         Of a user alone, everything is erased that is kept under that name; see `forget`.
 
