@@ -190,7 +190,7 @@ class AsyncMemory(Resource):
         new one: its metadata are merged.
 
         Args:
-            messages: A text, a message or a list; the system's, and those without a text, are left out.
+            messages: A text, a message or a list; the system's and empty ones are left out.
             user_id: The user.
             agent_id: The agent.
             run_id: The run.
