@@ -22,9 +22,17 @@ from locus_memory.memory.extraction.thread import text_in
 from locus_memory.memory.scope import metadata_of
 from locus_memory.messages import Message
 
-__all__ = ["ReadMessage", "ReadState", "read_messages", "run_state", "write_messages", "written"]
+__all__ = [
+    "ROLES",
+    "ReadMessage",
+    "ReadState",
+    "read_messages",
+    "run_state",
+    "write_messages",
+    "written",
+]
 
-_ROLES: Final = {
+ROLES: Final = {
     "ai": "assistant",
     "assistant": "assistant",
     "developer": "system",
@@ -35,6 +43,8 @@ _ROLES: Final = {
     "tool": "tool",
     "user": "user",
 }
+"""The roles of all forms, each with its role here."""
+
 _PARTS: Final = {"system-prompt": "system", "tool-return": "tool", "user-prompt": "user"}
 """The parts of a request of Pydantic AI that are messages, each with its role."""
 
@@ -242,10 +252,10 @@ def _read(value: Any) -> Iterator[tuple[int | None, dict[str, Any]]]:
         yield None, {"role": "user", "content": value}
     elif isinstance(value, list | tuple):
         role, content = value if len(value) == _PAIR else ("", "")
-        yield None, {"role": _ROLES[role], "content": text_in(content)}
+        yield None, {"role": ROLES[role], "content": text_in(content)}
     elif _kind(value):
         yield from _parts(value)
-    elif _get(value, "role") or _type(value) in _ROLES or not _type(value):
+    elif _get(value, "role") or _type(value) in ROLES or not _type(value):
         yield from _whole(value)
     else:
         yield from _item(value)
@@ -269,7 +279,7 @@ def _whole(value: Any) -> Iterator[tuple[None, dict[str, Any]]]:
     yield (
         None,
         {
-            "role": _ROLES[getattr(role, "value", role)],
+            "role": ROLES[getattr(role, "value", role)],
             "content": text,
             "tool_calls": tuple(map(_call, _get(value, "tool_calls") or uses)),
             "metadata": dict(_get(value, "additional_kwargs") or {})

@@ -47,22 +47,27 @@ def arguments_of(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Resour
         raise ConfigurationError(f"a configuration is an object, not {quote(config)}")
     unused = [name for name in config if name not in _READ]
     found: dict[str, Any] = {}
-    if (section := config.get("vector_store")) is not None:
-        where = _where(section)
+    if config.get("vector_store") is not None:
+        where = _where(*_section(config, "vector_store"))
         found |= {} if where is None else {"where": where}
         unused += ["vector_store"] if where is None else []
+    told = {name: config[name] for name in _INSTRUCTIONS if config.get(name)}
+    if not all(isinstance(each, str) for each in told.values()):
+        raise ConfigurationError(f"{' or '.join(told)} of the configuration is no text")
     if config.get("llm") is not None:
         name, options = _named(config, "llm")
-        told = "\n".join(config[name] for name in _INSTRUCTIONS if config.get(name))
-        found["extract_fn"] = LLMExtractor(get_model(name, **options), instructions=told)
+        instructions = "\n".join(told.values())
+        found["extract_fn"] = LLMExtractor(get_model(name, **options), instructions=instructions)
+    else:
+        unused += told
     if config.get("embedder") is not None:
         name, options = _named(config, "embedder")
         found["embedder"] = get_embedder(name, **options)
     if unused:
         parts = ", ".join(map(quote, unused))
         warnings.warn(
-            f"{parts} of the configuration is not used: memories and their history are in "
-            "the database of the provider, by default ./locus.db",
+            f"{parts} of the configuration is not used: instructions are those of an llm, and "
+            "memories and their history are in the database of the provider, by default ./locus.db",
             UserWarning,
             stacklevel=3,
         )
@@ -72,16 +77,23 @@ def arguments_of(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Resour
 
 def _named(config: Mapping[str, Any], name: str) -> tuple[str, dict[str, Any]]:
     """Return the string of the model of a section, and its options."""
-    section = config[name]
-    told = section.get("config") or {}
+    provider, told = _section(config, name)
     options = {_OPTIONS[each]: value for each, value in told.items() if each in _OPTIONS}
     model = told.get("model") or _MODELS[name]
-    return f"{section.get('provider', 'openai')}:{model}", options
+    return f"{provider or 'openai'}:{model}", options
 
 
-def _where(section: Mapping[str, Any]) -> str | None:
+def _section(config: Mapping[str, Any], name: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the provider of a section, and its own configuration."""
+    section = config[name]
+    told = section.get("config") or {} if isinstance(section, Mapping) else None
+    if not isinstance(told, Mapping):
+        raise ConfigurationError(f"{name} of the configuration is an object, as is its config")
+    return str(section.get("provider") or ""), told
+
+
+def _where(provider: str, told: Mapping[str, Any]) -> str | None:
     """Return the provider string of a vector store; `None`: the library has no such one."""
-    provider, told = section.get("provider", ""), section.get("config") or {}
     provider = "postgresql" if provider == "pgvector" else provider
     if provider not in PROVIDERS or PROVIDERS[provider].store is None:
         return None

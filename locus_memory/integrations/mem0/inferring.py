@@ -12,6 +12,7 @@ from typing_extensions import override
 from locus_memory.integrations.mem0.shapes import PART, Said, mark_of, part_of
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.extraction.thread import SPEAKERS, Cursor, document
+from locus_memory.memory.forms import ROLES
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import ORIGIN, Extractor, Memory, MemoryType
@@ -86,7 +87,8 @@ class Inference:
             TimeoutError: The extractor took too long.
             Exception: Any error of the extractor or the store.
         """
-        spoken = [each for each in said if each.role in SPEAKERS and each.content.strip()]
+        named = [each._replace(role=ROLES.get(each.role, "")) for each in said]
+        spoken = [each for each in named if each.role in SPEAKERS]
         numbered = [{**document(each), "number": place} for place, each in enumerate(spoken, 1)]
         now, thread = self.ledger.now(), uuid4().hex
         if not numbered:
@@ -109,12 +111,13 @@ class Inference:
     async def _within(
         self, scope: Scope, edit: Statement | Retirement, told: Mapping[str, Any]
     ) -> Statement | Retirement:
-        """Return a change under a key that no other agent or run has."""
+        """Return a change under a key that no other agent or run has, nor had."""
         part = part_of(told)
         marked = edit.key + mark_of(part)
         own = await self.ledger.current(scope, edit.type, marked)
         other = await self.ledger.current(scope, edit.type, edit.key)
-        is_free = own is None and (other is None or part_of(other.metadata) == part)
+        known = [other] if other else await self.ledger.history(scope, edit.type, edit.key)
+        is_free = own is None and all(part_of(each.metadata) == part for each in known)
         key = edit.key if is_free else marked
         if isinstance(edit, Retirement):
             return replace(edit, key=key)

@@ -42,6 +42,7 @@ from locus_memory.memory.models import (
     LONGEST_CONTENT,
     ORIGIN,
     Extractor,
+    MemoryType,
     Origin,
 )
 from locus_memory.memory.models import Memory as Fact
@@ -189,7 +190,7 @@ class AsyncMemory(Resource):
         new one: its metadata are merged.
 
         Args:
-            messages: A text, a message or a list; those of the system are left out.
+            messages: A text, a message or a list; the system's and empty ones are left out.
             user_id: The user.
             agent_id: The agent.
             run_id: The run.
@@ -370,7 +371,7 @@ class AsyncMemory(Resource):
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Erase memories for good, with their history and the recorded words that told them.
+        """Erase memories, also deleted ones, with their history and the words that told them.
 
         Of a user alone, everything is erased that is kept under that name; see `forget`.
 
@@ -391,8 +392,9 @@ class AsyncMemory(Resource):
             scope = self._places.scope(user)
             while found := await self._recalls[True].newest(scope, _PAGE, selection):
                 for fact in (each.memory for each in found):
-                    key, kind = fact.key, fact.type
-                    await forget(self._store, user_id=user, key=key, type=kind, prefix=self._prefix)
+                    await self._forget(user, fact.type, fact.key)
+            for place in await self._places.ended(user, selection):
+                await self._forget(user, place.kind, place.key)
         return {"message": "The memories are deleted."}
 
     async def history(self, memory_id: str) -> list[_Row]:
@@ -419,6 +421,9 @@ class AsyncMemory(Resource):
                 await self._store.clear_namespace(space, recursive=True)
         await self._store.compact()
 
+    async def _forget(self, user: str | None, kind: MemoryType, key: str) -> None:
+        await forget(self._store, user_id=user, key=key, type=kind, prefix=self._prefix)
+
     async def _there(self, memory_id: str) -> tuple[Place, Fact]:
         found = await self._places.current(memory_id)
         if found is None:
@@ -430,11 +435,13 @@ class AsyncMemory(Resource):
     ) -> list[_Row]:
         """Write changes, and return what became of each memory; twins get the metadata as well."""
         scope, found = self._places.scope(user), list[_Row | None]()
-        before = [await self._ledger.current(scope, each.type, each.key) for each in edits]
-        _, same = await self._ledger.write(scope, edits)
-        for edit, past in zip(edits, before, strict=True):
-            twin = split_key(same.get(current_key(edit.type, edit.key), ""))
-            place = self._places.seen(Place(user, scope, *(twin or (edit.type, edit.key))))
+        names = dict.fromkeys((each.type, each.key) for each in edits)
+        before = [await self._ledger.current(scope, *each) for each in names]
+        written, same = await self._ledger.write(scope, edits)
+        kept = {(each.type, each.key) for each in written}
+        for name, past in zip(names, before, strict=True):
+            twin = None if name in kept else split_key(same.get(current_key(*name), ""))
+            place = self._places.seen(Place(user, scope, *(twin or name)))
             new = await self._ledger.current(*place[1:])
             if twin is not None and new is not None:
                 joined = replace(new, metadata=merged(new.metadata, told))

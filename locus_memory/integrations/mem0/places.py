@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,12 +11,13 @@ from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.paging import paged
 from locus_memory.integrations.mem0.filters import condition, required
 from locus_memory.integrations.mem0.shapes import Place, row
+from locus_memory.memory.forgetting.choice import named
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, split_key, user_namespace
-from locus_memory.store.base import BaseStore, scan_all
-from locus_memory.store.item import Namespace
+from locus_memory.store.base import BaseStore, all_namespaces, scan_all
+from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["Places"]
 
@@ -93,14 +95,28 @@ class Places:
             *_, first = await self._ledger.history(*place[1:])
         return row(place, memory, first.metadata.get("valid_from"))
 
+    async def ended(self, user: str | None, selection: Selection) -> list[Place]:
+        """Return the places of the deleted memories of which a version counts."""
+        scope, found = self.scope(user), list[StoreItem]()
+        search = partial(self._store.search, _past(scope), None, _PAGE, recursive=True)
+        while page := await search(filter=selection.condition, offset=len(found)):
+            found += page
+        names = {named(each.namespace, each.key) for each in found}
+        return [
+            Place(user, scope, *name)
+            for name in sorted(names)
+            if await self._ledger.current(scope, *name) is None
+        ]
+
     async def _below(self, user: str | None) -> AsyncIterator[Place]:
         """Yield the places of the present and the past memories of a user."""
         scope = self.scope(user)
         async for item in scan_all(self._store, scope.current):
             if (named := split_key(item.key)) is not None:
                 yield Place(user, scope, *named)
-        past = scope.history(MemoryType.USER, "")[:-2]
-        async for space in paged(
-            lambda after: self._store.list_namespaces(past, _PAGE, after=after)
-        ):
+        async for space in all_namespaces(self._store, _past(scope)):
             yield Place(user, scope, MemoryType(space[-2]), space[-1])
+
+
+def _past(scope: Scope) -> Namespace:
+    return scope.history(MemoryType.USER, "")[:-2]

@@ -11,11 +11,12 @@ from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.extraction.thread import text_in
+from locus_memory.memory.forms import ROLES
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.ledger.revision import MANAGED
 from locus_memory.memory.ledger.wording import ending_of
-from locus_memory.memory.models import EXPIRES_AT, ORIGIN, Memory, MemoryType, Origin
+from locus_memory.memory.models import EXPIRES_AT, FIXED, ORIGIN, Memory, MemoryType, Origin
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
 from locus_memory.store.encoding import encode_namespace
@@ -49,7 +50,7 @@ _APART: Final = "mem0"
 
 _OWN: Final = MANAGED | {
     *("thread_id", "message_ids", "extracted_at", "extractor", "importance", "fact_id", "fields"),
-    *(ORIGIN, EXPIRES_AT, _APART),
+    *(ORIGIN, EXPIRES_AT, FIXED, _APART),
 }
 _FACT: Final = re.compile(r"fact:([0-9a-f]{32})")
 
@@ -79,29 +80,34 @@ class Said(NamedTuple):
 
     @property
     def origin(self) -> Origin:
-        """Who told what the message says."""
-        return next((each for each in Origin if each == self.role), Origin.PERSON)
+        """Who told what the message says; of an unknown role, another system."""
+        role = ROLES.get(self.role)
+        return next((each for each in Origin if each == role), Origin.IMPORT)
 
 
 def said_in(messages: object) -> list[Said]:
-    """Return messages without the system's; a text is one of the user.
+    """Return messages without the system's and those without a text; a text is one of the user.
 
     Raises:
         InvalidArgumentError: They are not messages.
     """
     if isinstance(messages, str):
-        return [Said("user", messages)]
+        messages = {"role": "user", "content": messages}
     listed: object = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(listed, list | tuple):
         raise InvalidArgumentError(f"messages are a text, a dict or a list, not {quote(messages)}")
     for place, each in enumerate(listed):
-        if not isinstance(each, Mapping) or None in (each.get("role"), each.get("content")):
+        has_role = isinstance(each, Mapping) and each.get("role") is not None
+        if not has_role or each.keys().isdisjoint(("content", "tool_calls")):
             raise InvalidArgumentError(f"messages[{place}] is a dict with a role and a content")
     found = (
-        Said(str(each["role"]), text_of(Said("", each["content"])), each.get("name"))
-        for each in listed
+        Said(str(each["role"]), _text_of(each.get("content")), each.get("name")) for each in listed
     )
-    return [each for each in found if each.role != "system"]
+    return [each for each in found if each.role != "system" and each.content.strip()]
+
+
+def _text_of(content: object) -> str:
+    return text_in(content if isinstance(content, list | tuple) else [content])
 
 
 def entities(given: Mapping[str, Any]) -> dict[str, str]:

@@ -12,7 +12,9 @@ from locus_memory.integrations.mem0 import AsyncMemory, Memory
 from locus_memory.integrations.mem0.export import read_export
 from locus_memory.integrations.mem0.importing import Source, import_memories
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.models import MemoryChange
+from locus_memory.memory.ledger.ledger import Retirement, Statement
+from locus_memory.memory.models import Memory as Fact
+from locus_memory.memory.models import MemoryChange, MemoryType, Origin, origin_of
 from locus_memory.sync import blocking
 
 
@@ -118,6 +120,67 @@ class TestAdd:
         run = AgentState(messages=(Message.user("The boat?"),), metadata={"user_id": "ada"})
         shown = await memory.manager.on_session_start(run)
         assert "Ada's boat is red." in str(shown.messages)
+
+    async def test_metadata_give_no_orders(self, memory):
+        name = await kept(memory, "Printer jammed", user_id="ada", metadata={"fixed": False})
+        await kept(memory, "Bug closed", user_id="ada", metadata={"fixed": True})
+        await memory.update(name, "Printer repaired", metadata={"fixed": True})
+        assert (await memory.get(name))["metadata"] == {"fixed": True}
+        assert len(texts(await memory.get_all(filters={"user_id": "ada", "fixed": True}))) == 2
+        assert (await memory.manager.for_user("ada").identity.read()).overrides == ()
+
+    async def test_the_roles_of_others_have_their_authority(self, memory):
+        roles = {
+            "user": Origin.USER,
+            "human": Origin.USER,
+            "ai": Origin.ASSISTANT,
+            "function": Origin.TOOL,
+            "developer": Origin.IMPORT,
+            "person": Origin.IMPORT,
+        }
+        said = [{"role": each, "content": f"The {each} said it."} for each in roles]
+        await memory.add(said, user_id="ada", infer=False)
+        found = [each async for each in memory.manager.for_user("ada").memories()]
+        assert {each.metadata["role"]: origin_of(each) for each in found} == roles
+        await memory.add([{"role": "human", "content": "I live in Graz."}], user_id="bo")
+        assert texts(await memory.get_all(user_id="bo")) == ["The user lives in Graz."]
+
+    async def test_messages_without_a_text_are_skipped(self, memory):
+        image = {"type": "image_url", "image_url": {"url": "x"}}
+        said = [
+            {"role": "assistant", "content": None, "tool_calls": []},
+            {"role": "assistant", "tool_calls": []},
+            {"role": "user", "content": " "},
+            {"role": "user", "content": image},
+            {"role": "user", "content": [image]},
+            {"role": "user", "content": {"type": "text", "text": "Tea"}},
+        ]
+        assert texts(await memory.add(said, user_id="ada", infer=False)) == ["Tea"]
+        assert (await memory.add(said, user_id="ada"))["results"] == []
+
+    async def test_a_memory_has_one_row(self):
+        def colours(messages):
+            said = [each.content for each in messages]
+            return [Fact(MemoryType.USER, "colour", each) for each in said]
+
+        async with AsyncMemory("memory", extract_fn=colours) as memory:
+            for words, event in (("red", "blue"), "ADD"), (("green", "grey"), "UPDATE"):
+                said = [{"role": "user", "content": each} for each in words]
+                [one] = (await memory.add(said, user_id="ada"))["results"]
+                assert (one["memory"], one["event"]) == (words[-1], event)
+            # The first is the same as another memory, and the second is written.
+            await kept(memory, "Tea", user_id="bo")
+            said = [{"role": "user", "content": each} for each in ("Tea", "blue")]
+            assert texts(await memory.add(said, user_id="bo")) == ["blue"]
+
+    async def test_a_history_is_of_one_agent(self, memory):
+        there = {"user_id": "ada", "agent_id": "x"}
+        [old] = (await memory.add("I live in Rome.", **there))["results"]
+        await memory.delete(old["id"])
+        [new] = (await memory.add("I live in Graz.", user_id="ada", agent_id="y"))["results"]
+        assert [each["event"] for each in await memory.history(new["id"])] == ["ADD"]
+        [again] = (await memory.add("I live in Oslo.", **there))["results"]
+        assert again["id"] == old["id"] != new["id"]
 
     @pytest.mark.parametrize("who", [{}, {"user_id": "a b"}, {"user_id": " "}])
     async def test_somebody_is_named(self, memory, who):
@@ -300,6 +363,27 @@ class TestErasure:
         assert await stored.manager.for_user("ada").search_transcript("train") == []
         assert texts(await stored.get_all(agent_id="bot")) == ["Tea"]
 
+    @pytest.mark.parametrize("user", [{}, {"user_id": "ada"}])
+    async def test_what_was_retired_is_erased_as_well(self, stored, user):
+        agents = {name: {**user, "agent_id": name} for name in ("x", "y")}
+        ids = {}
+        for name, who in agents.items():
+            [home] = (await stored.add("I live in Vienna.", **who))["results"]
+            ids[name] = [home["id"], await kept(stored, "Tea", **who)]
+            for each in ids[name]:
+                await stored.delete(each)
+        await stored.delete_all(agent_id="x")
+        assert [await stored.history(each) for each in ids["x"]] == [[], []]
+        assert [len(await stored.history(each)) for each in ids["y"]] == [2, 2]
+
+    async def test_a_key_that_another_one_has_now_stays(self, memory):
+        scope, told = memory._places.scope("ada"), {"agent_id": "x"}
+        old = Fact(MemoryType.USER, "home", "Rome", told)
+        await memory._ledger.apply(scope, [Statement(old), Retirement(old.type, old.key)])
+        await memory._ledger.apply(scope, [Statement(Fact(MemoryType.USER, "home", "Graz"))])
+        await memory.delete_all(**told)
+        assert texts(await memory.get_all(user_id="ada")) == ["Graz"]
+
     async def test_a_reset_erases_all(self, stored):
         for who in ({"user_id": "ada"}, {"agent_id": "bot"}):
             await kept(stored, "Tea", **who)
@@ -346,6 +430,23 @@ class TestConfiguration:
             "OpenAIEmbedder",
         ]
         await memory.close()
+
+    @pytest.mark.parametrize("name", ["custom_instructions", "custom_fact_extraction_prompt"])
+    def test_instructions_without_a_model_are_a_warning(self, empty_directory, name):
+        with pytest.warns(UserWarning, match=name):
+            Memory.from_config({name: "Only food."}).close()
+
+    @pytest.mark.parametrize(
+        ("config", "message"),
+        [
+            *(({each: "x"}, each) for each in ("vector_store", "llm", "embedder")),
+            ({"llm": {"config": "x"}}, "llm"),
+            ({"custom_fact_extraction_prompt": 5}, "prompt"),
+        ],
+    )
+    def test_a_part_of_another_kind_is_refused(self, config, message):
+        with pytest.raises(ConfigurationError, match=message):
+            Memory.from_config(config)
 
     @pytest.mark.parametrize("section", ["llm", "embedder"])
     def test_an_unknown_model_is_refused(self, section):

@@ -80,11 +80,8 @@ class Model:
         self.changes[name].append(("DELETE", self.memories.pop(name)["memory"], None))
 
     def delete_all(self, who, owners):
-        gone = set(self.matching(who))
-        if who.keys() == {"user_id"}:
-            # With the user, what was deleted of them goes as well.
-            gone |= {name for name, user in owners.items() if user == who["user_id"]}
-        for name in gone:
+        # What was deleted of them goes as well.
+        for name in [name for name, each in owners.items() if who.items() <= each.items()]:
             self.memories.pop(name, None)
             self.changes.pop(name, None)
 
@@ -99,7 +96,7 @@ async def follow(sequence):
                 added = await memory.add(text, **who, metadata=mood, infer=False)
                 [each] = added["results"]
                 model.add(each["id"], each["event"], who, text, mood or {})
-                owners.setdefault(each["id"], who.get("user_id"))
+                owners.setdefault(each["id"], who)
             elif verb == "delete_all":
                 await memory.delete_all(**given_[0])
                 model.delete_all(given_[0], owners)
