@@ -147,7 +147,9 @@ def ingest(
         raise UsageError(f"--from needs --format {', '.join(FOREIGN)}")
     if not files:
         raise UsageError("name a FILE to ingest, or - for stdin")
-    kind = Format.ARCHIVE if kind is Format.AUTO and is_archive(files[0]) else kind
+    # A file that is missing is found before anything is written.
+    archives = [each for each in files if is_archive(each)]
+    kind = Format.ARCHIVE if kind is Format.AUTO and archives else kind
     if kind in _ALONE:
         _check_options(context, kind)
         if len(files) != 1:

@@ -258,4 +258,4 @@ def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:
 
 def _words(value: dict[str, Any]) -> str:
     seen = [value["text"], value.get("image_caption", "")]
-    return "\n".join(part for part in seen if part)
+    return "\n".join(part for part in seen if part and isinstance(part, str))

@@ -165,9 +165,10 @@ def checked(document: dict[str, Any], where: str) -> dict[str, Any]:
     try:
         # A state, and even more a delta, nests a message deeper than its file does.
         encode_json([[[[[[[[document]]]]]]]])
-    except ValueNotSerializableError:
-        # Parsed JSON can always be written again, but not at any depth.
-        raise UnreadError(f"{where}: the JSON is nested too deeply") from None
+    except ValueNotSerializableError as error:
+        reason = error.reason.partition(":")[0]
+        told = "the JSON is nested too deeply" if "nested" in reason else f"it has {reason}"
+        raise UnreadError(f"{where}: {told}") from None
     return document
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from lzma import LZMAError
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 from zipfile import BadZipFile, ZipFile
@@ -29,6 +30,7 @@ def has_chats(path: str) -> bool:
 def _chats_in(archive: ZipFile) -> list[str]:
     """Return the files with chats in an export; others are about the account, or are pictures."""
     names = [each for each in archive.namelist() if not each.endswith("/")]
+    names = [each for each in names if not each.startswith("__MACOSX/")]
     files = [(name, PurePath(name).name) for name in names]
     listed = [n for n, file in files if file.startswith("conversations") and file.endswith(".json")]
     return listed or [name for name, file in files if file.endswith(".txt")]
@@ -55,11 +57,15 @@ def read_file(
             return
     try:
         with ZipFile(path) as archive:
-            for member in _chats_in(archive):
-                yield from _of_member(
-                    archive, member, Asked(f"{path}, {member}", name or "", me), kind
-                )
-    except (BadZipFile, EOFError, zlib.error) as error:
+            members = _chats_in(archive)
+            if not members:
+                yield Unread(f"{path}: the ZIP archive has no chats")
+            for member in members:
+                stem = PurePath(path).stem
+                own = stem if len(members) == 1 else f"{stem}-{PurePath(member).stem}"
+                asked = Asked(f"{path}, {member}", name or own, me)
+                yield from _of_member(archive, member, asked, kind)
+    except BadZipFile as error:
         yield Unread(f"{path}: the ZIP archive is damaged: {error}")
 
 
@@ -69,5 +75,10 @@ def _of_member(
     if archive.getinfo(member).flag_bits & _IS_ENCRYPTED:
         yield Unread(f"{asked.source}: it is encrypted with a password")
         return
-    with archive.open(member) as file:
-        yield from read_chats(cast("BinaryIO", file), asked, kind)
+    try:
+        with archive.open(member) as file:
+            yield from read_chats(cast("BinaryIO", file), asked, kind)
+    except NotImplementedError as error:
+        yield Unread(f"{asked.source}: {error}")
+    except (BadZipFile, EOFError, LZMAError, OSError, zlib.error) as error:
+        yield Unread(f"{asked.source}: the ZIP archive is damaged: {error}")

@@ -73,15 +73,16 @@ def _is_message(value: Any) -> bool:
     return _has("role")(value) or (isinstance(value, dict) and value.get("type") in kinds)
 
 
+# The first that fits is taken: a message may have fields of any name.
 _FORMATS: Final = {
+    ChatFormat.OPENAI: _Format(
+        lambda value: is_conversation(value) or _is_message(value), read_messages
+    ),
     ChatFormat.CHATGPT: _Format(_has("mapping"), each_one(read_chatgpt)),
     ChatFormat.CLAUDE: _Format(_has("chat_messages"), each_one(read_claude)),
     ChatFormat.LANGSMITH: _Format(_has("run_type", "parent_run_id", "trace_id"), read_runs),
     ChatFormat.SESSIONS: _Format(_has("sessions"), each_one(read_sessions)),
     ChatFormat.TURNS: _Format(lambda value: is_turn(value) or _has("turns")(value), read_turns),
-    ChatFormat.OPENAI: _Format(
-        lambda value: is_conversation(value) or _is_message(value), read_messages
-    ),
     ChatFormat.WHATSAPP: _Format(
         lambda line: whatsapp_header(line) is not None, read_whatsapp, is_text=True
     ),

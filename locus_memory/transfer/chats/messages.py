@@ -33,7 +33,7 @@ __all__ = [
 TURN = "locus_memory.turn"
 """In the metadata of a message that was told as part of a turn: the number of the turn."""
 
-_IDS = ("thread_id", "id", "conversation_id", "uuid")
+_IDS = ("thread_id", "id")
 _MOMENTS = ("session_date", "created_at", "create_time", "timestamp", "date")
 
 

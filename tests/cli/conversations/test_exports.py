@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import zipfile
 
 import pytest
 from hypothesis import given, settings
@@ -424,3 +425,82 @@ def test_after_a_crash_the_rest_is_taken_in(run, ok, write, monkeypatch):
 
 def test_the_other_name_says_so(ok):
     assert "Another name of `ingest`." in ok("import", "--help").out
+
+
+@pytest.mark.parametrize(
+    "name", ["trace_id", "run_type", "parent_run_id", "mapping", "turns", "sessions"]
+)
+def test_a_field_of_any_name_keeps_no_message_out(name):
+    found = read(dumped([{**MESSAGES[0], name: "x"}, *MESSAGES[1:]]))
+    assert (len(found[0]["f"].messages), found[1]) == (len(MESSAGES), [])
+    whole = {"id": "a", "messages": MESSAGES}
+    assert list(read(lines({**whole, name: 1}, {**whole, "id": "b"}))[0]) == ["a", "b"]
+
+
+BIG = b"123456789012345678901234567890"
+
+
+@pytest.mark.parametrize("joined", [b"[%s,%s]", b"%s\n%s\n", b'{"conversations": [%s, %s]}'])
+def test_a_number_or_half_a_character_concerns_its_entry_only(joined):
+    unused = dumped(chatgpt("a")).replace(b"{", b'{"x": %s,' % BIG, 1)
+    half = dumped(chatgpt("b", said="tea @")).replace(b"@", b"\\ud83d")
+    assert list(read(joined % (half, unused))[0]) == ["b", "a"]
+    kept = b'{"id": "k", "messages": [{"role": "user", "content": "x", "n": %s}]}' % BIG
+    found, [why] = read(joined % (kept, half))
+    assert list(found) == ["b"]
+    assert "message 1: it has an integer of more than 64 bits" in why
+
+
+def test_an_entry_that_is_too_large_is_named(monkeypatch):
+    monkeypatch.setattr(entries, "SMALL", 2**16)
+    monkeypatch.setattr(entries, "LARGEST", 2**20)
+    for joined in (b"[%s,%s,%s]", b"%s\n%s\n%s\n"):
+        large = dumped(chatgpt("l", said="x" * 2**20))
+        found, [why] = read(joined % (dumped(chatgpt("a")), large, dumped(chatgpt("b"))))
+        assert list(found) == ["a", "b"]
+        assert "it is larger than 1 MB" in why
+
+
+def test_deep_nesting_takes_linear_time():
+    began = time.perf_counter()
+    assert read(b"[" * 200_000)[1]
+    assert time.perf_counter() - began < 5
+
+
+def test_a_thread_of_messages_keeps_its_older_name():
+    for name in ("uuid", "conversation_id"):
+        assert list(read(dumped({name: "u", "messages": MESSAGES}))[0]) == ["f"]
+
+
+def test_an_archive_names_its_chats(run, ok, write):
+    chat = zipped(**{"_chat_txt": WHATSAPP["iso"].format(SAID), "__MACOSX/._chat_txt": b"\xff"})
+    done = ok("ingest", write("Bob.zip", chat), "--me", "Ada", "--json").json
+    assert done["threads"][0]["thread_id"].startswith("Bob-2024")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_is_named(run, write, method):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as archive:
+        archive.writestr("_chat.txt", WHATSAPP["iso"].format(SAID) * 100)
+    content = bytearray(made.getvalue())
+    content[60] ^= 0xFF
+    content[70] ^= 0xFF
+    assert (
+        "_chat.txt: the ZIP archive is damaged"
+        in run("ingest", write("x.zip", bytes(content)), "--me", "Ada").err
+    )
+    content[8] = content[content.rfind(b"PK\x01\x02") + 10] = 9
+    assert "x.zip, _chat.txt: " in run("ingest", write("x.zip", bytes(content)), "--me", "Ada").err
+
+
+def test_every_file_is_looked_at_before_anything_is_written(fails, write):
+    chat = write("c.json", MESSAGES)
+    assert "takes one FILE" in fails(2, "ingest", chat, write("p.zip", zipped(photo=b"x")))
+    assert "no.json" in fails(1, "ingest", chat, "no.json")
+    assert "no database" in fails(1, "threads")
+
+
+def test_a_caption_that_is_no_text_is_kept(ok, write):
+    message = {"role": "user", "content": "x", "metadata": {"image_caption": {"a": 1}}}
+    assert ok("ingest", write("c.json", [message]), "--threads", "--json").json["saved"] == 1
