@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.conversation.roles import REMEMBER
 from locus_memory.transfer.chats.conversation import Conversation, said_at
-from locus_memory.transfer.chats.messages import TURN, day_of
+from locus_memory.transfer.chats.messages import AGENT, TURN, day_of
 
 if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
@@ -58,9 +58,9 @@ async def remember_conversation(
         **dict.fromkeys(COUNTS, 0),
     }
     is_kept = conversation.metadata.get(REMEMBER) is not False
-    for moment, turns in _sessions(conversation, date) if is_kept else ():
+    for moment, named, turns in _sessions(conversation, date) if is_kept else ():
         done = await bound.ingest(
-            row["agent_id"],
+            named or agent,
             conversation.thread_id,
             turns,
             session_date=moment,
@@ -76,13 +76,14 @@ async def remember_conversation(
 
 def _sessions(
     conversation: Conversation, date: str | None
-) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
-    """Yield the moment and the turns of each session: one that was told as such, or a day."""
+) -> Iterator[tuple[str | None, str | None, list[dict[str, Any]]]]:
+    """Yield the moment, the agent and the turns of each session: one told as such, or a day."""
     began = last = conversation.moment or date
     placed: list[tuple[str | None, Any, dict[str, Any]]] = []
     for message in conversation.messages:
         metadata = message.get("metadata") or {}
         own = said_at(message) or day_of(metadata.get("session_date"))
+        session: tuple[Any, ...]
         if TURN in metadata:
             moment = own or began
             session = (moment, str(metadata[TURN]).rpartition(".")[0])
@@ -92,7 +93,9 @@ def _sessions(
         placed.append((moment, session, message))
     for _, group in groupby(placed, key=lambda each: each[1]):
         said = list(group)
-        yield said[0][0], list(_turns([message for *_, message in said]))
+        metadata = said[0][-1].get("metadata") or {}
+        agent = metadata.get(AGENT, conversation.agent)
+        yield said[0][0], agent, list(_turns([message for *_, message in said]))
 
 
 def _turns(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -106,7 +109,7 @@ def _turns(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             continue
         for each in said:
             moment = said_at(each)
-            metadata = {"said_at": moment} if moment else {}
+            metadata: dict[str, Any] = {"said_at": moment} if moment else {}
             # It is a turn that is not kept, so the places of those after it stay.
             metadata |= {REMEMBER: False} if _is_off_record(each) else {}
             parts = {name: each[name] for name in _PARTS if name in each}

@@ -60,7 +60,7 @@ def test_a_file_may_hold_several_sessions(ok):
     assert [(row["conversation_id"], row["recorded"]) for row in rows] == [("a", 0), ("c", 1)]
 
 
-def test_sessions_of_a_conversation_stay_sessions(ok):
+def test_sessions_of_a_conversation_stay_sessions(ok, monkeypatch):
     """Each has its own date and agent, and what the library ingested is not recorded again."""
     said = [[{"user": text}] for text in ("One.", "Two.", "Three.", "Four.")]
     dates, agents = (None, None, "2020-01-01", None), ("a", "b", "c", "d")
@@ -72,11 +72,23 @@ def test_sessions_of_a_conversation_stay_sessions(ok):
 
     asyncio.run(ingest_each())
     sessions = [
-        {"agent_id": agent, "turns": turns} | ({"session_date": date} if date else {})
+        ({"agent_id": agent} if agent != "a" else {})
+        | {"turns": turns}
+        | ({"session_date": date} if date else {})
         for agent, date, turns in zip(agents, dates, said, strict=True)
     ]
     call = ("ingest", "-", "--user", "noor", "--memories", "--conversation", "x", "--json")
     assert ok(*call, stdin=json.dumps(sessions).encode()).json["recorded"] == 0
+    given = []
+    whole = LLMMemoryManager.ingest
+
+    async def seen(self, agent, *rest, **options):
+        given.append((agent, (options["session_date"] or "")[:10]))
+        return await whole(self, agent, *rest, **options)
+
+    monkeypatch.setattr(LLMMemoryManager, "ingest", seen)
+    ok(*call, stdin=json.dumps(sessions).encode())
+    assert given == [("agent", ""), ("b", ""), ("c", "2020-01-01"), ("d", "")]
 
 
 def test_a_session_without_a_date_has_the_date_of_the_option(ok):

@@ -22,8 +22,8 @@ from locus_memory.transfer.chats.formats import ChatFormat, read_chats
 from locus_memory.transfer.chats.speakers import slack_header, whatsapp_header
 from tests.cli.conversations.exports import (
     COPIED,
-    MESSAGES,
     HUMAN,
+    MESSAGES,
     RUNS,
     SAID,
     SLACK,
