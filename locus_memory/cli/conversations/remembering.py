@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from locus_memory.conversation.roles import REMEMBER
 from locus_memory.transfer.chats.conversation import Conversation, said_at
-from locus_memory.transfer.chats.messages import TURN, day_of
+from locus_memory.transfer.chats.messages import AGENT, TURN, day_of
 
 if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
@@ -18,6 +19,7 @@ COUNTS: Final = ("recorded", "episodes", "facts", "pending")
 """The counts of the answer."""
 
 _PARTS: Final = ("role", "content", "name", "id")
+_SAID: Final = frozenset(("user", "assistant"))
 _DAY: Final = 10
 
 
@@ -31,6 +33,9 @@ async def remember_conversation(
     skip_extraction: bool,
 ) -> dict[str, Any]:
     """Ingest the sessions of a conversation, and return what is new.
+
+    Nothing is ingested of what is off the record: a message, or all of a conversation, with
+    `remember: false` in its metadata.
 
     Args:
         manager: The manager.
@@ -52,9 +57,10 @@ async def remember_conversation(
         "session_date": None,
         **dict.fromkeys(COUNTS, 0),
     }
-    for moment, turns in _sessions(conversation, date):
+    is_kept = conversation.metadata.get(REMEMBER) is not False
+    for moment, named, turns in _sessions(conversation, date) if is_kept else ():
         done = await bound.ingest(
-            row["agent_id"],
+            named or agent,
             conversation.thread_id,
             turns,
             session_date=moment,
@@ -70,27 +76,51 @@ async def remember_conversation(
 
 def _sessions(
     conversation: Conversation, date: str | None
-) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
-    """Yield the moment and the turns of each day of a conversation."""
-    last = conversation.moment or date
+) -> Iterator[tuple[str | None, str | None, list[dict[str, Any]]]]:
+    """Yield the moment, the agent and the turns of each session: one told as such, or a day."""
+    began = last = conversation.moment or date
     placed: list[tuple[str | None, Any, dict[str, Any]]] = []
     for message in conversation.messages:
         metadata = message.get("metadata") or {}
-        last = said_at(message) or day_of(metadata.get("session_date")) or last
-        session = last if TURN in metadata else (last or "")[:_DAY]
-        placed.append((last, (session, metadata.get("session")), message))
+        own = said_at(message) or day_of(metadata.get("session_date"))
+        session: tuple[Any, ...]
+        if TURN in metadata:
+            moment = own or began
+            session = (moment, str(metadata[TURN]).rpartition(".")[0])
+        else:
+            moment = last = own or last
+            session = ((moment or "")[:_DAY], metadata.get("session"))
+        placed.append((moment, session, message))
     for _, group in groupby(placed, key=lambda each: each[1]):
         said = list(group)
-        yield said[0][0], list(_turns([message for *_, message in said]))
+        metadata = said[0][-1].get("metadata") or {}
+        agent = metadata.get(AGENT, conversation.agent)
+        yield said[0][0], agent, list(_turns([message for *_, message in said]))
 
 
 def _turns(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield what a manager ingests: a message, or the two of a turn that was told as one."""
     for turn, group in groupby(messages, key=lambda each: (each.get("metadata") or {}).get(TURN)):
-        if turn is not None:
-            yield {each["role"]: each["content"] for each in group}
+        said = list(group)
+        texts = {each["role"]: each.get("content") for each in said}
+        is_told = turn is not None and len(texts) == len(said) and texts.keys() <= _SAID
+        if is_told and all(texts.values()) and not any(map(_is_off_record, said)):
+            yield texts
             continue
-        for each in group:
+        for each in said:
             moment = said_at(each)
+            metadata: dict[str, Any] = {"said_at": moment} if moment else {}
+            # It is a turn that is not kept, so the places of those after it stay.
+            metadata |= {REMEMBER: False} if _is_off_record(each) else {}
             parts = {name: each[name] for name in _PARTS if name in each}
-            yield parts | ({"metadata": {"said_at": moment}} if moment else {})
+            yield parts | ({"metadata": metadata} if metadata else {})
+
+
+def _is_off_record(message: dict[str, Any]) -> bool:
+    metadata = message.get("metadata") or {}
+    kept = metadata.get("openai")
+    fields = kept.get("fields") if isinstance(kept, dict) else None
+    # LangChain has its own field for what others keep in the metadata.
+    more = fields.get("additional_kwargs") if isinstance(fields, dict) else None
+    places = (metadata, more)
+    return any(isinstance(each, dict) and each.get(REMEMBER) is False for each in places)

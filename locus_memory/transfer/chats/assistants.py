@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
+from locus_memory.conversation.roles import REMEMBER
 from locus_memory.transfer.chats.conversation import (
     Asked,
     Conversation,
@@ -36,7 +37,7 @@ def read_chatgpt(entry: Any, where: str) -> Conversation | None:
 def _branch(mapping: Mapping[str, Any], last: Any) -> list[dict[str, Any]]:
     """Return the nodes from the root to the current one, or else to the newest leaf."""
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    if last not in nodes:
+    if not isinstance(last, str) or last not in nodes:
         parents = {str(node.get("parent")) for node in nodes.values()}
         leaves = [name for name in nodes if name not in parents]
         last = max(leaves, key=lambda name: _moment_of(nodes[name]) or "", default=None)
@@ -149,9 +150,10 @@ def read_runs(entries: Iterable[Entry], asked: Asked) -> Iterator[Conversation |
     """Yield the threads of LangSmith's runs: of each root run, the last turn.
 
     Runs of a thread stand anywhere in an export, so the turns of all are kept until its end; what
-    came before them, which a run repeats, is not.
+    came before them, which a run repeats, is not. A thread of several users is a conversation of
+    each, and keeps its name in that of the first.
     """
-    turns: dict[str, list[tuple[str, list[dict[str, Any]]]]] = {}
+    turns: dict[tuple[str, str], list[tuple[str, list[dict[str, Any]]]]] = {}
     for entry in entries:
         where = asked.source + entry.place("run")
         try:
@@ -162,40 +164,73 @@ def read_runs(entries: Iterable[Entry], asked: Asked) -> Iterator[Conversation |
             continue
         if said:
             moment = moment_in(run.get("start_time")) or ""
-            turns.setdefault(_thread_of(run), []).append((moment, said))
-    for name, found in turns.items():
+            known = _metadata_of(run)
+            threads = (run.get("thread_id"), *map(known.get, _THREADS))
+            name = _first_of(*threads, run.get("trace_id"), run.get("id"))
+            key = (name, _first_of(known.get("user_id")))
+            turns.setdefault(key, []).append((moment, said))
+    seen: set[str] = set()
+    for (name, user), found in sorted(turns.items(), key=lambda each: min(at for at, _ in each[1])):
         said = [message for _, each in sorted(found, key=itemgetter(0)) for message in each]
-        yield named(Conversation(name, said), asked, 0)
+        thread = f"{name}-{user}" if name in seen else name
+        seen.add(name)
+        yield named(Conversation(thread, said, {"user_id": user} if user else {}), asked, 0)
 
 
-def _thread_of(run: Mapping[str, Any]) -> str:
+def _metadata_of(run: Mapping[str, Any]) -> dict[str, Any]:
     extra = run.get("extra")
     metadata = extra.get("metadata") if isinstance(extra, dict) else None
-    known: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
-    names = [run.get("thread_id"), *map(known.get, _THREADS), run.get("trace_id"), run.get("id")]
-    return next((name for name in names if isinstance(name, str) and name), "")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _first_of(*names: Any) -> str:
+    """Return the text of the first that is a name: a text or a number."""
+    found = (each for each in names if isinstance(each, str | int) and not isinstance(each, bool))
+    return next(filter(None, map(str, found)), "")
 
 
 def _of_run(run: Any, where: str) -> list[dict[str, Any]]:
-    """Return what the user said in a run, and what was answered; nothing of one inside another."""
+    """Return what the user said in a run, and what was answered; nothing of one inside another.
+
+    The turn begins with the last message of the user in the inputs. A human message with a name
+    that only the outputs have is another agent's.
+    """
     if not isinstance(run, dict):
         raise UnreadError(f"{where}: not an object")
     if run.get("parent_run_id"):
         return []
-    asked = _messages_in(run.get("inputs"), "user")
-    answered = _messages_in(run.get("outputs"), "assistant")
+    asked, answered = (
+        [read_message(each, where) for each in _messages_in(run.get(name), role)]
+        for name, role in (("inputs", "user"), ("outputs", "assistant"))
+    )
+    known = [_words_of(each) for each in asked]
     # The state of a graph has its inputs as well.
-    is_state = len(answered) > len(asked) and answered[: len(asked)] == asked
-    whole = [read_message(each, where) for each in (answered if is_state else asked + answered)]
-    starts = [place for place, each in enumerate(whole) if each["role"] == "user"]
+    is_state = [_words_of(each) for each in answered[: len(asked)]] == known
+    whole = [
+        each | {"role": "assistant"}
+        if each["role"] == "user" and each.get("name") and _words_of(each) not in known
+        else each
+        for each in (answered if is_state else asked + answered)
+    ]
+    users = [each for each in asked if each["role"] == "user"]
+    starts = [
+        place
+        for place, each in enumerate(whole)
+        if each["role"] == "user" and (not users or _words_of(each) == _words_of(users[-1]))
+    ]
     # LangSmith's moments are in UTC, without saying so.
     began = run.get("start_time")
     moment = moment_in(f"{began}+00:00") or moment_in(began)
-    mark = {"said_at": moment} if moment else {}
+    mark: dict[str, Any] = {"said_at": moment} if moment else {}
+    mark |= {REMEMBER: False} if _metadata_of(run).get(REMEMBER) is False else {}
     return [
         checked({**each, "metadata": {**(each.get("metadata") or {}), **mark}}, where)
         for each in whole[starts[-1] if starts else 0 :]
     ]
+
+
+def _words_of(message: Mapping[str, Any]) -> list[Any]:
+    return [message.get(name) for name in ("role", "name", "content")]
 
 
 def _messages_in(value: Any, role: str, depth: int = 0) -> list[Any]:

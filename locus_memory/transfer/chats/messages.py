@@ -21,6 +21,7 @@ from locus_memory.transfer.chats.conversation import (
 from locus_memory.transfer.chats.openai import read_message
 
 __all__ = [
+    "AGENT",
     "TURN",
     "day_of",
     "is_conversation",
@@ -32,6 +33,9 @@ __all__ = [
 
 TURN = "locus_memory.turn"
 """In the metadata of a message that was told as part of a turn: the number of the turn."""
+
+AGENT = "locus_memory.agent"
+"""In the metadata of such a message: the agent of its session, if not that of the first one."""
 
 _IDS = ("thread_id", "id")
 _MOMENTS = ("session_date", "created_at", "create_time", "timestamp", "date")
@@ -168,12 +172,13 @@ def read_turns(entries: Iterable[Entry], asked: Asked) -> Iterator[Conversation 
 
 def _name_of(value: Any, asked: Asked) -> str:
     name = value.get("conversation_id") if isinstance(value, dict) else None
-    return name if isinstance(name, str) else asked.name
+    is_name = isinstance(name, str | int) and not isinstance(name, bool)
+    return str(name) if is_name else asked.name
 
 
 def _of_turns(name: str, entries: list[Entry], asked: Asked) -> Conversation:
     messages: list[dict[str, Any]] = []
-    agent: str | None = None
+    agents: list[str | None] = []
     for place, entry in enumerate(entries, 1):
         where = asked.source + entry.place("turn")
         value = entry.read(where)
@@ -184,17 +189,20 @@ def _of_turns(name: str, entries: list[Entry], asked: Asked) -> Conversation:
         if unknown:
             known = ", ".join(_FIELDS)
             raise UnreadError(f"{where}: unknown field {unknown[0]!r}; known: {known}")
-        agent = agent or field_of(value, "agent_id", str, where, optional=True)
+        agent = field_of(value, "agent_id", str, where, optional=True)
         if agent == "":
             raise UnreadError(f"{where}: 'agent_id' is empty")
         date = field_of(value, "session_date", str, where, optional=True)
         if date is not None and moment_in(date) is None:
             raise UnreadError(f"{where}: session_date is ISO 8601, not {date!r}")
+        agents.append(agent)
+        about = {AGENT: agent} if agent != agents[0] else {}
         for number, turn in enumerate(field_of(value, "turns", list, where), 1):
-            messages += _pair(turn, f"{place}.{number}", date, f"{where}, turn {number}")
+            for message in _pair(turn, f"{place}.{number}", date, f"{where}, turn {number}"):
+                messages.append({**message, "metadata": message["metadata"] | about})
     if not messages:
         raise UnreadError(f"{asked.source}: there are no turns in it")
-    return Conversation(name, messages, source=asked.source, agent=agent)
+    return Conversation(name, messages, source=asked.source, agent=next(iter(agents), None))
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -46,10 +46,14 @@ class Header(NamedTuple):
 
 # Each repetition is bounded, so a line takes time in proportion to its length.
 _WHATSAPP: Final = re.compile(
-    r"[\u200e\u200f]{0,2}\[?(\d{1,4})([/.\-])(\d{1,2})[/.\-](\d{1,4}),?[ \u00a0]{1,2}(?:klo )?"
+    r"[\u200e\u200f]{0,2}\[?(\d{1,4})[/.\-](\d{1,2})[/.\-](\d{1,4}),?[ \u00a0]{1,2}(?:klo )?"
     r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?[ \u00a0\u202f]{0,2}(?:([AaPp])\.?[ \u00a0]?[Mm]\.?)?"
     r"(?:\][ ]?|[ ][-\u2013][ ])"
 )
+_AMERICAN: Final = re.compile(
+    r"[\u200e\u200f]{0,2}\[?[1-9]\d?/[1-9]\d?/\d\d, \d{1,2}:\d\d(?::\d\d)?[ \u00a0\u202f]{0,2}[AP]M"
+)
+"""The form of the United States alone: no zeros in front, a year of two digits, capitals."""
 _SLACK: Final = re.compile(
     r"(?:\| {0,4})?> (.{1,100}?) \[[A-Z0-9]{0,20}\] @ (\d{2})/(\d{2})/(\d{4}) "
     r"(\d{2}:\d{2}:\d{2}) (Z|[+-]\d{4}):$"
@@ -70,7 +74,7 @@ def whatsapp_header(line: str) -> Header | None:
     found = _WHATSAPP.match(line)
     if found is None:
         return None
-    first, separator, second, third, hour, minute, seconds, half = found.groups()
+    first, second, third, hour, minute, seconds, half = found.groups()
     clock = _clock(hour, minute, seconds or "00", half)
     rest = line[found.end() :]
     speaker, colon, text = rest.partition(":")
@@ -83,7 +87,7 @@ def whatsapp_header(line: str) -> Header | None:
         clock,
         "" if is_own else speaker.strip("\u200e\u200f\u202a\u202c "),
         "" if is_own else text.removeprefix(" "),
-        half is not None and separator == "/",
+        _AMERICAN.match(line) is not None,
     )
 
 
@@ -125,18 +129,20 @@ class _Survey:
 
     def __init__(self, headers: Iterable[Header]) -> None:
         self.speakers: dict[str, None] = {}
-        faults, last = [0, 0], ["", ""]
-        american = 0
+        invalid, backwards, last = [0, 0], [0, 0], ["", ""]
+        is_american = True
         for header in headers:
             if header.speaker:
                 self.speakers[header.speaker] = None
-            american += header.is_american
+            is_american = is_american and header.is_american
             for order in (0, 1):
                 moment = _moment(header, is_month_first=bool(order)) or ""
-                faults[order] += moment < last[order]
+                invalid[order] += not moment
+                backwards[order] += "" < moment < last[order]
                 last[order] = moment or last[order]
-        # A chat goes forward in time, in the right order of day and month.
-        self.is_month_first = (faults[1], not american) < (faults[0], bool(american))
+        # In the right order of day and month, all dates are valid and a chat goes forward in time.
+        day, month = zip(invalid, backwards, (is_american, not is_american), strict=True)
+        self.is_month_first = month < day
 
     def user(self, asked: Asked) -> str:
         """Return the speaker who is the user.
@@ -147,8 +153,8 @@ class _Survey:
         names = list(self.speakers)
         wanted = (asked.me or "").casefold()
         found = [name for name in names if name.casefold() == wanted]
-        if found or (asked.me is None and len(names) == 1):
-            return (found or names)[0]
+        if found:
+            return found[0]
         listed = ", ".join(map(repr, names[:_SHOWN])) + ", ..." * (len(names) > _SHOWN)
         what = f"no speaker is {asked.me!r}" if asked.me else "which speaker is the user is unknown"
         raise UnreadError(f": {what}: name one with --me; the speakers are {listed}")

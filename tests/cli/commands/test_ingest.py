@@ -60,6 +60,56 @@ def test_a_file_may_hold_several_sessions(ok):
     assert [(row["conversation_id"], row["recorded"]) for row in rows] == [("a", 0), ("c", 1)]
 
 
+def test_sessions_of_a_conversation_stay_sessions(ok, monkeypatch):
+    """Each has its own date and agent, and what the library ingested is not recorded again."""
+    said = [[{"user": text}] for text in ("One.", "Two.", "Three.", "Four.")]
+    dates, agents = (None, None, "2020-01-01", None), ("a", "b", "c", "d")
+
+    async def ingest_each():
+        async with LLMMemoryManager("sqlite:./locus.db") as manager:
+            for agent, date, turns in zip(agents, dates, said, strict=True):
+                await manager.for_user("noor").ingest(agent, "x", turns, session_date=date)
+
+    asyncio.run(ingest_each())
+    sessions = [
+        ({"agent_id": agent} if agent != "a" else {})
+        | {"turns": turns}
+        | ({"session_date": date} if date else {})
+        for agent, date, turns in zip(agents, dates, said, strict=True)
+    ]
+    call = ("ingest", "-", "--user", "noor", "--memories", "--conversation", "x", "--json")
+    assert ok(*call, stdin=json.dumps(sessions).encode()).json["recorded"] == 0
+    given = []
+    whole = LLMMemoryManager.ingest
+
+    async def seen(self, agent, *rest, **options):
+        given.append((agent, (options["session_date"] or "")[:10]))
+        return await whole(self, agent, *rest, **options)
+
+    monkeypatch.setattr(LLMMemoryManager, "ingest", seen)
+    ok(*call, stdin=json.dumps(sessions).encode())
+    assert given == [("agent", ""), ("b", ""), ("c", "2020-01-01"), ("d", "")]
+
+
+def test_a_session_without_a_date_has_the_date_of_the_option(ok):
+    sessions = [{"turns": TURNS[:1], "session_date": "2020-01-01"}, {"turns": TURNS[1:]}]
+    call = ("ingest", "-", "--user", "noor", "--memories", "--date", "2024-05-05")
+    ok(*call, stdin=json.dumps(sessions).encode())
+
+    async def days():
+        async with get_store("sqlite:./locus.db") as store:
+            found = await store.scan(NOOR.transcript("stdin"), 100)
+            return [each.metadata["date"][:10] for each in found]
+
+    assert asyncio.run(days()) == ["2020-01-01", "2020-01-01", "2024-05-05"]
+
+
+def test_a_number_names_a_conversation(ok):
+    sessions = [{"conversation_id": each, "turns": TURNS} for each in (1, 2)]
+    rows = ok("ingest", "-", "--json", stdin=json.dumps(sessions).encode()).json["conversations"]
+    assert [row["conversation_id"] for row in rows] == ["1", "2"]
+
+
 def test_turns_can_be_recorded_only(ok):
     call = ("ingest", "-", "--user", "noor", "--skip-extraction", "--json")
     document = ok(*call, stdin=json.dumps(TURNS).encode()).json

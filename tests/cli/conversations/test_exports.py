@@ -23,6 +23,7 @@ from locus_memory.transfer.chats.formats import ChatFormat, read_chats
 from locus_memory.transfer.chats.speakers import slack_header, whatsapp_header
 from tests.cli.conversations.exports import (
     COPIED,
+    HUMAN,
     MESSAGES,
     RUNS,
     SAID,
@@ -504,3 +505,89 @@ def test_every_file_is_looked_at_before_anything_is_written(fails, write):
 def test_a_caption_that_is_no_text_is_kept(ok, write):
     message = {"role": "user", "content": "x", "metadata": {"image_caption": {"a": 1}}}
     assert ok("ingest", write("c.json", [message]), "--threads", "--json").json["saved"] == 1
+
+
+def test_what_is_off_the_record_makes_no_memory(ok, write):
+    """A message, one of LangChain, and a conversation; the places of the others stay."""
+    off = {"remember": False}
+    said = [
+        {"role": "user", "content": "I live in Graz.", "metadata": off},
+        {"type": "human", "content": "I live in Wien.", "additional_kwargs": off},
+        {"role": "user", "content": SAID},
+    ]
+    whole = {"id": "b", "metadata": off, "messages": MESSAGES}
+    path = write("c.json", [{"id": "a", "messages": said}, whole])
+    done = ok("ingest", path, "--user", "ada", "--memories", "--json").json
+    assert [row["recorded"] for row in done["conversations"]] == [1, 0]
+    assert [text for text, *_ in turns_of("ada", "a")] == [SAID]
+    assert turns_of("ada", "b") == []
+    on = [{**each, "metadata": {}, "additional_kwargs": {}} for each in said]
+    path = write("c.json", [{"id": "a", "messages": on}])
+    assert ok("ingest", path, "--user", "ada", "--memories", "--json").json["recorded"] == 2
+
+
+def test_runs_are_their_users():
+    """A thread of two users is two conversations, and what is off the record stays so."""
+
+    def of(user, hour, **more):
+        about = {"thread_id": 7, "user_id": user, **more}
+        return run_of(user, hour, {"input": SAID}, {"output": "Ok."}, extra={"metadata": about})
+
+    found = read(lines(of("bo", 13), of(5, 12), of("bo", 14, remember=False)))[0]
+    owners = [(name, each.metadata["user_id"]) for name, each in found.items()]
+    assert owners == [("7", "5"), ("7-bo", "bo")]
+    marks = [each["metadata"].get("remember") for each in found["7-bo"].messages]
+    assert marks == [None, None, False, False]
+
+
+def test_the_words_of_another_agent_are_not_the_users():
+    """A run begins at the message of its inputs; other names in its outputs are agents."""
+    state = [
+        {"type": "human", "content": "Hi.", "id": "1"},
+        {"type": "ai", "content": "Hello.", "id": "2"},
+        {"type": "human", "content": SAID, "id": "3"},
+        {"type": "human", "content": "Noted.", "name": "doctor", "id": "4"},
+        {"type": "ai", "content": "Done.", "id": "5"},
+    ]
+    run = run_of("g", 12, {"messages": [HUMAN]}, {"messages": state})
+    said = [(each["role"], each["content"]) for each in read(lines(run))[0]["t"].messages]
+    assert said == [("user", SAID), ("assistant", "Noted."), ("assistant", "Done.")]
+
+
+def test_the_only_speaker_need_not_be_the_user():
+    [why] = read(b"25/12/2023, 22:00 - Bob: Hi.\n")[1]
+    assert "name one with --me; the speakers are 'Bob'" in why
+
+
+DATED = {
+    "a quoted line": (("25/12/2023, 22:00", "25/12/2023, 21:00", "25/12/2023, 22:01"), "12-25"),
+    "a later day decides": (("03/04/2023, 10:00 PM", "25/04/2023, 10:00 PM"), "04-03"),
+    "short and of anywhere": (("03/04/2023, 10:00 pm", "04/04/2023, 10:00 pm"), "04-03"),
+    "short and American": (("3/4/23, 10:00 PM", "4/4/23, 10:00 PM"), "03-04"),
+    "days that go back": (("3/4/23, 22:00", "4/3/23, 22:00"), "03-04"),
+    "one date of no calendar": (
+        ("13/04/2023, 9:00", "12/31/2023, 9:00", "14/04/2023, 9:00"),
+        "04-13",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DATED)
+def test_dates_are_read_in_the_order_in_which_most_are_dates(name):
+    moments, day = DATED[name]
+    content = "".join(f"{each} - Ada: Hi.\n" for each in moments).encode()
+    assert next(iter(read(content, me="Ada")[0])) == f"f-2023-{day}"
+
+
+def test_a_current_node_that_is_no_name_is_none():
+    assert list(read(dumped([chatgpt(current_node=[])]))[0]) == ["g"]
+
+
+def test_marks_of_turns_that_others_wrote_lose_nothing(ok, write):
+    mark = {"locus_memory.turn": 1}
+    said = [{"role": "user", "content": each, "metadata": mark} for each in ("One.", "Two.")]
+    call = {"id": "1", "function": {"name": "f", "arguments": "{}"}}
+    calls = {"role": "assistant", "tool_calls": [call], "metadata": {"locus_memory.turn": 2}}
+    path = write("c.json", [{"id": "a", "messages": [*said, calls]}])
+    ok("ingest", path, "--user", "ada", "--memories")
+    assert [text for text, *_ in turns_of("ada", "a")] == ["One.", "Two."]
