@@ -330,3 +330,39 @@ def test_what_is_no_memory_is_an_error():
             GraphMemory(wrong)
     with pytest.raises(ConfigurationError, match="extract_mode"):
         GraphMemory(Failing(), **INLINE)
+
+
+async def test_a_later_run_tells_nothing_of_one_off_the_record(kind, memory_of, tmp_path):
+    model = Model()
+    async with open_backend(f"sqlite:{tmp_path}/a.db") as backend, LocusSaver(backend) as saver:
+        memory = memory_of(backend)
+        agent = made(kind, model, memory, saver)
+        model.answers = ["You like whisky.", "Yes."]
+        await agent.ainvoke(said("I like whisky."), config("t", remember=False))
+        await agent.ainvoke(said("Hello."), config("t"))
+        await memory.manager.drain()
+        turns = await memory.manager.for_user("ada").search_transcript("whisky hello")
+        assert [hit.item.value["text"] for hit in turns] == ["Hello."]
+
+
+async def test_a_thread_of_another_user_is_not_the_next_ones(kind, memory_of, tmp_path):
+    model = Model()
+    async with open_backend(f"sqlite:{tmp_path}/a.db") as backend, LocusSaver(backend) as saver:
+        memory = memory_of(backend)
+        agent = made(kind, model, memory, saver)
+        await agent.ainvoke(said("I like whisky."), config("t"))
+        await agent.ainvoke(said("Hello."), config("t", user="bob"))
+        await memory.manager.drain()
+        bob = memory.manager.for_user("bob")
+        assert await bob.search_transcript("whisky") == []
+        assert len(await bob.search_transcript("hello")) == 1
+
+
+async def test_what_was_forgotten_is_shown_no_more_without_ids():
+    memory = GraphMemory(LLMMemoryManager("memory"))
+    ada = memory.manager.for_user("ada")
+    await ada.save(Memory(MemoryType.USER, "drink", "Ada likes whisky."))
+    state = {"messages": [HumanMessage("Hello.")], "user_id": "ada"}
+    assert "whisky" in str(await memory.recall.ainvoke(state))
+    await ada.forget("drink")
+    assert "whisky" not in str(await memory.recall.ainvoke(state))
