@@ -224,7 +224,7 @@ def _of_run(run: Any, where: str) -> list[dict[str, Any]]:
     mark: dict[str, Any] = {"said_at": moment} if moment else {}
     mark |= {REMEMBER: False} if _metadata_of(run).get(REMEMBER) is False else {}
     return [
-        checked({**each, "metadata": {**(each.get("metadata") or {}), **mark}}, where)
+        checked({**each, "metadata": dict(each.get("metadata") or {}) | mark}, where)
         for each in whole[starts[-1] if starts else 0 :]
     ]
 
