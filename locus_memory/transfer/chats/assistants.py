@@ -223,10 +223,11 @@ def _of_run(run: Any, where: str) -> list[dict[str, Any]]:
     moment = moment_in(f"{began}+00:00") or moment_in(began)
     mark: dict[str, Any] = {"said_at": moment} if moment else {}
     mark |= {REMEMBER: False} if _metadata_of(run).get(REMEMBER) is False else {}
-    return [
-        checked({**each, "metadata": dict(each.get("metadata") or {}) | mark}, where)
-        for each in whole[starts[-1] if starts else 0 :]
-    ]
+    told: list[dict[str, Any]] = []
+    for each in whole[starts[-1] if starts else 0 :]:
+        metadata: Any = each.get("metadata") or {}
+        told.append(checked({**each, "metadata": {**metadata, **mark}}, where))
+    return told
 
 
 def _words_of(message: Mapping[str, Any]) -> list[Any]:
