@@ -41,6 +41,7 @@ from locus_memory.transfer.chats.conversation import Conversation, Unread
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from locus_memory.backends.base import Backend
     from locus_memory.memory.manager import LLMMemoryManager
@@ -319,16 +320,27 @@ async def _run(backend: Backend, *, work: _Work, found: _Found) -> None:
                 if isinstance(each, Unread):
                     work.misses(each.why)
                     continue
-                work.account.of(each)
-                task = progress.add_task(each.thread_id, total=len(each.messages))
+                await _shown(backend, manager, work, each, progress)
 
-                def show(turns: int, task: Any = task) -> None:
-                    progress.update(task, completed=turns)
-                    work.account.has(turns)
 
-                await _one(backend, manager, work, each, show)
-                work.account.is_done()
-                progress.remove_task(task)
+async def _shown(
+    backend: Backend,
+    manager: LLMMemoryManager | None,
+    work: _Work,
+    each: Conversation,
+    progress: Progress,
+) -> None:
+    """Take in one conversation, and show how far it is."""
+    work.account.of(each)
+    task = progress.add_task(each.thread_id, total=len(each.messages))
+
+    def show(turns: int) -> None:
+        progress.update(task, completed=turns)
+        work.account.has(turns)
+
+    await _one(backend, manager, work, each, show)
+    work.account.is_done()
+    progress.remove_task(task)
 
 
 async def _one(

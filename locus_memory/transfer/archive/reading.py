@@ -101,12 +101,10 @@ class Archive:
         try:
             with self._archive.open(entry.file) as stream:
                 for line in _bounded(stream, entry.size, most + 1):
-                    if len(line) > most:
-                        reason = f"line {count + 1} has more than {most:,} bytes; {_REMEDY}"
-                        raise ArchiveError(self.path, entry.file, reason)
                     digest.update(line)
                     size += len(line)
                     count += 1
+                    self._check_line(entry, count, len(line), most)
                     yield line
         except _BROKEN as error:
             raise ArchiveError(self.path, entry.file, f"it is damaged: {error}") from error
@@ -119,6 +117,11 @@ class Archive:
             )
         if digest.hexdigest() != entry.digest:
             raise ArchiveError(self.path, entry.file, "its SHA-256 is not that in the manifest")
+
+    def _check_line(self, entry: Entry, number: int, size: int, most: int) -> None:
+        if size > most:
+            reason = f"line {number} has more than {most:,} bytes; {_REMEDY}"
+            raise ArchiveError(self.path, entry.file, reason)
 
     def check(self, entry: Entry) -> None:
         """Read an entry to its end.
