@@ -45,7 +45,7 @@ QUICK := cli integrations backends/postgresql backends/redis backends/test_unclo
 	$(addprefix conformance/test_,checked_store.py encrypted_checkpointers.py four_verbs.py wrappers.py)
 
 # The quick tests in an environment, each with at most two of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
-quick = $(1)/bin/python -m pytest --assert plain --numprocesses 2 --dist worksteal $(2:%=--ignore=tests/%) \
+quick = $(1)/bin/python -m pytest --assert plain --numprocesses $(JOBS) --dist worksteal $(2:%=--ignore=tests/%) \
 	--hypothesis-profile quick --few 2 -m "not server and not slow" $(ARGS)
 
 # Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.
@@ -58,12 +58,12 @@ find_python = PATH="$(subst $(empty) $(empty),:,$(FETCHED)/bin $$PATH $(PYENV))"
 define each_python
 	@if command -v mvn >/dev/null && ! $(find_python) 3.14 >/dev/null 2>&1; then \
 		$(MAKE) --no-print-directory $(FETCHED)/bin/python3.14 || true; fi
-	@default=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	@default=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); names=; \
 	for version in $(PYTHONS); do \
 		if [ $$version = $$default ]; then continue; \
-		elif $(find_python) $$version >/dev/null 2>&1; then \
-			$(MAKE) --no-print-directory $(1)$$version$(2) || exit; \
-		else echo "there is no Python $$version here: it is left out" >&2; fi; done
+		elif $(find_python) $$version >/dev/null 2>&1; then names="$$names $(1)$$version$(2)"; \
+		else echo "there is no Python $$version here: it is left out" >&2; fi; done; \
+	[ -z "$$names" ] || $(MAKE) --no-print-directory $$names
 endef
 
 # Tests elsewhere than in `tests/integrations` that run inside of a framework, or look at sources.

@@ -26,7 +26,7 @@ DOCUMENTS: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=20,
 )
-EXACT = settings(max_examples=400, deadline=None)
+EXACT = settings(max_examples=200, deadline=None)
 
 
 def stored(delta: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 from locus_memory import Agent, AgentState, LLMExtractor, LLMMemoryManager, Message, NotesManager
 from locus_memory.backends.inmemory.backend import InMemoryBackend
+from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.backend import SQLiteBackend
 from locus_memory.conversation.tokens import count_tokens
 from locus_memory.conversation.validation import validate
@@ -443,11 +444,12 @@ def test_bad_sizes_are_refused(options):
         NotesManager(**options)
 
 
-async def test_a_huge_thread_is_bounded(backend):
+@pytest.mark.slow
+async def test_a_huge_thread_is_bounded():
     """A thread of an hour ago, and one of four scripts, each in one call."""
     model = Told()
     memory = LLMMemoryManager(
-        backend.store, extract_fn=LLMExtractor(model), extract_mode="session_end"
+        InMemoryStore(), extract_fn=LLMExtractor(model), extract_mode="session_end"
     )
     said = [Message.user("saw 鳥 today " + "язык 漢字 كلام 😀" * 40) for _ in range(2_000)]
     state = AgentState(run_id="r", messages=tuple(said))

@@ -82,7 +82,7 @@ def block_of(messages):
 
 # With up to six documents each, more than 1,000 in all.
 @pytest.mark.slow
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(RESULTS, st.integers(0, 600), st.booleans())
 async def test_nothing_escapes_and_the_budget_is_kept(results, budget, is_real):
     counter = TOKENIZER if is_real else None

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -266,7 +267,7 @@ class TestCommand:
                 command(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             ) as process:
                 while process.poll() is None and counted(tmp_path) <= max([0, *there]) + 20:
-                    pass
+                    time.sleep(0.05)
                 process.send_signal(signal.SIGKILL)
             there.append(counted(tmp_path))
         assert there[0] < number

@@ -98,7 +98,7 @@ filters = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(value=values, metadata=objects, given_filter=filters)
 @example(value={"a": [7]}, metadata={"a": {"0": 5}}, given_filter={"a.00": 7})
 @example(value={"a": {"b": 2}}, metadata={"a": 1}, given_filter={"a.b": 2})
@@ -117,7 +117,7 @@ scalars = st.none() | st.booleans() | numbers | st.text("ab\x00\x01\x02é", max_
 
 
 @pytest.mark.slow
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     value=st.dictionaries(st.sampled_from("abc"), scalars | st.lists(scalars, max_size=3)),
     field=st.sampled_from(["a", "b", "a.0"]),

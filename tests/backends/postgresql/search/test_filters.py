@@ -91,7 +91,7 @@ def ask(postgresql_server):
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(filters, st.lists(st.tuples(values, documents), min_size=1, max_size=4))
 @example({"a": "a"}, [({"a": "a\x00b"}, {})])
 @example({"a": {"$gt": "a"}}, [({"a": "a\x00b"}, {})])

@@ -81,7 +81,7 @@ def answer(connection, condition, value, metadata):
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(filters, values, documents)
 @example({"a": "a"}, {"a": "a\x00b"}, {})
 @example({"a": {"$gt": "a"}}, {"a": "a\x00b"}, {})

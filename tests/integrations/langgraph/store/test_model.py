@@ -170,7 +170,7 @@ any_filters = st.recursive(
 
 @pytest.mark.slow
 @given(document=documents, condition=any_filters)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_the_database_is_asked_for_no_less_than_what_matches(document, condition):
     """And for exactly that where it is said to be exact."""
     compiled = compile_filter(condition)
