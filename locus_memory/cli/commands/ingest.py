@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 __all__ = ["ingest"]
 
 _THREADS: Final = ("turns", "saved", "stored")
+_NAMED: Final = 100
+"""How many conversations that are left out are named; more are counted."""
 _ALONE: Final = {
     Format.FACTS: ("user", "trust", "prefix"),
     Format.ARCHIVE: (),
@@ -266,11 +268,15 @@ class _Work:
     threads: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     conversations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     unread: list[str] = field(default_factory=list[str])
+    left_out: int = 0
 
-    def misses(self, why: str) -> None:
-        """Name a conversation that is left out."""
-        self.unread.append(why)
-        note(why)
+    def misses(self, why: str, *, tells: bool = True) -> None:
+        """Name a conversation that is left out; beyond the first ones, count it."""
+        self.left_out += 1
+        if self.left_out <= _NAMED:
+            self.unread.append(why)
+            if tells:
+                note(why)
 
     def document(self) -> dict[str, Any]:
         """Return the answer."""
@@ -281,36 +287,30 @@ class _Work:
             **{name: sum(row[name] for row in self.threads) for name in _THREADS},
             **{name: sum(row[name] for row in self.conversations) for name in COUNTS},
             "unread": self.unread,
+            "left_out": self.left_out,
         }
 
 
 def _take_in(context: typer.Context, session: Session, work: _Work, found: _Found) -> None:
     with work.account.told_when_interrupted(same_command(context)):
         # A file in which nothing can be read creates no database.
-        missed: list[str] = []
-        first = next((each for each in found if not _is_missed(each, missed)), None)
+        while isinstance(first := next(found, None), Unread):
+            work.misses(first.why, tells=False)
+        for why in work.unread[first is None :]:
+            note(why)
         if first is None:
-            for why in missed[1:]:
-                note(why)
-            raise CommandError(missed[0] if missed else "there are no messages in it")
-        for why in missed:
-            work.misses(why)
+            raise CommandError(next(iter(work.unread), "there are no messages in it"))
         session.run(partial(_run, work=work, found=chain((first,), found)), create=True)
     document = work.document()
     session.answer(document, partial(_render, work=work))
-    if work.unread:
-        count = number(len(work.unread))
-        raise CommandError(f"left out, as said above: {count}", answered=True)
+    if work.left_out:
+        named = "" if work.left_out <= _NAMED else f" (the first {_NAMED})"
+        count = number(work.left_out)
+        raise CommandError(f"left out, as said above{named}: {count}", answered=True)
     if document["pending"]:
         raise CommandError(
             "turns wait, because they could not be distilled: run it again", answered=True
         )
-
-
-def _is_missed(each: Conversation | Unread, missed: list[str]) -> bool:
-    if isinstance(each, Unread):
-        missed.append(each.why)
-    return isinstance(each, Unread)
 
 
 async def _run(backend: Backend, *, work: _Work, found: _Found) -> None:

@@ -1,9 +1,10 @@
 """Import of a conversation as a thread of checkpoints and as searchable turns.
 
-Every turn is one checkpoint and one item. The checkpoint's id is the turn's place and a digest
-of the conversation up to it. The item's namespace is `("turns", thread id)` and its key is the
-place. So a second import of the same conversation writes nothing, an import after a kill
-continues where the first one stopped, and an import of a longer file adds the new turns.
+Every turn is one checkpoint and one item; what is off the record is no item. The checkpoint's id is
+the turn's place and a digest of the conversation up to it. The item's namespace is
+`("turns", thread id)` and its key is the place. So a second import of the same conversation writes
+nothing, an import after a kill continues where the first one stopped, and an import of a longer
+file adds the new turns.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 from locus_memory.store.json_values import encode_json
-from locus_memory.transfer.chats.conversation import Conversation, said_at
+from locus_memory.transfer.chats.conversation import Conversation, is_off_record, said_at
 from locus_memory.transfer.chats.messages import day_of
 
 if TYPE_CHECKING:
@@ -204,12 +206,15 @@ async def _missing_turns(
     store: BaseStore, conversation: Conversation, embedder: Embedder | None
 ) -> list[int]:
     """Return the places, from 1, of the turns whose stored items are missing or differ."""
+    if conversation.metadata.get(REMEMBER) is False:
+        return []
     namespace = (TURNS, conversation.thread_id)
     there = {item.key: item async for item in scan_all(store, namespace)}
     return [
         place
         for place, message in enumerate(conversation.messages, 1)
-        if not _is_stored(there.get(turn_key(place)), turn_value(message, place), embedder)
+        if not is_off_record(message)
+        and not _is_stored(there.get(turn_key(place)), turn_value(message, place), embedder)
     ]
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.conversation.roles import REMEMBER
-from locus_memory.transfer.chats.conversation import Conversation, said_at
+from locus_memory.transfer.chats.conversation import Conversation, is_off_record, said_at
 from locus_memory.transfer.chats.messages import AGENT, TURN, day_of
 
 if TYPE_CHECKING:
@@ -104,23 +104,13 @@ def _turns(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         said = list(group)
         texts = {each["role"]: each.get("content") for each in said}
         is_told = turn is not None and len(texts) == len(said) and texts.keys() <= _SAID
-        if is_told and all(texts.values()) and not any(map(_is_off_record, said)):
+        if is_told and all(texts.values()) and not any(map(is_off_record, said)):
             yield texts
             continue
         for each in said:
             moment = said_at(each)
             metadata: dict[str, Any] = {"said_at": moment} if moment else {}
             # It is a turn that is not kept, so the places of those after it stay.
-            metadata |= {REMEMBER: False} if _is_off_record(each) else {}
+            metadata |= {REMEMBER: False} if is_off_record(each) else {}
             parts = {name: each[name] for name in _PARTS if name in each}
             yield parts | ({"metadata": metadata} if metadata else {})
-
-
-def _is_off_record(message: dict[str, Any]) -> bool:
-    metadata = message.get("metadata") or {}
-    kept = metadata.get("openai")
-    fields = kept.get("fields") if isinstance(kept, dict) else None
-    # LangChain has its own field for what others keep in the metadata.
-    more = fields.get("additional_kwargs") if isinstance(fields, dict) else None
-    places = (metadata, more)
-    return any(isinstance(each, dict) and each.get(REMEMBER) is False for each in places)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.json_values import encode_json
 
@@ -20,6 +21,7 @@ __all__ = [
     "checked",
     "each_one",
     "field_of",
+    "is_off_record",
     "moment_in",
     "named",
     "said_at",
@@ -195,8 +197,19 @@ _MOMENTS: Final = ("said_at", "created_at", "timestamp", "create_time")
 
 def said_at(message: Mapping[str, Any]) -> str | None:
     """Return the moment of a message, if it says one."""
-    metadata = message.get("metadata") or {}
-    kept = metadata.get("openai")
-    fields = kept.get("fields") if isinstance(kept, dict) else None
-    known = {**(fields if isinstance(fields, dict) else {}), **metadata}
+    known = {**_foreign_fields(message), **(message.get("metadata") or {})}
     return next(filter(None, (moment_in(known.get(name)) for name in _MOMENTS)), None)
+
+
+def is_off_record(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is for its thread alone: neither searched nor remembered."""
+    # LangChain has its own field for what others keep in the metadata.
+    places = (message.get("metadata"), _foreign_fields(message).get("additional_kwargs"))
+    return any(isinstance(each, dict) and each.get(REMEMBER) is False for each in places)
+
+
+def _foreign_fields(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a message that only its own format has."""
+    kept = (message.get("metadata") or {}).get("openai")
+    fields = kept.get("fields") if isinstance(kept, dict) else None
+    return fields if isinstance(fields, dict) else {}

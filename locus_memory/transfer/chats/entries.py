@@ -17,7 +17,7 @@ import orjson
 from locus_memory.transfer.chats.conversation import Entry, UnreadError
 from locus_memory.transfer.chats.exact_json import parse_json
 
-__all__ = ["SMALL", "Lines", "entries_of"]
+__all__ = ["LARGEST", "SMALL", "Lines", "entries_of"]
 
 SMALL: Final = 2**24
 """The size in bytes up to which a file is parsed as a whole."""

@@ -22,6 +22,7 @@ from locus_memory.transfer.chats.conversation import (
     Unread,
     UnreadError,
 )
+from locus_memory.transfer.chats.entries import LARGEST
 
 __all__ = ["Header", "read_slack", "read_whatsapp", "slack_header", "whatsapp_header"]
 
@@ -182,11 +183,14 @@ def _messages(
     is_month_first: bool,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each message with its day; no day is before that of an earlier message."""
-    day = ""
+    day, size = "", 0
     lines: list[str] = []
     message: dict[str, Any] | None = None
     for entry in entries:
         header = header_of(entry.value)
+        size = len(entry.value) + (0 if header else size + 1)
+        if size > LARGEST:
+            raise UnreadError(f"{entry.place('line')}: a message is larger than {LARGEST >> 20} MB")
         if header is None:
             lines.append(entry.value)
             continue

@@ -139,6 +139,7 @@ def test_import_says_what_it_did(ok, write):
         "facts": 0,
         "pending": 0,
         "unread": [],
+        "left_out": 0,
     }
     assert ok("import", "--threads", path).out.splitlines()[1].split() == ["chat", "1", "0", "0"]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from locus_memory.memory.scope import Scope
 from locus_memory.registry import get_store
-from locus_memory.transfer.chats import entries
+from locus_memory.transfer.chats import entries, speakers
 from locus_memory.transfer.chats.conversation import Asked, Conversation, Unread, moment_in
 from locus_memory.transfer.chats.formats import ChatFormat, read_chats
 from locus_memory.transfer.chats.speakers import slack_header, whatsapp_header
@@ -521,9 +521,27 @@ def test_what_is_off_the_record_makes_no_memory(ok, write):
     assert [row["recorded"] for row in done["conversations"]] == [1, 0]
     assert [text for text, *_ in turns_of("ada", "a")] == [SAID]
     assert turns_of("ada", "b") == []
+    done = ok("ingest", path, "--threads", "--json").json
+    assert [(row["saved"], row["stored"]) for row in done["threads"]] == [(3, 1), (2, 0)]
     on = [{**each, "metadata": {}, "additional_kwargs": {}} for each in said]
     path = write("c.json", [{"id": "a", "messages": on}])
     assert ok("ingest", path, "--user", "ada", "--memories", "--json").json["recorded"] == 2
+
+
+def test_what_cannot_be_read_is_counted(run, write):
+    good = '{"messages": [{"role": "user", "content": "Hi."}]}\n'
+    path = write("c.jsonl", (good + "{no\n" * 150).encode())
+    done = run("ingest", path, "--json")
+    assert (done.code, done.json["left_out"], len(done.json["unread"])) == (1, 150, 100)
+    assert done.err.count("not JSON") == 100
+
+
+def test_a_message_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr(speakers, "LARGEST", 1000)
+    head = b"25/12/2023, 22:00 - Bob: Hi.\n"
+    assert len(read(head + b"more\n" * 150, me="Bob")[0]) == 1
+    [why] = read(head + b"more\n" * 250, me="Bob")[1]
+    assert "a message is larger than" in why
 
 
 def test_runs_are_their_users():
