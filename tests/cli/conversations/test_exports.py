@@ -529,11 +529,9 @@ def test_what_is_off_the_record_makes_no_memory(ok, write):
 
 
 def test_what_cannot_be_read_is_counted(run, write):
-    good = '{"messages": [{"role": "user", "content": "Hi."}]}\n'
-    path = write("c.jsonl", (good + "{no\n" * 150).encode())
-    done = run("ingest", path, "--json")
+    done = run("ingest", write("c.json", [chatgpt(), *[7] * 150]), "--json")
     assert (done.code, done.json["left_out"], len(done.json["unread"])) == (1, 150, 100)
-    assert done.err.count("not JSON") == 100
+    assert done.err.count("not an object") == 100
 
 
 def test_a_message_without_end_is_refused(monkeypatch):
