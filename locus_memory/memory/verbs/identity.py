@@ -13,6 +13,7 @@ from locus_memory.memory.models import Memory
 from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.verbs.naming import named_memory
+from locus_memory.memory.verbs.single import check_sentence
 
 __all__ = ["OwnIdentity"]
 
@@ -26,12 +27,16 @@ class OwnIdentity:
         ledger: The ledger of the memories.
         scope: The scope.
         fixed: Reads what always holds.
+        allow_secrets: Whether to keep texts that look like a password, a key or a card number.
     """
 
-    def __init__(self, ledger: Ledger, scope: Scope, fixed: FixedBook) -> None:
+    def __init__(
+        self, ledger: Ledger, scope: Scope, fixed: FixedBook, *, allow_secrets: bool = False
+    ) -> None:
         self._ledger = ledger
         self._scope = scope
         self._fixed = fixed
+        self._allow_secrets = allow_secrets
 
     async def read(self) -> Identity:
         """Return the sentences; none if there are none.
@@ -49,9 +54,9 @@ class OwnIdentity:
         another one on the same fact, which stays in the history.
 
         Raises:
-            InvalidArgumentError: The text has no visible character or more than 300, it is fixed
-                already, or there is no room to show it beside what is fixed: the message says how
-                many tokens are left.
+            InvalidArgumentError: The text has no visible character or more than 300, it looks like
+                a secret, it is fixed already, or there is no room to show it beside what is fixed:
+                the message says how many tokens are left.
             BackendError: The store failed.
         """
         given: object = text
@@ -60,6 +65,7 @@ class OwnIdentity:
             raise InvalidArgumentError(
                 f"a fixed sentence has 1 to {_LONGEST} characters, not {len(line)}"
             )
+        check_sentence(line, allow_secrets=self._allow_secrets)
         memory = await named_memory(line, metadata={**BY_A_PERSON})
         async with self._fixed.lock:
             known = [each.content for each in await self._adopted()]

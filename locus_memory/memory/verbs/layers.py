@@ -26,7 +26,12 @@ class LayerVerbs(SingleMemories):
     @property
     def identity(self) -> OwnIdentity:
         """What a person fixed: always shown, and changed by nobody else."""
-        return OwnIdentity(self._ledger, self._scope, self._reader.fixed)
+        return OwnIdentity(
+            self._ledger,
+            self._scope,
+            self._reader.fixed,
+            allow_secrets=self._options.allow_secrets,
+        )
 
     async def episodes(
         self, limit: int = 20, *, origins: Iterable[Origin | str] | None = None
