@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -126,6 +127,13 @@ async def test_a_count_that_fails_is_an_event(failing_store, clock, events):
         failing_store.failing = set()
     (event,) = events.of("memory.count_failed")
     assert isinstance(event.error, BackendUnavailableError)
+
+
+async def test_runs_at_once_are_all_counted(ada, events):
+    await ada.save(TEA)
+    await asyncio.gather(*(turn(ada, str(thread)) for thread in range(30)))
+    assert (await vitals_of(ada)).use_count == 30
+    assert not events.of("memory.count_failed")
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ class Afterwards:
         self._vitals = VitalsBook(store)
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
+        self._counting: asyncio.Task[None] | None = None
 
     def count_uses(self, scope: Scope, recalled: Iterable[str], thread: str) -> None:
         """Count a use of each memory that was recalled.
@@ -44,7 +45,8 @@ class Afterwards:
         used = partial(_used, now=self._now(), thread=thread)
         changes: dict[str, VitalsChange] = dict.fromkeys(recalled, used)
         if changes:
-            self._start(self._count(scope, changes))
+            # Counts at once would refuse each other.
+            self._counting = self._start(self._count(scope, changes, after=self._counting))
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
         """Add an entry to the log of a scope."""
@@ -61,13 +63,22 @@ class Afterwards:
             await asyncio.wait(mine)
             self._tasks.difference_update(mine)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name="locus-memory-afterwards", context=uncollected())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    async def _count(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> None:
+    async def _count(
+        self,
+        scope: Scope,
+        changes: Mapping[str, VitalsChange],
+        *,
+        after: asyncio.Task[None] | None,
+    ) -> None:
         try:
+            if after is not None and after.get_loop() is asyncio.get_running_loop():
+                await asyncio.wait([after])
             await self._vitals.change(scope, changes)
         except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
             emit("memory.count_failed", error=error)
