@@ -168,20 +168,19 @@ class TextSearch:
         items, limit = search.items(), page.offset + page.limit
         if not items:
             return []
-        if len(quoted) > _MOST_WORDS or limit > _MOST_BOUNDED:
-            self._check_time(search, _is_few(items))
-            return search.page(_any_of(quoted), page)
-        quoted = self._present(search, quoted)
+        is_bounded = len(quoted) <= _MOST_WORDS and limit <= _MOST_BOUNDED
+        if is_bounded:
+            quoted = self._present(search, quoted)
         if not quoted:
             return []
-        matches = self._matches(search, quoted, items)
+        matches = self._matches(search, quoted, items) if is_bounded else items
         self._check_time(search, matches <= _MANY or _is_few(items))
-        if matches <= _MANY or (search.within and _is_few(items)):
+        if matches <= _MANY or (search.within and (_is_few(items) or not is_bounded)):
             return search.page(_any_of(quoted), page)
-        found = self._posted_best(search, quoted, limit)
-        if found is None:
+        found = self._posted_best(search, quoted, limit, matches)
+        if found is None and is_bounded:
             found = self._ranked_best(search, quoted, items, limit)
-        return found[page.offset :]
+        return search.page(_any_of(quoted), page) if found is None else found[page.offset :]
 
     def _check_time(self, search: _Search, is_quick: bool) -> None:  # noqa: FBT001 - private
         """Note whether a search is quick.
@@ -193,9 +192,11 @@ class TextSearch:
         if search.is_short and not is_quick:
             raise LongSearchError
 
-    def _posted_best(self, search: _Search, quoted: list[str], limit: int) -> list[Any] | None:
+    def _posted_best(
+        self, search: _Search, quoted: list[str], limit: int, matches: int
+    ) -> list[Any] | None:
         """Return the best matches by cached postings, or `None` if these cannot be used."""
-        if not self._capacity or limit == 0:
+        if not self._capacity:
             return None
         from locus_memory.backends.sqlite.search.posted import search as posted  # noqa: PLC0415 - it loads numpy
 
@@ -207,14 +208,15 @@ class TextSearch:
         rows, *words = search.totals()
         newest = search.connection.execute(queries.NEWEST_REVISION).fetchone()[0]
         state = posted.State(newest, posted.Totals(rows, sum(words)))
-        return self._posted.find(target, state, quoted, limit)
+        found = self._posted.find(target, state, quoted, limit)
+        if found is None:
+            self._posted.cache.spend(matches)
+        return found
 
     def _ranked_best(self, search: _Search, quoted: list[str], items: int, limit: int) -> list[Any]:
         """Return the best matches as FTS5 ranks them."""
         words = weighed(items, [(each, self._count(search, each, items)) for each in quoted])
         matches = sum(word.having for word in words)
-        if self._posted is not None:
-            self._posted.cache.spend(matches)
         if search.within or len(quoted) == 1 or matches <= _CHEAP:
             return search.page(_any_of(quoted), Page(limit))
         light, heavy = split(words, items)
