@@ -56,7 +56,10 @@ _CHEAP: Final = 5_000
 """So many matches are ranked without further ado."""
 
 _FEW: Final = 2 * _CHEAP
-"""In a file of so few items, the matches of most words are not counted before they are ranked."""
+"""A search in a file of so few items is quick, whatever matches."""
+
+_UNCOUNTED: Final = 1_000
+"""In a file of so few items, matches are ranked without being counted before."""
 
 _MANY: Final = 500
 """More matches are ranked faster by postings."""
@@ -173,9 +176,11 @@ class TextSearch:
             quoted = self._present(search, quoted)
         if not quoted:
             return []
-        matches = self._matches(search, quoted, items) if is_bounded else items
+        is_direct = bool(search.within) and (_is_few(items) or not is_bounded)
+        counts = is_bounded and items > _UNCOUNTED and not is_direct
+        matches = sum(self._count(search, each, items) for each in quoted) if counts else items
         self._check_time(search, matches <= _MANY or _is_few(items))
-        if matches <= _MANY or (search.within and (_is_few(items) or not is_bounded)):
+        if is_direct or matches <= _MANY or items <= _UNCOUNTED:
             return search.page(_any_of(quoted), page)
         found = self._posted_best(search, quoted, limit, matches)
         if found is None and is_bounded:
@@ -234,15 +239,6 @@ class TextSearch:
         if search.within or self._absent is None or not isinstance(namespace, int):
             return quoted
         return self._absent.without(search.connection, namespace, quoted)
-
-    def _matches(self, search: _Search, quoted: Iterable[str], items: int) -> int:
-        """Return about how many matches the words have, each counted for itself.
-
-        In a file of few items, only the words that are frequent in queries count.
-        """
-        if not _is_few(items):
-            return sum(self._count(search, each, items) for each in quoted)
-        return sum(self._counts[each][0] for each in quoted if each in self._counts)
 
     def _count(self, search: _Search, word: str, items: int) -> int:
         """Return about how many items of the file have a word; `items` is how many there are."""
