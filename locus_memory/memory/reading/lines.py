@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import TokenCounter
@@ -76,8 +75,7 @@ LineKind = Literal["override", "rule", "fact", "note", "quote"]
 of a turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(NamedTuple):
     """A line of a block.
 
     Attributes:
@@ -258,7 +256,10 @@ def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
 
 
 def _places(text: str, parts: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the places of some parts in a text, in order; at one place the longest, none in another."""
+    """Yield the places of some parts in a text, in order; of those that overlap, the first.
+
+    Of those that begin at one place, the longest is that.
+    """
     # A pattern of the words of a message is compiled for each message, which takes longer.
     found: list[tuple[int, str]] = []
     for part in parts:

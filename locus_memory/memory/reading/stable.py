@@ -221,7 +221,8 @@ class StableBook:
     def _read(self, item: StoreItem) -> Stable | None:
         """Return the part of an item; `None`: it is to be built again."""
         try:
-            stable, used_at = Stable.from_value(item.value, item.version), read_moment(item.value["used_at"])
+            stable = Stable.from_value(item.value, item.version)
+            used_at = read_moment(item.value["used_at"])
         except (KeyError, TypeError) as error:
             emit("memory.record_unreadable", error=error, layer="blocks")
             return None

@@ -60,7 +60,7 @@ def word_scores(
     parts = [_parts(*each, passage) for each in zip(found, documents, strict=True)]
     count = sum(map(len, parts))
     mean = sum(length for each in parts for _, length in each) / (count or 1)
-    scores = [max(_bm25(part, rarity, mean) for part in each) for each in parts]
+    scores = [max([_bm25(part, rarity, mean) for part in each]) for each in parts]
     if dated is not None:
         # As one more word that occurs once in a passage of the mean length.
         once = _rarity(total, dated.count(1)) / (_K1 + 1)
@@ -80,7 +80,7 @@ def _rarity(total: int, found: int) -> float:
 def _bm25(part: _Part, rarity: Mapping[str, float], mean: float) -> float:
     counts, length = part
     norm = _K1 * (1 - _B + _B * length / (mean or 1))
-    return sum(rarity[word] * times / (times + norm) for word, times in counts.items())
+    return sum([rarity[word] * times / (times + norm) for word, times in counts.items()])
 
 
 def _parts(words: Iterable[str], document: Words, passage: int) -> list[_Part]:

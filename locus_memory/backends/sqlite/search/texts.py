@@ -177,7 +177,7 @@ class TextSearch:
         if not quoted:
             return []
         is_direct = bool(search.within) and (_is_few(items) or not is_bounded)
-        counts = is_bounded and items > _UNCOUNTED and not is_direct
+        counts = is_bounded and items > _UNCOUNTED and not is_direct and not self._is_warm(items)
         matches = sum(self._count(search, each, items) for each in quoted) if counts else items
         self._check_time(search, matches <= _MANY or _is_few(items))
         if is_direct or matches <= _MANY or items <= _UNCOUNTED:
@@ -217,6 +217,10 @@ class TextSearch:
         if found is None:
             self._posted.cache.spend(matches)
         return found
+
+    def _is_warm(self, items: int) -> bool:
+        """Return whether cached postings rank a few items, whatever matches."""
+        return self._posted is not None and self._posted.cache.is_ready and _is_few(items)
 
     def _ranked_best(self, search: _Search, quoted: list[str], items: int, limit: int) -> list[Any]:
         """Return the best matches as FTS5 ranks them."""

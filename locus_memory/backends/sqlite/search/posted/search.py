@@ -133,9 +133,10 @@ class PostedSearch:
         asked = {word for word, _ in view.words}
         matching = [each for each in recent if not each.text.counts.keys().isdisjoint(asked)]
         replaced = [each.id for each in recent if each.id < len(view.lengths)]
+        having = [_having(*each, matching, replaced) for each in view.words]
         words = [
-            Weighed(word, postings, state.totals.weight(_having(word, postings, matching, replaced)))
-            for word, postings in view.words
+            Weighed(word, postings, state.totals.weight(count))
+            for (word, postings), count in zip(view.words, having, strict=True)
         ]
         found = [
             (each.id, each.revision, score_of(each.text, words, state.totals))
