@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from locus_memory.conversation.factory import changed, new_message
@@ -59,7 +58,7 @@ def render_block(
     lines = [line for memory in memories if (line := fact_line(memory)).text]
     chosen, _ = fitting(lines, token_budget - _tokens((), count), count, None)
     if not chosen:
-        chosen = [replace(line, text=passage_of(line.text, count)) for line in lines[:1]]
+        chosen = [line._replace(text=passage_of(line.text, count)) for line in lines[:1]]
     while chosen and _tokens(chosen, count) > token_budget:
         # A heading that stands twice, or a tokenizer that needs more where lines meet.
         chosen.pop()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["as_moment", "days_between", "local_day", "read_moment"]
@@ -28,6 +30,15 @@ def local_day(text: object, zone: tzinfo | None) -> date | None:
         text: The moment.
         zone: The time zone; `None`: that of the machine.
     """
+    if not isinstance(text, str):
+        return None
+    return _day(text, zone, (time.tzname, time.timezone) if zone is None else None)
+
+
+# The same turns are shown again and again. The zone of the machine may be changed by `tzset`.
+@lru_cache(maxsize=4096)
+def _day(text: str, zone: tzinfo | None, machine: object) -> date | None:
+    del machine
     read = read_moment(text)
     try:
         return None if read is None else read.astimezone(zone).date()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import TokenCounter
@@ -75,8 +75,7 @@ LineKind = Literal["override", "rule", "fact", "note", "quote"]
 of a turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(NamedTuple):
     """A line of a block.
 
     Attributes:
@@ -214,12 +213,19 @@ def passage_of(text: str, count: TokenCounter, query: Collection[str] = ()) -> s
         count: Counts tokens.
         query: The stems of the words of the query; without any, the passage is the beginning.
     """
-    most = _CHARACTERS_A_TOKEN * QUOTE_TOKENS
-    if len(text) <= most:
-        whole = neutralise(text)
-        if count(whole) <= QUOTE_TOKENS:
+    if len(text) <= _CHARACTERS_A_TOKEN * QUOTE_TOKENS:
+        whole = _whole(text, count)
+        if whole is not None:
             return whole
     return _cut(text, _best_start(text, count, query), count)
+
+
+# Most turns are short, and found again and again.
+@lru_cache(maxsize=4096)
+def _whole(text: str, count: TokenCounter) -> str | None:
+    """Return a text on one line; `None`: it is too long for a quote."""
+    whole = neutralise(text)
+    return whole if count(whole) <= QUOTE_TOKENS else None
 
 
 def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
@@ -227,10 +233,9 @@ def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
     if not query:
         return 0
     # A stem is the beginning of a word, but for its last letter.
-    beginnings = {re.escape(stem[:-1] if len(stem) > _SHORT_STEM else stem) for stem in query}
-    pattern = re.compile("|".join(sorted(beginnings, key=len, reverse=True)))
+    beginnings = {stem[:-1] if len(stem) > _SHORT_STEM else stem for stem in query}
     read = text[:_READ]
-    found = [(match.start(), match[0]) for match in pattern.finditer(read.casefold())]
+    found = list(_places(read.casefold(), beginnings))
     sample = text[: 4 * QUOTE_TOKENS]
     room = max(QUOTE_TOKENS, len(sample) * QUOTE_TOKENS // max(1, count(sample)))
     best, most, first, last = 0, 0, 0, 0
@@ -248,6 +253,25 @@ def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
         if shared and len(shared) >= most:
             best, most = start, len(shared)
     return best
+
+
+def _places(text: str, parts: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the places of some parts in a text, in order; of those that overlap, the first.
+
+    Of those that begin at one place, the longest is that.
+    """
+    # A pattern of the words of a message is compiled for each message, which takes longer.
+    found: list[tuple[int, str]] = []
+    for part in parts:
+        place = text.find(part)
+        while place >= 0:
+            found.append((place, part))
+            place = text.find(part, place + 1)
+    end = 0
+    for place, part in sorted(found, key=lambda each: (each[0], -len(each[1]))):
+        if place >= end:
+            yield place, part
+            end = place + len(part)
 
 
 def _cut(text: str, start: int, count: TokenCounter) -> str:

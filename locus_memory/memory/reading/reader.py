@@ -167,6 +167,8 @@ class Reader:
         )
         self._afterwards = afterwards
         self._count = count
+        # Of each part as a message.
+        self._fence = message_tokens(Message.system(_fenced("")), count)
         self._now = now
         self._model = model
 
@@ -198,12 +200,13 @@ class Reader:
                 await start()
                 said, at = asked(state.messages), self._now()
                 request = _Request(scope, query_of(said), budget, thread, off_record)
-                plan = await self._plan(request, explain=False)
+                stable = await self._stable(request, explain=False)
+                plan = await self._plan(request, stable, explain=False)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
         if not off_record:
-            self._afterwards.later(self._record(request, plan, said, at))
+            self._afterwards.later(self._record(request, stable, plan, said, at))
             self._afterwards.count_uses(scope, plan.shown, thread)
         emit(
             "memory.planned",
@@ -215,11 +218,16 @@ class Reader:
         return plan
 
     async def _record(
-        self, request: _Request, plan: Plan, said: Sequence[tuple[str, str]], at: str
+        self,
+        request: _Request,
+        stable: Stable,
+        plan: Plan,
+        said: Sequence[tuple[str, str]],
+        at: str,
     ) -> None:
         """Record that the stable part of a run was used now, and what the run saw."""
         if not self._options.transcript:
-            await self._stables.touch(request.scope, request.thread)
+            await self._stables.touch(request.scope, request.thread, stable)
             return
         is_long = sum(len(text) for _, text in said) >= _LARGE
         is_withheld = not self._options.allow_secrets and (
@@ -236,7 +244,7 @@ class Reader:
             since=plan.since,
         )
         put = self.runs.put(request.scope, run)
-        await self._stables.touch(request.scope, request.thread, put)
+        await self._stables.touch(request.scope, request.thread, stable, put)
         await self.runs.trim(request.scope)
 
     async def plan(
@@ -253,29 +261,31 @@ class Reader:
         Raises:
             BackendError: The store failed.
         """
-        return await self._plan(_Request(scope, query, self._budget, thread), explain=explain)
+        request = _Request(scope, query, self._budget, thread)
+        stable = await self._stable(request, explain=explain)
+        return await self._plan(request, stable, explain=explain)
 
-    async def _plan(self, request: _Request, *, explain: bool) -> Plan:
-        scope, thread = request.scope, request.thread
+    async def _stable(self, request: _Request, *, explain: bool) -> Stable:
+        """Return the stable part of a run; that of an explanation is new."""
+        scope, thread, budget = request.scope, request.thread, request.budget
         if thread and not explain:
-            keeps = not request.off_record
-            stable = await self._stables.of(scope, thread, request.budget, keeps=keeps)
-        else:
-            stable = await self._stables.build(scope, thread, request.budget)
-        found = await self._tail.lines(scope, request.query, stable, thread, self._now())
-        room = request.budget - _message_tokens(stable.text, stable.tokens, self._count)
-        is_open = await self._opens(request, found)
-        fence = message_tokens(Message.user(_fenced("")), self._count)
-        chosen, spent = (
-            fitting(found, room - fence, self._count, self._zone) if is_open else ([], 0)
+            return await self._stables.of(scope, thread, budget, keeps=not request.off_record)
+        return await self._stables.build(scope, thread, budget)
+
+    async def _plan(self, request: _Request, stable: Stable, *, explain: bool) -> Plan:
+        found = await self._tail.lines(
+            request.scope, request.query, stable, request.thread, self._now()
         )
+        is_open = await self._opens(request, found)
+        begun = stable.tokens + self._fence if stable.text else 0
+        room = request.budget - begun - self._fence
+        chosen, spent = fitting(found, room, self._count, self._zone) if is_open else ([], 0)
         tail = "".join(f"{text}\n" for text in grouped(sorted(chosen, key=_moment), self._zone))
-        parts = [(stable.text, stable.tokens), (tail, spent)]
         return Plan(
             stable=_fenced(stable.text) if stable.text else None,
             tail=_fenced(tail) if tail else None,
             block=_fenced(stable.text + tail) if stable.text or tail else None,
-            tokens=sum(_message_tokens(*part, self._count) for part in parts),
+            tokens=begun + (spent + self._fence if tail else 0),
             items=len(chosen) + _items(stable.text),
             left_out=stable.left_out,
             is_kept=stable.is_kept,
@@ -340,11 +350,6 @@ def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:
 
 def _fenced(lines: str) -> str:
     return f"{STABLE_OPENING}{lines}{BLOCK_CLOSE}"
-
-
-def _message_tokens(text: str, tokens: int, count: TokenCounter) -> int:
-    """Return the tokens of a part as a message, with its fence; 0 without lines."""
-    return tokens + message_tokens(Message.system(_fenced("")), count) if text else 0
 
 
 def _items(text: str) -> int:

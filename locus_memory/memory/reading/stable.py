@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any, Final, Self
 
@@ -85,6 +85,7 @@ class Stable:
         since: The moment of the oldest note or quote in it; empty: there is none.
         lines: The lines, if it was built just now.
         is_kept: Whether it was built before, for an earlier run of the thread.
+        version: The version of it in the store; 0: it is not kept there.
     """
 
     text: str
@@ -96,6 +97,7 @@ class Stable:
     since: str = ""
     lines: tuple[Line, ...] = ()
     is_kept: bool = False
+    version: int = 0
 
     def to_value(self, used_at: str) -> dict[str, Any]:
         """Return it as plain JSON, with the moment of the latest run."""
@@ -111,8 +113,8 @@ class Stable:
         }
 
     @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the stable part of a value that `to_value` returned.
+    def from_value(cls, value: Mapping[str, Any], version: int) -> Self:
+        """Return the stable part of a value that `to_value` returned, and of its version.
 
         Raises:
             KeyError: A field is missing.
@@ -127,6 +129,7 @@ class Stable:
             budget=value.get("budget", 0),
             since=value.get("since", ""),
             is_kept=True,
+            version=version,
         )
 
 
@@ -198,7 +201,7 @@ class StableBook:
                 if again.text != built.text:
                     # It may show what was erased after it was read, and kept after that.
                     await self._store.delete(scope.blocks, thread)
-                return again
+                return replace(again, version=version + 1)
         raise VersionConflictError(0, 1)
 
     async def _keep(
@@ -218,7 +221,8 @@ class StableBook:
     def _read(self, item: StoreItem) -> Stable | None:
         """Return the part of an item; `None`: it is to be built again."""
         try:
-            stable, used_at = Stable.from_value(item.value), read_moment(item.value["used_at"])
+            stable = Stable.from_value(item.value, item.version)
+            used_at = read_moment(item.value["used_at"])
         except (KeyError, TypeError) as error:
             emit("memory.record_unreadable", error=error, layer="blocks")
             return None
@@ -227,23 +231,32 @@ class StableBook:
             return None
         return stable if 0 <= (now - used_at).total_seconds() <= self._idle else None
 
-    async def touch(self, scope: Scope, thread: str, *also: Put) -> None:
+    async def touch(self, scope: Scope, thread: str, stable: Stable, *also: Put) -> None:
         """Record that a run of the thread used its stable part now, and write `also` with that.
 
         If the part was dropped meanwhile, nothing is written: `also` may show what was erased.
+
+        Args:
+            scope: The scope.
+            thread: The thread.
+            stable: The part that the run was shown.
+            also: Further writes.
 
         Raises:
             VersionConflictError: Other runs of the thread were faster each time.
             BackendError: The store failed.
         """
+        value, version = stable.to_value(""), stable.version
         for _ in range(_ATTEMPTS):
+            with suppress(VersionConflictError):
+                if version:
+                    used = {**value, "used_at": self._now()}
+                    await self._keep(scope, thread, used, version, *also)
+                    return
             item = await self._store.get_item(scope.blocks, thread)
             if item is None or not isinstance(item.value, dict):
                 return
-            with suppress(VersionConflictError):
-                used = {**item.value, "used_at": self._now()}
-                await self._keep(scope, thread, used, item.version, *also)
-                return
+            value, version = item.value, item.version
         raise VersionConflictError(0, 1)
 
     async def build(self, scope: Scope, thread: str, budget: int) -> Stable:

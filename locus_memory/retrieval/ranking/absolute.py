@@ -193,14 +193,16 @@ def matches(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> li
     names = [(each.speakers, each.title) for each in passages]
     # Far fewer names than texts, and hardly ever in a query.
     stems = {each: stems_of_names(*each) for each in set(names)}
+    named = frozenset[str]().union(*stems.values())
     found: list[list[bool]] = []
     for entry in words:
-        matching = [False] * len(passages)
-        for word in entry:
+        first, *others = entry
+        matching = [first in each for each in counts]
+        for word in others:
             matching = list(map(or_, matching, [word in each for each in counts]))
-            if any(word in each for each in stems.values()):
-                named = [word in stems[each] for each in names]
-                matching = list(map(or_, matching, named))
+        if not named.isdisjoint(entry):
+            in_name = [not stems[each].isdisjoint(entry) for each in names]
+            matching = list(map(or_, matching, in_name))
         found.append(matching)
     return found
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
@@ -96,7 +96,12 @@ def read_query(text: str, *, today: date | None = None, most_words: int | None =
     Raises:
         InvalidArgumentError: `text` is not a string of whole characters.
     """
-    ends = both_ends(text)
+    return _read(both_ends(text), today, most_words)
+
+
+# A turn searches several layers for one message.
+@lru_cache(maxsize=64)
+def _read(ends: str, today: date | None, most_words: int | None) -> Query:
     named = find_named(ends)
     days = dict.fromkeys(each.period.in_words for each in named)
     asked, kept = _cut(_undated(ends, named), most_words)

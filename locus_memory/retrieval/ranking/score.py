@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from itertools import chain
 from typing import Final
 
 from locus_memory.retrieval.options import SearchOptions
@@ -52,13 +54,13 @@ def word_scores(
             is.
     """
     total = len(documents)
-    rarity = {
-        word: _rarity(total, sum(word in each.counts for each in documents)) for word in words
-    }
-    parts = [_parts(rarity, each, passage) for each in documents]
+    found = [[word for word in words if word in each.counts] for each in documents]
+    having = Counter(chain.from_iterable(found))
+    rarity = {word: _rarity(total, having[word]) for word in words}
+    parts = [_parts(*each, passage) for each in zip(found, documents, strict=True)]
     count = sum(map(len, parts))
     mean = sum(length for each in parts for _, length in each) / (count or 1)
-    scores = [max(_bm25(part, rarity, mean) for part in each) for each in parts]
+    scores = [max([_bm25(part, rarity, mean) for part in each]) for each in parts]
     if dated is not None:
         # As one more word that occurs once in a passage of the mean length.
         once = _rarity(total, dated.count(1)) / (_K1 + 1)
@@ -78,13 +80,13 @@ def _rarity(total: int, found: int) -> float:
 def _bm25(part: _Part, rarity: Mapping[str, float], mean: float) -> float:
     counts, length = part
     norm = _K1 * (1 - _B + _B * length / (mean or 1))
-    return sum(rarity[word] * times / (times + norm) for word, times in counts.items())
+    return sum([rarity[word] * times / (times + norm) for word, times in counts.items()])
 
 
-def _parts(words: Collection[str], document: Words, passage: int) -> list[_Part]:
-    """Return the passages of a document that have any of the words, at least one passage."""
+def _parts(words: Iterable[str], document: Words, passage: int) -> list[_Part]:
+    """Return the passages of a document that have any of its words, at least one passage."""
     counts, length = document.counts, document.length
-    found = {word: counts[word] for word in words if word in counts}
+    found = {word: counts[word] for word in words}
     if not passage or length <= passage * _LONG or not document.stems:
         return [(found, length)]
     if not found:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from datetime import UTC
+import re
+import time
+from datetime import UTC, date
 
 import pytest
 from hypothesis import given
@@ -8,9 +10,11 @@ from hypothesis import strategies as st
 
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.memory.models import Memory
+from locus_memory.memory.moments import local_day
 from locus_memory.memory.reading.lines import (
     QUOTE_TOKENS,
     Line,
+    _places,
     fact_line,
     fitting,
     grouped,
@@ -50,6 +54,25 @@ def test_a_passage_has_at_most_so_many_tokens_in_any_script(text):
 @given(st.text(max_size=2000), st.sets(st.text(min_size=1, max_size=6), max_size=5))
 def test_a_passage_is_one_line_whatever_the_text(text, query):
     assert len(passage_of(text, expected_tokens, query).splitlines()) <= 1
+
+
+@given(st.text("ab ", max_size=30), st.sets(st.text("ab", min_size=1, max_size=3), min_size=1))
+def test_the_words_of_a_query_are_where_a_pattern_of_them_matches(text, parts):
+    pattern = "|".join(sorted(parts, key=len, reverse=True))
+    found = [(match.start(), match[0]) for match in re.finditer(pattern, text)]
+    assert list(_places(text, parts)) == found
+
+
+def test_the_day_of_a_line_follows_the_zone_of_the_machine(monkeypatch):
+    evening = "2026-03-01T22:30:00+00:00"
+    try:
+        for zone, day in (("UTC", 1), ("Asia/Tokyo", 2), ("UTC", 1)):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            assert local_day(evening, None) == date(2026, 3, day)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_lines_of_one_day_share_a_heading():

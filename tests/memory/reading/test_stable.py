@@ -150,6 +150,31 @@ async def test_what_is_no_longer_known_is_gone_at_once(world, way):
     assert "dog" in after
 
 
+async def test_a_turn_reads_its_stable_part_once(make_world, monkeypatch):
+    """What it read is written back, unless another run of the thread was faster."""
+    world = make_world(extract_fn=None, transcript=True)
+    await world.knows("Ada lives in Graz.")
+    await world.shown(QUESTION)
+    await world.manager._afterwards.wait()
+    read, get, faster = [], world.store.get_item, []
+
+    async def counted(namespace, key):
+        read.append(namespace)
+        item = await get(namespace, key)
+        while faster:
+            await world.store.put(namespace, key, faster.pop() and item.value)
+        return item
+
+    monkeypatch.setattr(world.store, "get_item", counted)
+    for others, times in (([], 1), (["another"], 2)):
+        read.clear()
+        faster += others
+        await world.shown(QUESTION)
+        await world.manager._afterwards.wait()
+        assert read.count(world.scope.blocks) == times
+    assert len(await world.manager._reader.runs.newest(world.scope, None, 10)) == 3
+
+
 async def test_a_record_that_is_broken_is_built_again(world):
     await world.knows("Ada lives in Graz.")
     stable, _ = await world.shown(QUESTION)

@@ -86,22 +86,23 @@ def _scored(
 
     documents = sum(index.documents for index in indexes)
     mean_length = max(sum(index.words for index in indexes) / max(documents, 1), 1.0)
+    owners = np.arange(len(indexes), dtype=np.int64) << 32
+    dead = [
+        owner + number for owner, each in zip(owners, indexes, strict=True) for number in each.dead
+    ]
+    record = np.dtype(_RECORD)
+    # A thread is a namespace, so there may be many: all of them are scored at once.
     for packed in zip(*(index.records for index in indexes), strict=True):
-        pairs = zip(packed, indexes, strict=True)
-        found = [_alive(np.frombuffer(records, _RECORD), index.dead) for records, index in pairs]
-        having = sum(map(len, found))
-        weight = math.log1p((documents - having + 0.5) / (having + 0.5))
-        for place, postings in enumerate(found):
-            count = postings["count"].astype(np.float64)
-            norm = 1 - _B + _B * postings["length"] / mean_length
-            names = postings["number"].astype(np.int64) + (place << 32)
-            yield names, weight * count * (_K1 + 1) / (count + _K1 * norm)
-
-
-def _alive(postings: NDArray[Any], dead: Sequence[int]) -> NDArray[Any]:
-    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
-
-    return postings[~np.isin(postings["number"], dead)] if dead else postings
+        postings = np.frombuffer(b"".join(packed), record)
+        sizes = [len(records) // record.itemsize for records in packed]
+        names = postings["number"].astype(np.int64) + np.repeat(owners, sizes)
+        if dead:
+            alive = ~np.isin(names, dead)
+            postings, names = postings[alive], names[alive]
+        weight = math.log1p((documents - len(names) + 0.5) / (len(names) + 0.5))
+        count = postings["count"].astype(np.float64)
+        norm = 1 - _B + _B * postings["length"] / mean_length
+        yield names, weight * count * (_K1 + 1) / (count + _K1 * norm)
 
 
 async def search_text(

@@ -56,7 +56,10 @@ _CHEAP: Final = 5_000
 """So many matches are ranked without further ado."""
 
 _FEW: Final = 2 * _CHEAP
-"""In a file of so few items, the matches of most words are not counted before they are ranked."""
+"""A search in a file of so few items is quick, whatever matches."""
+
+_UNCOUNTED: Final = 1_000
+"""In a file of so few items, matches are ranked without being counted before."""
 
 _MANY: Final = 500
 """More matches are ranked faster by postings."""
@@ -168,20 +171,21 @@ class TextSearch:
         items, limit = search.items(), page.offset + page.limit
         if not items:
             return []
-        if len(quoted) > _MOST_WORDS or limit > _MOST_BOUNDED:
-            self._check_time(search, _is_few(items))
-            return search.page(_any_of(quoted), page)
-        quoted = self._present(search, quoted)
+        is_bounded = len(quoted) <= _MOST_WORDS and limit <= _MOST_BOUNDED
+        if is_bounded:
+            quoted = self._present(search, quoted)
         if not quoted:
             return []
-        matches = self._matches(search, quoted, items)
+        is_direct = bool(search.within) and (_is_few(items) or not is_bounded)
+        counts = is_bounded and items > _UNCOUNTED and not is_direct and not self._is_warm(items)
+        matches = sum(self._count(search, each, items) for each in quoted) if counts else items
         self._check_time(search, matches <= _MANY or _is_few(items))
-        if matches <= _MANY or (search.within and _is_few(items)):
+        if is_direct or matches <= _MANY or items <= _UNCOUNTED:
             return search.page(_any_of(quoted), page)
-        found = self._posted_best(search, quoted, limit)
-        if found is None:
+        found = self._posted_best(search, quoted, limit, matches)
+        if found is None and is_bounded:
             found = self._ranked_best(search, quoted, items, limit)
-        return found[page.offset :]
+        return search.page(_any_of(quoted), page) if found is None else found[page.offset :]
 
     def _check_time(self, search: _Search, is_quick: bool) -> None:  # noqa: FBT001 - private
         """Note whether a search is quick.
@@ -193,9 +197,11 @@ class TextSearch:
         if search.is_short and not is_quick:
             raise LongSearchError
 
-    def _posted_best(self, search: _Search, quoted: list[str], limit: int) -> list[Any] | None:
+    def _posted_best(
+        self, search: _Search, quoted: list[str], limit: int, matches: int
+    ) -> list[Any] | None:
         """Return the best matches by cached postings, or `None` if these cannot be used."""
-        if not self._capacity or limit == 0:
+        if not self._capacity:
             return None
         from locus_memory.backends.sqlite.search.posted import search as posted  # noqa: PLC0415 - it loads numpy
 
@@ -207,14 +213,19 @@ class TextSearch:
         rows, *words = search.totals()
         newest = search.connection.execute(queries.NEWEST_REVISION).fetchone()[0]
         state = posted.State(newest, posted.Totals(rows, sum(words)))
-        return self._posted.find(target, state, quoted, limit)
+        found = self._posted.find(target, state, quoted, limit)
+        if found is None:
+            self._posted.cache.spend(matches)
+        return found
+
+    def _is_warm(self, items: int) -> bool:
+        """Return whether cached postings rank a few items, whatever matches."""
+        return self._posted is not None and self._posted.cache.is_ready and _is_few(items)
 
     def _ranked_best(self, search: _Search, quoted: list[str], items: int, limit: int) -> list[Any]:
         """Return the best matches as FTS5 ranks them."""
         words = weighed(items, [(each, self._count(search, each, items)) for each in quoted])
         matches = sum(word.having for word in words)
-        if self._posted is not None:
-            self._posted.cache.spend(matches)
         if search.within or len(quoted) == 1 or matches <= _CHEAP:
             return search.page(_any_of(quoted), Page(limit))
         light, heavy = split(words, items)
@@ -232,15 +243,6 @@ class TextSearch:
         if search.within or self._absent is None or not isinstance(namespace, int):
             return quoted
         return self._absent.without(search.connection, namespace, quoted)
-
-    def _matches(self, search: _Search, quoted: Iterable[str], items: int) -> int:
-        """Return about how many matches the words have, each counted for itself.
-
-        In a file of few items, only the words that are frequent in queries count.
-        """
-        if not _is_few(items):
-            return sum(self._count(search, each, items) for each in quoted)
-        return sum(self._counts[each][0] for each in quoted if each in self._counts)
 
     def _count(self, search: _Search, word: str, items: int) -> int:
         """Return about how many items of the file have a word; `items` is how many there are."""

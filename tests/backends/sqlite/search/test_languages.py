@@ -64,6 +64,7 @@ async def found_by(store, query, most_words, where):
         patch.setattr(searches, "_MOST_WORDS", most_words)
         patch.setattr(searches, "_CHEAP", 0)
         patch.setattr(searches, "_FEW", 0)
+        patch.setattr(searches, "_UNCOUNTED", 0)
         patch.setattr(searches, "_MANY", -1)
         patch.setattr(searches, "_MORE", 4)
         patch.setattr(searches.TextSearch, "_is_large", lambda *_: True)

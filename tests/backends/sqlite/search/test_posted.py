@@ -38,6 +38,7 @@ CAPACITY = 1_000_000
 def _small(monkeypatch):
     """Every file is large enough, and worth a cache at once."""
     monkeypatch.setattr(texts, "_FEW", 0)
+    monkeypatch.setattr(texts, "_UNCOUNTED", 0)
     monkeypatch.setattr(texts, "_MANY", -1)
     monkeypatch.setattr(posting_cache, "_WORTH", 0)
 
@@ -102,7 +103,7 @@ def test_the_hits_are_those_of_fts5(chance, words, wide):
                     clock.advance(3)
                     query = " ".join(words)
                     for chosen in (None, {"kind": 1}):
-                        for limit, offset in ((3, 0), (5, 4), (200, 0)):
+                        for limit, offset in ((3, 0), (5, 4), (200, 0), (201, 0)):
                             how = {"filter": chosen, "limit": limit, "offset": offset}
                             await same(store, ("all",), query, recursive=True, **how)
                             if stage == 0:
@@ -271,3 +272,14 @@ def test_postings_are_their_places():
 def test_varints_of_any_length():
     data = bytes([1, 0x7F, 0x81, 0x00, 0x83, 0xFF, 0x7F, 0])
     assert _varints(np.frombuffer(data, np.uint8)).tolist() == [1, 127, 128, 65_535, 0]
+
+
+async def test_long_queries_use_postings_as_well(tmp_path, monkeypatch):
+    """A message of many words finds what FTS5 finds, also where it was put later."""
+    monkeypatch.setattr(texts, "_MOST_WORDS", 3)
+    chance = random.Random(7)
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, CAPACITY)
+        for _ in range(2):
+            await store.put_batch([put_of(chance, n) for n in range(60)])
+            assert await same(store, ("all",), " ".join(VOCABULARY), limit=20, recursive=True)

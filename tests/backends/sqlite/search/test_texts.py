@@ -115,6 +115,7 @@ def test_bounded_work_finds_the_best(chance, words):
                         patch.setattr(texts, "_MOST_WORDS", most)
                         patch.setattr(texts, "_CHEAP", 0)
                         patch.setattr(texts, "_FEW", 0)
+                        patch.setattr(texts, "_UNCOUNTED", 0)
                         patch.setattr(texts, "_MANY", -1)
                         patch.setattr(pruning, "_IMPACT", 2.2)
                         patch.setattr(pruning, "_HEAVY_IMPACT", 2.2)
@@ -144,6 +145,7 @@ def told(found):
 
 
 async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "_UNCOUNTED", 200)
     monkeypatch.setattr(texts, "_MANY", 100)
     async with SQLiteStore(tmp_path / "texts.db") as store:
         await store.put_batch(
@@ -154,15 +156,14 @@ async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, m
             used.append(store._caches.last.texts._posted is not None)
             found = await store.search(("a",), "sail keel7", 20)
             assert [hit.key for hit in found[:1]] == ["7"]
-        # A word of its first searches is taken for a rare one.
-        assert used == [False] * 3 + [True] * 5
+        assert used == [False] + [True] * 7
         async with SQLiteStore(tmp_path / "texts.db") as fresh:
             plain = await fresh.search(("a",), "sail keel7", 20)
         assert [(hit.key, hit.score) for hit in found] == [(hit.key, hit.score) for hit in plain]
 
 
 async def test_a_page_of_nothing_is_empty_in_a_large_file(tmp_path, monkeypatch):
-    for name in ("_FEW", "_MANY", "_CHEAP"):
+    for name in ("_FEW", "_UNCOUNTED", "_MANY", "_CHEAP"):
         monkeypatch.setattr(texts, name, 0)
     async with SQLiteStore(tmp_path / "texts.db") as store:
         await store.put_batch([(("a",), f"{n}", f"boat keel{n % 3}") for n in range(30)])
@@ -173,6 +174,7 @@ async def test_a_page_of_nothing_is_empty_in_a_large_file(tmp_path, monkeypatch)
 
 async def test_few_matches_of_a_large_file_are_ranked_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "_FEW", 100)
+    monkeypatch.setattr(texts, "_UNCOUNTED", 100)
     monkeypatch.setattr(texts, "_MANY", 10)
     async with SQLiteStore(tmp_path / "texts.db") as store:
         await store.put_batch([(("a",), f"{n}", f"boat keel{n}") for n in range(300)])
@@ -190,6 +192,7 @@ async def test_few_matches_of_a_large_file_are_ranked_at_once(tmp_path, monkeypa
 
 async def test_a_search_that_turns_out_long_holds_up_no_write(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "_FEW", 100)
+    monkeypatch.setattr(texts, "_UNCOUNTED", 100)
     monkeypatch.setattr(texts, "_MANY", 10)
     threads = []
     find = TextSearch.find

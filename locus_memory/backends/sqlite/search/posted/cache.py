@@ -118,6 +118,11 @@ class PostingCache:
         """The size of all words and their postings in bytes."""
         return self._size
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the lengths of all items are cached."""
+        return self._lengths is not None
+
     def spend(self, postings: int) -> None:
         """Count the postings that a search without the cache stepped through."""
         self._spent += postings

@@ -82,7 +82,7 @@ class Scored(NamedTuple):
 
 def score_of(text: Text, words: Sequence[Weighed], totals: Totals) -> float:
     """Return the score of one item; 0 if it has none of the words."""
-    norm = float(totals.norms(np.array([text.length]))[0])
+    norm = _K1 * (1 - _B + _B * text.length / (totals.words / totals.rows))
     score = 0.0
     for each in words:
         times = text.counts.get(each.word, 0)
@@ -193,13 +193,21 @@ def scores_of(ids: Ids, words: Sequence[Weighed], lengths: Lengths, totals: Tota
     """Return the score of each of some items that have a length."""
     found, norms = np.zeros(len(ids)), totals.norms(lengths[ids].astype(np.int64))
     for each in words:
-        having = each.postings.ids()
-        if not len(having):
-            continue
-        places = np.minimum(np.searchsorted(having, ids), len(having) - 1)
-        have = having[places] == ids
-        found[have] += each.weight * _shares(each.postings.times[places[have]], norms[have])
+        have, places = _shared(ids, each.postings.ids())
+        found[have] += each.weight * _shares(each.postings.times[places], norms[have])
     return found
+
+
+def _shared(ids: Ids, having: Ids) -> tuple[Ids, Ids]:
+    """Return the places of the numbers that two lists in order share, in each of them."""
+    if len(having) < len(ids):
+        # Each number of the shorter list is looked for in the longer one.
+        return _shared(having, ids)[::-1]
+    if not len(ids):
+        return ids, ids
+    places = np.minimum(np.searchsorted(having, ids), len(having) - 1)
+    found = np.flatnonzero(having[places] == ids)
+    return found, places[found]
 
 
 def _shares(times: Times, norms: Scores) -> Scores:

@@ -129,16 +129,20 @@ class PostedSearch:
         recent = self._recent(target, state, view)
         if recent is None:
             return None
+        # Few new items have a word of the query: the others cost one look.
+        asked = {word for word, _ in view.words}
+        matching = [each for each in recent if not each.text.counts.keys().isdisjoint(asked)]
+        replaced = [each.id for each in recent if each.id < len(view.lengths)]
+        having = [_having(*each, matching, replaced) for each in view.words]
         words = [
-            Weighed(word, postings, state.totals.weight(_having(word, postings, recent)))
-            for word, postings in view.words
+            Weighed(word, postings, state.totals.weight(count))
+            for (word, postings), count in zip(view.words, having, strict=True)
         ]
         found = [
-            (each.id, each.revision, score)
-            for each in recent
-            if each.is_wanted and (score := score_of(each.text, words, state.totals)) > 0
+            (each.id, each.revision, score_of(each.text, words, state.totals))
+            for each in matching
+            if each.is_wanted
         ]
-        replaced = [each.id for each in recent]
         ids = self._ids(target, state, view)
         if ids is None:
             parts = best_first(Everything(words, view.lengths, state.totals, replaced), limit)
@@ -187,13 +191,14 @@ def _rank(row: Row) -> tuple[float, int]:
     return -row[2], -row[1]
 
 
-def _having(word: str, postings: Postings, recent: Sequence[_Recent]) -> int:
-    """Return how many items have a word, of the cached and the newer ones."""
-    if not recent:
-        return len(postings.low)
-    replaced = np.isin(postings.ids(), [each.id for each in recent], kind="sort")
+def _having(
+    word: str, postings: Postings, recent: Iterable[_Recent], replaced: Sequence[int]
+) -> int:
+    """Return how many items have a word: the cached ones but the replaced, and the newer ones."""
     new = sum(word in each.text.counts for each in recent)
-    return len(postings.low) - int(replaced.sum()) + new
+    if not replaced:
+        return len(postings.low) + new
+    return len(postings.low) + new - int(np.isin(postings.ids(), replaced, kind="sort").sum())
 
 
 def _of_all(
