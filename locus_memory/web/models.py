@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.validity import Then, moment_in
 
 __all__ = [
     "LIMIT",
@@ -18,6 +20,7 @@ __all__ = [
     "ErrorDetail",
     "Labels",
     "Limit",
+    "ThenAsked",
     "UserAsked",
     "cursor_key",
     "cursor_labels",
@@ -48,6 +51,28 @@ class UserAsked(Asked):
 
     user: str | None = None
     """The user of the memories; without it, the memories without a user."""
+
+
+class ThenAsked(UserAsked):
+    """The parameters of a request that may be about an earlier moment."""
+
+    as_of: datetime | None = None
+    """What was known at this moment: the versions that were current then, and what was said until
+    then. Without an offset it is UTC, and a day is its beginning."""
+    at: datetime | None = None
+    """What was true at this moment: from `valid_from` to `valid_to`, or else from its statement
+    until it was superseded."""
+
+    @property
+    def then(self) -> Then | None:
+        """The moment; `None`: now."""
+        return Then.read(self.as_of, self.at, UTC)
+
+    @property
+    def moments(self) -> dict[str, Any]:
+        """The moments by name, as the verbs of a manager take them."""
+        given = (("as_of", self.as_of), ("at", self.at))
+        return {name: moment_in(each, UTC) for name, each in given if each}
 
 
 class Answer(BaseModel):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import orjson
+from pydantic import Field
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.recent import RecentlyUsed
@@ -16,10 +17,25 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import ORIGIN, MemorySearchResult, Origin
+from locus_memory.memory.validity import VALIDITY
 from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.retrieval.pack import pack
 
-__all__ = ["MOST_FOUND", "Row", "Verbs", "Writes", "managed", "packed", "row", "shown", "verbs_of"]
+__all__ = [
+    "MOST_FOUND",
+    "AsOf",
+    "At",
+    "Row",
+    "ValidFrom",
+    "ValidTo",
+    "Verbs",
+    "Writes",
+    "managed",
+    "packed",
+    "row",
+    "shown",
+    "verbs_of",
+]
 
 MOST_FOUND: Final = 10
 """The most results of one call."""
@@ -35,18 +51,26 @@ _VERBS: Final = ("search", "remember", "forget", "reflect")
 
 Row = dict[str, Any]
 
+AsOf = Annotated[str | None, Field(description="only what was known at this moment, ISO 8601")]
+At = Annotated[str | None, Field(description="only what was true at this moment, ISO 8601")]
+ValidFrom = Annotated[
+    str | None, Field(description="the first day on which it is true, as in 2026-05-12, if said")
+]
+ValidTo = Annotated[str | None, Field(description="the last day on which it is true, likewise")]
+
 
 class Verbs(Protocol):
     """The verbs of a memory, bound to one user."""
 
     token_counter: TokenCounter | None
     owner: object
+    takes_moments: bool
 
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
-        """Return what matches, the best first."""
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
+        """Return what matches, the best first; of a moment, as for `LLMMemoryManager.search`."""
         ...
 
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
         """Keep a sentence, and return its id."""
         ...
 
@@ -54,7 +78,7 @@ class Verbs(Protocol):
         """Drop a memory, and return whether it was there."""
         ...
 
-    async def reflect(self, query: str) -> str:
+    async def reflect(self, query: str, **then: Any) -> str:
         """Return an answer from many memories; empty if that is not supported."""
         ...
 
@@ -62,39 +86,43 @@ class Verbs(Protocol):
 class _ManagerVerbs:
     """The verbs of a memory manager: ids are those of the memories, and forgetting is undoable."""
 
+    takes_moments = True
+
     def __init__(self, manager: LLMMemoryManager) -> None:
         self.owner: object = manager
         self._manager = manager
         self.token_counter = manager.token_counter
 
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
-        return await self._manager.search(query, MOST_FOUND)
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
+        return await self._manager.search(query, MOST_FOUND, **then)
 
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
-        return await self._manager.remember(content, extractor="tool", source=source)
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
+        return await self._manager.remember(content, extractor="tool", source=source, **validity)
 
     async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
         return await self._manager.delete(memory_id, origin=source[ORIGIN])
 
-    async def reflect(self, query: str) -> str:
-        return await self._manager.reflect(query)
+    async def reflect(self, query: str, **then: Any) -> str:
+        return await self._manager.reflect(query, **then)
 
 
 class _ProviderVerbs:
     """The verbs of a memory provider."""
 
     token_counter: TokenCounter | None = None
+    takes_moments = False
 
     def __init__(self, provider: Any) -> None:
         self.owner: object = provider
         self._provider = provider
 
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
+        del then
         found: Sequence[MemorySearchResult] = await self._provider.search(query, MOST_FOUND)
         return found
 
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
-        del source
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
+        del source, validity
         check_sentence(content)
         return str(await self._provider.remember(content))
 
@@ -102,7 +130,8 @@ class _ProviderVerbs:
         del source
         return bool(await self._provider.forget(memory_id))
 
-    async def reflect(self, query: str) -> str:
+    async def reflect(self, query: str, **then: Any) -> str:
+        del then
         return str(await self._provider.reflect(query))
 
 
@@ -150,6 +179,7 @@ def row(found: MemorySearchResult) -> Row:
     score = None if found.score is None else round(found.score, _DIGITS)
     day = since[:_DAY] if isinstance(since, str) else None
     told = {} if found.origin in (None, Origin.USER) else {"origin": str(found.origin)}
+    told |= {name: each for name in VALIDITY if (each := getattr(found, name))}
     return {"id": found.id, "content": shown(found.content), "since": day, "score": score, **told}
 
 

@@ -18,10 +18,11 @@ from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of", "written_at"]
+__all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of"]
 
 _MOST_MESSAGES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
@@ -90,7 +91,7 @@ class Vitals:
 
     def at(self, memory: Memory, now: str) -> Self:
         """Return the vital signs at a moment, with what time has done to salience and trust."""
-        since = max(written_at(memory), self.told_at)
+        since = max(said_at(memory), self.told_at)
         salience = faded(importance_of(memory), since, now)
         return replace(self, salience=salience, trust=self.trust_at(now), trusted_at=now)
 
@@ -327,15 +328,9 @@ def version_of(memory: Memory) -> str | None:
 
     Without a history, a number may come again; its moment does not.
     """
-    number, moment = memory.metadata.get("sequence"), memory.metadata.get("valid_from")
+    number, moment = memory.metadata.get("sequence"), said_at(memory)
     return None if number is None else f"{number} {moment}"
 
 
 def _first_trust(memory: Memory) -> float:
     return DEFAULT_TRUST if has_authority(memory) else _TRUST_OF_TOOL
-
-
-def written_at(memory: Memory) -> str:
-    """Return the moment of a memory's statement; empty if it is unknown."""
-    moment = memory.metadata.get("valid_from") or memory.metadata.get("created_at")
-    return moment if isinstance(moment, str) else ""
