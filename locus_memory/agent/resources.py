@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import as_token_counter
@@ -17,6 +18,7 @@ from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.inject import with_tail
+from locus_memory.memory.options import check_one_of
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.reading.lines import Line, fitting
 from locus_memory.messages import Message
@@ -38,7 +40,6 @@ _SECONDS: Final = 30.0
 _RECALL_SECONDS: Final = 5.0
 _MOST_OVERVIEWS: Final = 2
 _MOST_SESSIONS: Final = 256
-_COMMITS: Final = ("never", "run", "close")
 
 _SessionName = tuple[str | None, str]
 
@@ -70,8 +71,7 @@ class ResourceSettings:
     token_budget: int = 1_000
 
     def __post_init__(self) -> None:
-        if self.commit not in _COMMITS:
-            raise ConfigurationError(f"commit is 'never', 'run' or 'close', not {self.commit!r}")
+        check_one_of(("never", "run", "close"), commit=self.commit)
         as_uri(self.root)
         check_limit(self.top_k, "top_k")
         check_limit(self.token_budget, "token_budget")
@@ -84,17 +84,17 @@ class ResourceHooks:
 
     Args:
         resources: A tree, a handle, a spec, a backend, or the name of a backend or of a preset, or
-            a provider string of a store; `None`: there is no tree.
+            a provider string of a store.
         settings: How it is used.
 
     Raises:
-        ConfigurationError: It is something else, or no provider has such a string.
+        ConfigurationError: One of them is something else, or no provider has such a string.
         MissingDriverError: The driver of the store is not installed.
     """
 
     def __init__(self, resources: object, settings: ResourceSettings | None) -> None:
         self._resources = _checked(resources)
-        self._settings = settings or ResourceSettings()
+        self._settings = Keywords(self, {}).into(ResourceSettings, resource_settings=settings)
         self._opened: MemoryVerbs | None = None
         self._opening = asyncio.Lock()
         self._used: dict[_SessionName, tuple[str, ...]] = {}
@@ -102,7 +102,7 @@ class ResourceHooks:
 
     async def recall(self, state: AgentState, thread_id: str) -> AgentState:
         """Return the state with what the tree has on the user's message."""
-        if self._resources is None or not self._settings.inject:
+        if not self._settings.inject:
             return state
         work = partial(self._recalled, state, thread_id)
         found = await call_hook("recall", work, seconds=_RECALL_SECONDS, report=_report)
@@ -147,8 +147,7 @@ class ResourceHooks:
 
     async def end(self, state: AgentState, thread_id: str) -> None:
         """Commit the session of a run, or keep it until the agent is closed."""
-        is_kept = self._settings.commit != "never" and not runs_off_record(state)
-        if self._resources is None or not is_kept:
+        if self._settings.commit == "never" or runs_off_record(state):
             return
         name = (state.metadata.get("user_id"), thread_id)
         if self._settings.commit == "run":
@@ -204,11 +203,11 @@ def _checked(resources: object) -> object:
         # A run would only report an unknown preset, provider or option.
         get_store(resources)
     kinds = (str, MemoryTree, MemoryStoreHandle, MemoryStoreSpec, MemoryBackend)
-    if resources is None or isinstance(resources, kinds):
+    if isinstance(resources, kinds):
         return resources
     raise ConfigurationError(
-        "resources is a MemoryTree, a handle, a MemoryStoreSpec, a memory backend, or the name of a"
-        f" backend or a preset or a provider string, not {type(resources).__name__}"
+        "resources= is a MemoryTree, a handle, a MemoryStoreSpec, a memory backend, or the name of"
+        f" a backend or a preset or a provider string, not {type(resources).__name__}"
     )
 
 

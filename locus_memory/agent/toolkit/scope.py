@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 
@@ -34,29 +34,6 @@ _DIGITS: Final = 3
 _VERBS: Final = ("search", "remember", "forget", "reflect")
 
 Row = dict[str, Any]
-
-
-class Verbs(Protocol):
-    """The verbs of a memory, bound to one user."""
-
-    token_counter: TokenCounter | None
-    owner: object
-
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
-        """Return what matches, the best first."""
-        ...
-
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
-        """Keep a sentence, and return its id."""
-        ...
-
-    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
-        """Drop a memory, and return whether it was there."""
-        ...
-
-    async def reflect(self, query: str) -> str:
-        """Return an answer from many memories; empty if that is not supported."""
-        ...
 
 
 class _ManagerVerbs:
@@ -104,6 +81,15 @@ class _ProviderVerbs:
 
     async def reflect(self, query: str) -> str:
         return str(await self._provider.reflect(query))
+
+
+Verbs = _ManagerVerbs | _ProviderVerbs
+"""The verbs of a memory, bound to one user.
+
+`search` returns what matches, the best first; `remember` keeps a sentence, and returns its id;
+`forget` drops a memory, and returns whether it was there; `reflect` returns an answer from many
+memories, empty if that is not supported.
+"""
 
 
 def verbs_of(manager: Any, user_id: str | None) -> Verbs:
