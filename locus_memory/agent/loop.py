@@ -123,8 +123,8 @@ class Agent(Resource):
         **keywords: Unpack[AgentKeywords],
     ) -> None:
         named = Keywords(self, keywords)
-        settings = Keywords(self, {}).into(MemorySettings, memory_settings=memory_settings)
-        settings = read_settings(settings, named.rest)
+        given = Keywords(self, {}).into(MemorySettings, memory_settings=memory_settings)
+        settings = read_settings(given, named.rest)
         options = named.all_into(AgentOptions, options=options)
         self._owned: list[Any] = []
         # It is closed last: the memory manager may use it until then.
@@ -143,7 +143,11 @@ class Agent(Resource):
         self._memory = MemoryHooks(self.memory_manager, settings)
         self.documents = self._own(*documents_of(options.documents))
         self._document_context = options.document_context
-        self._resources = resource_hooks(options.resources, options.resource_settings)
+        self._resources = resource_hooks(
+            options.resources,
+            options.resource_settings,
+            has_memory=self.memory_manager is not None or not settings.enabled,
+        )
         self._before = InvocationHooks("before_invocation", options.before_invocation)
         self._after = InvocationHooks("after_invocation", options.after_invocation)
         self.conversation_manager: Trimmer | None = self._own(

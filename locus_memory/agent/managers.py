@@ -151,7 +151,7 @@ def _has_hooks(where: object) -> TypeGuard[SessionHooks]:
     return hasattr(where, "on_session_start") and hasattr(where, "on_session_end")
 
 
-def resource_hooks(resources: Any, settings: Any) -> ResourceHooks | None:
+def resource_hooks(resources: Any, settings: Any, *, has_memory: bool) -> ResourceHooks | None:
     """Return the hooks of an agent's tree, or `None` if it has none.
 
     Raises:
@@ -162,7 +162,7 @@ def resource_hooks(resources: Any, settings: Any) -> ResourceHooks | None:
     # Loaded only for agents with a tree.
     from locus_memory.agent.resources import ResourceHooks  # noqa: PLC0415
 
-    return ResourceHooks(resources, settings)
+    return ResourceHooks(resources, settings, has_memory=has_memory)
 
 
 def with_placement(

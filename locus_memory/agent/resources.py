@@ -27,9 +27,10 @@ from locus_memory.registry import get_store
 from locus_memory.resources.backends import registry
 from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
 from locus_memory.resources.backends.handle import MemoryStoreHandle
+from locus_memory.resources.reading.memories import FACTS
 from locus_memory.resources.results import MemoryHit
 from locus_memory.resources.tree import MemoryTree
-from locus_memory.resources.uri import as_uri
+from locus_memory.resources.uri import MemoryURI, as_uri
 from locus_memory.resources.verbs import MemoryVerbs
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_limit
@@ -38,6 +39,7 @@ __all__ = ["ResourceHooks", "ResourceSettings"]
 
 _SECONDS: Final = 30.0
 _RECALL_SECONDS: Final = 5.0
+_MEMORIES: Final = MemoryURI((FACTS,), is_folder=True)
 _MOST_OVERVIEWS: Final = 2
 _MOST_SESSIONS: Final = 256
 
@@ -53,7 +55,8 @@ class ResourceSettings:
             abstracts, and the overviews of the best two.
         commit: `"run"`: commit the session after each run; `"close"`: when the agent is closed;
             `"never"`: leave it to the program.
-        root: Only entries here and below are put before the model.
+        root: Only entries here and below are put before the model. Those of `memory://memories/`
+            are not if the agent has a memory, which shows them, unless the root is among them.
         top_k: At most this many entries.
         min_score: Their lowest score, from 0 to 1.
         token_budget: The most tokens of their lines.
@@ -86,15 +89,21 @@ class ResourceHooks:
         resources: A tree, a handle, a spec, a backend, or the name of a backend or of a preset, or
             a provider string of a store.
         settings: How it is used.
+        has_memory: Whether the agent has a memory of its own, or wants none: then the memories of
+            the tree are not put before the model, unless the root of the settings is among them.
 
     Raises:
         ConfigurationError: One of them is something else, or no provider has such a string.
         MissingDriverError: The driver of the store is not installed.
     """
 
-    def __init__(self, resources: object, settings: ResourceSettings | None) -> None:
+    def __init__(
+        self, resources: object, settings: ResourceSettings | None, *, has_memory: bool
+    ) -> None:
         self._resources = _checked(resources)
         self._settings = Keywords(self, {}).into(ResourceSettings, resource_settings=settings)
+        is_asked = as_uri(self._settings.root).is_within(_MEMORIES)
+        self._without = _MEMORIES if has_memory and not is_asked else None
         self._opened: MemoryVerbs | None = None
         self._opening = asyncio.Lock()
         self._used: dict[_SessionName, tuple[str, ...]] = {}
@@ -112,11 +121,10 @@ class ResourceHooks:
         return state.model_copy(update={"messages": messages})
 
     async def _recalled(self, state: AgentState, thread_id: str) -> list[str]:
-        query = query_of(asked(state.messages)) or ""
-        settings = self._settings
+        query, settings = query_of(asked(state.messages)) or "", self._settings
         user = state.metadata.get("user_id")
         tree = await self._bound(user)
-        found = await tree.find(query, settings.root, settings.top_k)
+        found = await tree.find(query, settings.root, settings.top_k, without=self._without)
         hits = [each for each in found.hits if each.score >= settings.min_score]
         if not runs_off_record(state):
             self._used[user, thread_id] = tuple(each.uri for each in hits)
@@ -202,8 +210,9 @@ def _checked(resources: object) -> object:
     if isinstance(resources, str) and resources not in registry.list_names():
         # A run would only report an unknown preset, provider or option.
         get_store(resources)
-    kinds = (str, MemoryTree, MemoryStoreHandle, MemoryStoreSpec, MemoryBackend)
-    if isinstance(resources, kinds):
+    if isinstance(
+        resources, str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend
+    ):
         return resources
     raise ConfigurationError(
         "resources= is a MemoryTree, a handle, a MemoryStoreSpec, a memory backend, or the name of"
@@ -218,8 +227,7 @@ async def _open(resources: Any) -> MemoryVerbs:
     if isinstance(resources, MemoryStoreHandle):
         return resources.acquire()
     if isinstance(resources, MemoryStoreSpec):
-        name = resources.backend
-        backend = registry.current() if name is None else registry.get(name)
+        backend = registry.get(resources.backend) if resources.backend else registry.current()
         return (await backend.open(resources)).acquire()
     if isinstance(resources, MemoryBackend):
         return (await resources.open()).acquire()
