@@ -17,6 +17,7 @@ from locus_memory.memory.forgetting.choice import (
     named,
     thread_of_job,
 )
+from locus_memory.memory.forgetting.kept import Kept, kept_places
 from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
 from locus_memory.memory.forgetting.rewording import reword
 from locus_memory.memory.forgetting.threads import ThreadView, roots_of, view_thread
@@ -56,6 +57,7 @@ class ForgetPlan:
         holders: Threads that stay, and may hold source messages.
         unreadable: Damaged threads whose user cannot be determined.
         thread_spaces: The namespaces with items of the threads.
+        kept: What stays of what a user may have, with the reasons.
     """
 
     store: BaseStore
@@ -69,6 +71,7 @@ class ForgetPlan:
     holders: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
     thread_spaces: list[Namespace] = field(default_factory=list[Namespace])
+    kept: list[Kept] = field(default_factory=list[Kept])
 
     async def find(
         self,
@@ -99,6 +102,8 @@ class ForgetPlan:
                     self.summaries.append((space, item.key))
         await self._search(*(() if self.choice.is_user else others), prefix.queue)
         await self._find_thread_items((_SESSIONS, *thread_namespaces))
+        if self.choice.is_user and self.choice.user_id:
+            self.kept = await kept_places(self.store, self.choice.user_id, own)
 
     async def _search(self, *roots: Namespace) -> None:
         for root in roots:
@@ -200,6 +205,7 @@ class ForgetPlan:
             log=len(found["log"]),
             sources=tuple(self.holders),
             unreadable=tuple(self.unreadable),
+            kept=tuple(self.kept),
             has_store=has_store,
         )
 
