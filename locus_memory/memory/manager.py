@@ -16,7 +16,7 @@ from locus_memory._internal.options import Keywords
 from locus_memory._internal.resource import Resource
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_off_record
-from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
+from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extraction.extraction import (
@@ -145,7 +145,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         check_embedder(embedder)
         self.token_budget = options.memory_budget_tokens
         self.token_counter = as_token_counter(options.token_counter)
-        self._count = _counter(options.token_counter)
+        # The same lines are shown again and again.
+        self._count = lru_cache(_COUNTED)(options.token_counter or expected_tokens)
         self.namespace_prefix = check_namespace(namespace_prefix)
         self._resolver: NamespaceResolver | None = resolver
         self._scope, self._bound = Scope(namespace_prefix), False
@@ -406,8 +407,3 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 async def nobody_reads(scope: Scope) -> None:
     """Return that no extraction reads the turns of a scope."""
     del scope
-
-
-def _counter(given: TokenCounter | None) -> TokenCounter:
-    """Return what counts the tokens of lines; the same ones are shown again and again."""
-    return lru_cache(_COUNTED)(expected_tokens if given is None else given)
