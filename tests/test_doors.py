@@ -171,7 +171,7 @@ READERS: dict[str, tuple[set[str], Any]] = {
     ),
     "search_memory: facts": (
         {"fact"},
-        lambda w, word: memory_tools(w.manager)[0].function(scope="pinned", query=word),
+        lambda w, word: memory_tools(w.manager)[0].function(scope="facts", query=word),
     ),
     "search_memory: transcript": (
         {"turn"},

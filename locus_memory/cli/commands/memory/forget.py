@@ -280,7 +280,7 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
         ("threads", len(document["threads"]), list(document["threads"])),
         ("checkpoints", document["checkpoints"], []),
         ("summaries", document["summaries"], []),
-        ("vital signs", document["vitals"], []),
+        ("use records", document["vitals"], []),
         ("episodes", document["episodes"], []),
         ("turns", document["turns"], []),
         ("log entries", document["log"], []),
