@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from locus_memory.agent.events import ToolStarted as ToolStarted
     from locus_memory.agent.hooks import Invocation as Invocation
     from locus_memory.agent.loop import Agent
+    from locus_memory.agent.options import AgentOptions as AgentOptions
     from locus_memory.backends.base import Backend as Backend
     from locus_memory.backends.file.backend import FileBackend as FileBackend
     from locus_memory.backends.file.checkpoints import FileCheckpointer as FileCheckpointer
@@ -273,6 +274,7 @@ else:
         },
         unlisted={
             "AgentEvent": "agent.events",
+            "AgentOptions": "agent.options",
             "AgentResult": "agent.events",
             "Backend": "backends.base",
             "ArchiveError": "errors",

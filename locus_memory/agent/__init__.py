@@ -4,9 +4,10 @@ It proves the wiring, and programs without a framework can use it; the managers 
 work in other loops as well. A run saves its thread after every step. By default, no failure of a
 memory manager ends it.
 
-Read `loop.py` first, then `session.py` for one run on one thread; `managers.py` guards the memory
-and conversation managers, `hooks.py` calls all further hooks, and `events.py` holds the values
-that a run returns. `toolkit/` has tools with which a model works on memories.
+Read `loop.py` first, with its `options.py`, then `session.py` for one run on one thread;
+`managers.py` guards the memory and conversation managers, `hooks.py` calls all further hooks, and
+`events.py` holds the values that a run returns. `toolkit/` has tools with which a model works on
+memories.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     )
     from locus_memory.agent.hooks import Invocation
     from locus_memory.agent.loop import Agent, Usage
+    from locus_memory.agent.options import AgentOptions
     from locus_memory.agent.resources import ResourceSettings
     from locus_memory.agent.toolkit.documents_tool import documents_tool
     from locus_memory.agent.toolkit.memory_tool import memory_tool
@@ -39,6 +41,7 @@ else:
         {
             "Agent": "loop",
             "AgentEvent": "events",
+            "AgentOptions": "options",
             "AgentResult": "events",
             "Done": "events",
             "Invocation": "hooks",
@@ -59,6 +62,7 @@ else:
 __all__ = [
     "Agent",
     "AgentEvent",
+    "AgentOptions",
     "AgentResult",
     "Done",
     "Invocation",

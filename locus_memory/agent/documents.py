@@ -59,7 +59,12 @@ async def with_documents(
         return state, ()
     query = next((each.content or "" for each in reversed(said) if each.role == Role.USER), "")
     work = partial(find_context, query, index, config=config)
-    found = await call_hook("documents", work, seconds=_SECONDS, report=_report)
+    found = await call_hook(
+        "documents",
+        work,
+        seconds=_SECONDS,
+        report=lambda _, error: emit("agent.documents_failed", error=error),
+    )
     if not found:
         return state, ()
     # Loaded only where there is something to show.
@@ -67,8 +72,3 @@ async def with_documents(
 
     messages = with_tail(state.messages, f"{found.text}\n")
     return state.model_copy(update={"messages": messages}), found.sources
-
-
-def _report(hook: str, error: BaseException) -> None:
-    del hook
-    emit("agent.documents_failed", error=error)

@@ -11,6 +11,7 @@ from inspect import isawaitable
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import kept
+from locus_memory._internal.quoting import quote
 from locus_memory.agent.events import AgentResult
 from locus_memory.agent.managers import SessionHooks, recalled, remember
 from locus_memory.conversation.roles import (
@@ -34,6 +35,9 @@ _MOST_IDS: Final = 10_000
 
 _HOOK_SECONDS: Final = 30.0
 _RECALL_SECONDS: Final = 5.0
+
+_MOST_CHARACTERS: Final = 6_000
+"""The most characters of the text of a provider, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +72,10 @@ class InvocationHooks:
 
     def __init__(self, hook: str, functions: Iterable[Callable[[Invocation], Any]]) -> None:
         self._hook = hook
-        if not isinstance(functions, Iterable):
-            raise ConfigurationError(f"{hook} is a list of functions")
-        self._functions = tuple(functions)
-        for each in self._functions:
-            if not callable(each):
-                raise ConfigurationError(
-                    f"{hook} is a list of functions, and one is a {type(each).__name__}"
-                )
+        given: object = functions
+        self._functions: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (None,)
+        if not all(map(callable, self._functions)):
+            raise ConfigurationError(f"{hook} is a list of functions, not {quote(functions)}")
 
     def __len__(self) -> int:
         return len(self._functions)
@@ -83,8 +83,12 @@ class InvocationHooks:
     async def call(self, invocation: Invocation) -> None:
         """Call them in order; a failure is the event `agent.hook_failed`."""
         for function in self._functions:
-            work = partial(function, invocation)
-            await call_hook(self._hook, work, seconds=_HOOK_SECONDS, report=_report)
+            await call_hook(
+                self._hook,
+                partial(function, invocation),
+                seconds=_HOOK_SECONDS,
+                report=lambda hook, error: emit("agent.hook_failed", error=error, hook=hook),
+            )
 
 
 class MemoryHooks:
@@ -95,14 +99,14 @@ class MemoryHooks:
 
     Args:
         manager: The memory manager; `None`: no hook is called.
-        settings: The settings; `None`: the defaults, and no cap on the block of a manager.
+        settings: What is recalled and extracted; `None`: everything.
     """
 
     def __init__(
         self, manager: SessionHooks | None, settings: MemorySettings | None = None
     ) -> None:
         self._manager = manager
-        self._settings = settings
+        self._settings = settings or MemorySettings()
         self._contract = None if manager is None else _contract()
         self._left_out: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._warming: set[asyncio.Task[Any]] = set()
@@ -118,8 +122,8 @@ class MemoryHooks:
         is_asked = self._has("prefetch") and not runs_off_record(state)
         if is_asked and not isinstance(self._manager, self._contract or ()):
             found = await self._call("prefetch", state, _user_text(state), session_id=thread_id)
-            most = (self._settings or MemorySettings()).max_prompt_chars
-            seen = _with_text(seen, found, most)
+            most = self._settings.max_prompt_chars
+            seen = _with_text(seen, found, _MOST_CHARACTERS if most is None else most)
         return self._capped(seen)
 
     async def compact(
@@ -190,8 +194,7 @@ class MemoryHooks:
 
     def _is_set(self, name: str, told: AgentState | None = None) -> bool:
         """Return whether a setting is on, and the run that is told, if any, on the record."""
-        is_on = self._settings is None or getattr(self._settings, name)
-        return is_on and not (told is not None and runs_off_record(told))
+        return getattr(self._settings, name) and not (told is not None and runs_off_record(told))
 
     def _has(self, hook: str) -> bool:
         return has_hook(self._manager, hook, self._contract)
@@ -223,21 +226,18 @@ class MemoryHooks:
 
     def _capped(self, state: AgentState) -> AgentState:
         """Return the state with each block of memories cut at the limit of the settings."""
-        if self._settings is None:
+        most = self._settings.max_prompt_chars
+        if most is None:
             return state
         messages: list[Message] = []
         for each in state.messages:
             if is_memory_block(each):
-                text = cap(each.content or "", self._settings.max_prompt_chars)
+                text = cap(each.content or "", most)
                 if text:
                     messages.append(each.model_copy(update={"content": text}))
             else:
                 messages.append(each)
         return state.model_copy(update={"messages": tuple(messages)})
-
-
-def _report(hook: str, error: BaseException) -> None:
-    emit("agent.hook_failed", error=error, hook=hook)
 
 
 def _contract() -> type[Any]:

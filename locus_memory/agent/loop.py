@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, TypeVar, Unpack
 from uuid import uuid4
 
 from typing_extensions import override
 
 from locus_memory._internal.cancellation import finished
+from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
 from locus_memory.agent.current import CURRENT_CALL
@@ -30,12 +31,12 @@ from locus_memory.agent.managers import (
     SessionHooks,
     Trimmer,
     TurnHook,
-    checked_placement,
     memory_of,
     resource_hooks,
     trimmed,
     with_placement,
 )
+from locus_memory.agent.options import AgentKeywords, AgentOptions, read_settings
 from locus_memory.agent.session import Session, load_state
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, takes_tools
@@ -44,8 +45,6 @@ from locus_memory.chat.registry import as_model
 from locus_memory.chat.usage import Usage, report_usage
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.conversation.registry import as_conversation_manager
-from locus_memory.documents.context import ContextConfig
-from locus_memory.documents.fusion import Retriever
 from locus_memory.errors import (
     CheckpointConflictError,
     CheckpointNotFoundError,
@@ -58,14 +57,8 @@ from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import as_checkpointer
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import check_limit, check_text
+from locus_memory.store.item import check_text
 from locus_memory.tools import Tool, as_tools, failed
-
-if TYPE_CHECKING:
-    from locus_memory.agent.resources import ResourceSettings
-    from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
-    from locus_memory.resources.backends.handle import MemoryStoreHandle
-    from locus_memory.resources.tree import MemoryTree
 
 __all__ = ["Agent", "Usage"]
 
@@ -99,34 +92,11 @@ class Agent(Resource):
             is this one.
         conversation_manager: An object with `async_apply` or `apply`; or a string for
             `get_conversation_manager`, such as `"sliding_window:20"`.
-        max_iterations: How often a run may call the model before it stops.
-        agent_id: Saved with the thread, if there are several agents.
-        inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
-            that user and reads their memories. By default such a run is refused.
-        memory_placement: Where the model sees the block of memories. `"user"`: before the text of
-            the user's latest message, so that all messages before it are the same in the next
-            request, and a provider's cache of prompts holds; `"system"`: after the system prompt.
-        on_memory_error: `"raise"` ends a run with the first error of its memory: before the
-            model is called, or after the answer is saved; `resume` tries again. Extraction in
-            the background is not part of a run.
-        memory_settings: Whether to recall and to extract, and how much text to recall.
-        resources: A tree of `memory://` resources: a `MemoryTree`, a handle, a `MemoryStoreSpec`, a
-            memory backend, or the name of a backend or a preset, or the provider string of a
-            store. A run with a user has that user's tree.
-        resource_settings: Whether entries that match are shown to the model, and when sessions are
-            committed.
-        end_on_error: Whether `on_session_end` is also called for a run that fails or is cancelled.
-            By default its messages are extracted with the next run of the thread. A run that
-            loses its thread to another one (`CheckpointConflictError`) never has an end.
-        before_invocation: Functions of an `Invocation`, sync or async, called before the memories
-            of a run are recalled.
-        documents: An index, or a provider string of one for `get_documents`: what it has on the
-            user's message is put before the model in each run, and never saved. If it fails, the
-            run continues, and the event is `agent.documents_failed`.
-        document_context: How much of the documents the model sees.
-        after_invocation: Functions of an `Invocation`, called when a run is over, has failed or
-            is cancelled. A failure of these functions is the event `agent.hook_failed`; each may
-            take 30 seconds.
+        memory_settings: Whether to recall and to extract, how much text to recall, where the model
+            sees it, and whether a failure of the memory ends a run.
+        options: How long a run goes on, whose memories it reads, the functions around it, and the
+            resources and documents that are put before the model.
+        **keywords: The fields of `AgentOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An invalid provider string, model, tool, manager or function, or tools
@@ -148,27 +118,14 @@ class Agent(Resource):
         | TurnHook
         | None = None,
         conversation_manager: str | Trimmer | None = None,
-        max_iterations: int = 20,
-        agent_id: str | None = None,
-        inherit_user: bool = False,
-        memory_placement: Literal["system", "user"] = "user",
-        on_memory_error: Literal["report", "raise"] = "report",
         memory_settings: MemorySettings | None = None,
-        resources: str
-        | MemoryTree
-        | MemoryStoreHandle
-        | MemoryStoreSpec
-        | MemoryBackend
-        | None = None,
-        resource_settings: ResourceSettings | None = None,
-        end_on_error: bool = False,
-        before_invocation: Iterable[Callable[[Invocation], Any]] = (),
-        after_invocation: Iterable[Callable[[Invocation], Any]] = (),
-        documents: Retriever | str | None = None,
-        document_context: ContextConfig | None = None,
+        options: AgentOptions | None = None,
+        **keywords: Unpack[AgentKeywords],
     ) -> None:
-        if check_limit(max_iterations, "max_iterations") < 1:
-            raise InvalidArgumentError(f"max_iterations is at least 1, not {max_iterations}")
+        named = Keywords(self, keywords)
+        given = Keywords(self, {}).into(MemorySettings, memory_settings=memory_settings)
+        settings = read_settings(given, named.rest)
+        options = named.all_into(AgentOptions, options=options)
         self._owned: list[Any] = []
         # It is closed last: the memory manager may use it until then.
         self.model: ChatModel | ToolModel = self._own(*as_model(model))
@@ -176,22 +133,23 @@ class Agent(Resource):
         self.tools = as_tools(tools)
         if self.tools and not takes_tools(self.model):
             raise ConfigurationError("a model that may call tools takes the keyword tools=")
-        self.max_iterations = max_iterations
-        self.agent_id = agent_id
-        self.inherit_user = inherit_user
-        self.on_memory_error = _checked_reaction(on_memory_error)
-        self.memory_placement: Literal["system", "user"] = checked_placement(memory_placement)
+        self.max_iterations, self.agent_id = options.max_iterations, options.agent_id
+        self.inherit_user, self.end_on_error = options.inherit_user, options.end_on_error
+        self.memory_placement, self.on_memory_error = settings.placement, settings.on_error
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
             self.checkpointer = self._own(*as_checkpointer(checkpointer))
-        self.memory_manager = self._own(*memory_of(memory_manager, memory_settings, self.model))
-        self._memory = MemoryHooks(self.memory_manager, memory_settings)
-        self.documents = self._own(*documents_of(documents))
-        self._document_context = document_context
-        self._resources = resource_hooks(resources, resource_settings)
-        self.end_on_error = end_on_error
-        self._before = InvocationHooks("before_invocation", before_invocation)
-        self._after = InvocationHooks("after_invocation", after_invocation)
+        self.memory_manager = self._own(*memory_of(memory_manager, settings, self.model))
+        self._memory = MemoryHooks(self.memory_manager, settings)
+        self.documents = self._own(*documents_of(options.documents))
+        self._document_context = options.document_context
+        self._resources = resource_hooks(
+            options.resources,
+            options.resource_settings,
+            has_memory=self.memory_manager is not None or not settings.enabled,
+        )
+        self._before = InvocationHooks("before_invocation", options.before_invocation)
+        self._after = InvocationHooks("after_invocation", options.after_invocation)
         self.conversation_manager: Trimmer | None = self._own(
             *as_conversation_manager(conversation_manager)
         )
@@ -233,7 +191,7 @@ class Agent(Resource):
                 run without a user on a thread that belongs to a user (see `inherit_user`).
             ModelError: The model failed; a custom model may raise other errors.
             BackendError: The database failed.
-            Exception: With `on_memory_error="raise"`, the error of the memory.
+            Exception: With `on_error="raise"` in the settings, the error of the memory.
         """
         return await self._run(text, thread_id, user_id, metadata, None, remember=remember)
 
@@ -488,9 +446,3 @@ def _invocation(
 def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:
     """Return the result of a task; a tool that cancelled its own task failed."""
     return failed(call, asyncio.CancelledError()) if task.cancelled() else task.result()
-
-
-def _checked_reaction(given: Literal["report", "raise"]) -> Literal["report", "raise"]:
-    if given not in ("report", "raise"):
-        raise ConfigurationError(f"on_memory_error is 'report' or 'raise', not {quote(given)}")
-    return given

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_memory_block, split_block
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -28,7 +27,6 @@ __all__ = [
     "Trimmer",
     "TurnHook",
     "as_memory_manager",
-    "checked_placement",
     "memory_of",
     "recalled",
     "remember",
@@ -80,27 +78,18 @@ class Trimmer(Protocol):
         ...
 
 
-def memory_of(
-    where: Any, settings: MemorySettings | None, model: Any
-) -> tuple[SessionHooks | None, bool]:
+def memory_of(where: Any, settings: MemorySettings, model: Any) -> tuple[SessionHooks | None, bool]:
     """Return the memory manager of an agent with these settings; as `as_memory_manager`.
 
     Raises:
-        ConfigurationError: As for `as_memory_manager`; the memory is given twice; or the settings
-            are something else.
+        ConfigurationError: As for `as_memory_manager`; or the memory is given twice.
     """
-    if settings is None:
-        return as_memory_manager(where, model)
-    if not isinstance(settings, MemorySettings):
-        raise ConfigurationError(
-            f"memory_settings is a MemorySettings, not {type(settings).__name__}"
-        )
     if where is not None and settings.provider is not None:
         raise ConfigurationError("memory is given twice: as memory_manager and by the settings")
     if not settings.enabled:
         return None, False
     made, owned = as_memory_manager(settings.provider if where is None else where, model)
-    if owned and hasattr(made, "max_prompt_chars"):
+    if owned and settings.max_prompt_chars is not None and hasattr(made, "max_prompt_chars"):
         # Otherwise its default would cut first.
         setattr(made, "max_prompt_chars", settings.max_prompt_chars)  # noqa: B010 - of one class
     return made, owned
@@ -162,37 +151,18 @@ def _has_hooks(where: object) -> TypeGuard[SessionHooks]:
     return hasattr(where, "on_session_start") and hasattr(where, "on_session_end")
 
 
-def resource_hooks(resources: Any, settings: Any) -> ResourceHooks | None:
+def resource_hooks(resources: Any, settings: Any, *, has_memory: bool) -> ResourceHooks | None:
     """Return the hooks of an agent's tree, or `None` if it has none.
 
     Raises:
-        ConfigurationError: It is no tree, or there are settings and no tree.
+        ConfigurationError: It is no tree, there are settings and no tree, or these are no settings.
     """
     if resources is None and settings is None:
         return None
-    if resources is None:
-        raise ConfigurationError("resource_settings need resources=")
     # Loaded only for agents with a tree.
-    from locus_memory.agent.resources import ResourceHooks, ResourceSettings  # noqa: PLC0415
+    from locus_memory.agent.resources import ResourceHooks  # noqa: PLC0415
 
-    if not isinstance(settings, ResourceSettings | None):
-        raise ConfigurationError(
-            f"resource_settings is a ResourceSettings, not {type(settings).__name__}"
-        )
-    return ResourceHooks(resources, settings)
-
-
-def checked_placement(placement: object) -> Literal["system", "user"]:
-    """Return the place of the memories in what the model sees.
-
-    Raises:
-        ConfigurationError: It is no known place.
-    """
-    if placement == "user":
-        return "user"
-    if placement == "system":
-        return "system"
-    raise ConfigurationError(f"memory_placement is 'user' or 'system', not {quote(placement)}")
+    return ResourceHooks(resources, settings, has_memory=has_memory)
 
 
 def with_placement(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.options import Keywords
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import as_token_counter
@@ -17,6 +18,7 @@ from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.inject import with_tail
+from locus_memory.memory.options import check_one_of
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.reading.lines import Line, fitting
 from locus_memory.messages import Message
@@ -25,9 +27,10 @@ from locus_memory.registry import get_store
 from locus_memory.resources.backends import registry
 from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
 from locus_memory.resources.backends.handle import MemoryStoreHandle
+from locus_memory.resources.reading.memories import FACTS
 from locus_memory.resources.results import MemoryHit
 from locus_memory.resources.tree import MemoryTree
-from locus_memory.resources.uri import as_uri
+from locus_memory.resources.uri import MemoryURI, as_uri
 from locus_memory.resources.verbs import MemoryVerbs
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_limit
@@ -36,9 +39,9 @@ __all__ = ["ResourceHooks", "ResourceSettings"]
 
 _SECONDS: Final = 30.0
 _RECALL_SECONDS: Final = 5.0
+_MEMORIES: Final = MemoryURI((FACTS,), is_folder=True)
 _MOST_OVERVIEWS: Final = 2
 _MOST_SESSIONS: Final = 256
-_COMMITS: Final = ("never", "run", "close")
 
 _SessionName = tuple[str | None, str]
 
@@ -52,7 +55,8 @@ class ResourceSettings:
             abstracts, and the overviews of the best two.
         commit: `"run"`: commit the session after each run; `"close"`: when the agent is closed;
             `"never"`: leave it to the program.
-        root: Only entries here and below are put before the model.
+        root: Only entries here and below are put before the model. Those of `memory://memories/`
+            are not if the agent has a memory, which shows them, unless the root is among them.
         top_k: At most this many entries.
         min_score: Their lowest score, from 0 to 1.
         token_budget: The most tokens of their lines.
@@ -70,8 +74,7 @@ class ResourceSettings:
     token_budget: int = 1_000
 
     def __post_init__(self) -> None:
-        if self.commit not in _COMMITS:
-            raise ConfigurationError(f"commit is 'never', 'run' or 'close', not {self.commit!r}")
+        check_one_of(("never", "run", "close"), commit=self.commit)
         as_uri(self.root)
         check_limit(self.top_k, "top_k")
         check_limit(self.token_budget, "token_budget")
@@ -84,17 +87,23 @@ class ResourceHooks:
 
     Args:
         resources: A tree, a handle, a spec, a backend, or the name of a backend or of a preset, or
-            a provider string of a store; `None`: there is no tree.
+            a provider string of a store.
         settings: How it is used.
+        has_memory: Whether the agent has a memory of its own, or wants none: then the memories of
+            the tree are not put before the model, unless the root of the settings is among them.
 
     Raises:
-        ConfigurationError: It is something else, or no provider has such a string.
+        ConfigurationError: One of them is something else, or no provider has such a string.
         MissingDriverError: The driver of the store is not installed.
     """
 
-    def __init__(self, resources: object, settings: ResourceSettings | None) -> None:
+    def __init__(
+        self, resources: object, settings: ResourceSettings | None, *, has_memory: bool
+    ) -> None:
         self._resources = _checked(resources)
-        self._settings = settings or ResourceSettings()
+        self._settings = Keywords(self, {}).into(ResourceSettings, resource_settings=settings)
+        is_asked = as_uri(self._settings.root).is_within(_MEMORIES)
+        self._without = _MEMORIES if has_memory and not is_asked else None
         self._opened: MemoryVerbs | None = None
         self._opening = asyncio.Lock()
         self._used: dict[_SessionName, tuple[str, ...]] = {}
@@ -102,7 +111,7 @@ class ResourceHooks:
 
     async def recall(self, state: AgentState, thread_id: str) -> AgentState:
         """Return the state with what the tree has on the user's message."""
-        if self._resources is None or not self._settings.inject:
+        if not self._settings.inject:
             return state
         work = partial(self._recalled, state, thread_id)
         found = await call_hook("recall", work, seconds=_RECALL_SECONDS, report=_report)
@@ -112,11 +121,10 @@ class ResourceHooks:
         return state.model_copy(update={"messages": messages})
 
     async def _recalled(self, state: AgentState, thread_id: str) -> list[str]:
-        query = query_of(asked(state.messages)) or ""
-        settings = self._settings
+        query, settings = query_of(asked(state.messages)) or "", self._settings
         user = state.metadata.get("user_id")
         tree = await self._bound(user)
-        found = await tree.find(query, settings.root, settings.top_k)
+        found = await tree.find(query, settings.root, settings.top_k, without=self._without)
         hits = [each for each in found.hits if each.score >= settings.min_score]
         if not runs_off_record(state):
             self._used[user, thread_id] = tuple(each.uri for each in hits)
@@ -147,8 +155,7 @@ class ResourceHooks:
 
     async def end(self, state: AgentState, thread_id: str) -> None:
         """Commit the session of a run, or keep it until the agent is closed."""
-        is_kept = self._settings.commit != "never" and not runs_off_record(state)
-        if self._resources is None or not is_kept:
+        if self._settings.commit == "never" or runs_off_record(state):
             return
         name = (state.metadata.get("user_id"), thread_id)
         if self._settings.commit == "run":
@@ -203,12 +210,13 @@ def _checked(resources: object) -> object:
     if isinstance(resources, str) and resources not in registry.list_names():
         # A run would only report an unknown preset, provider or option.
         get_store(resources)
-    kinds = (str, MemoryTree, MemoryStoreHandle, MemoryStoreSpec, MemoryBackend)
-    if resources is None or isinstance(resources, kinds):
+    if isinstance(
+        resources, str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend
+    ):
         return resources
     raise ConfigurationError(
-        "resources is a MemoryTree, a handle, a MemoryStoreSpec, a memory backend, or the name of a"
-        f" backend or a preset or a provider string, not {type(resources).__name__}"
+        "resources= is a MemoryTree, a handle, a MemoryStoreSpec, a memory backend, or the name of"
+        f" a backend or a preset or a provider string, not {type(resources).__name__}"
     )
 
 
@@ -219,8 +227,7 @@ async def _open(resources: Any) -> MemoryVerbs:
     if isinstance(resources, MemoryStoreHandle):
         return resources.acquire()
     if isinstance(resources, MemoryStoreSpec):
-        name = resources.backend
-        backend = registry.current() if name is None else registry.get(name)
+        backend = registry.get(resources.backend) if resources.backend else registry.current()
         return (await backend.open(resources)).acquire()
     if isinstance(resources, MemoryBackend):
         return (await resources.open()).acquire()

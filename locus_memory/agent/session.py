@@ -252,7 +252,7 @@ class Session:
         for event in self.failures:
             if event.name.startswith(("memory.", "agent.memory")):
                 if isinstance(event.error, Exception):
-                    event.error.add_note(f"on_memory_error='raise': {event.name}")
+                    event.error.add_note(f"on_error='raise': {event.name}")
                     raise event.error
                 raise LocusMemoryError(f"{event.name}: {type(event.error).__name__}")
 

@@ -16,7 +16,7 @@ from locus_memory._internal.options import Keywords
 from locus_memory._internal.resource import Resource
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_off_record
-from locus_memory.conversation.tokens import TokenCounter, as_token_counter, expected_tokens
+from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extraction.extraction import (
@@ -77,6 +77,7 @@ from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = ["LLMMemoryManager"]
 
+_PREFIX: Final = ("locus_memory",)
 _COUNTED: Final = 4_096
 """The number of lines whose tokens are remembered."""
 
@@ -86,7 +87,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
     has that user's, at `(*namespace_prefix, "users", user_id)`; any other one has those at
-    `namespace_prefix`; a `namespace_resolver` decides otherwise. No run ever sees another
+    `namespace_prefix`; a function in its place decides otherwise. No run ever sees another
     scope. Called directly, the methods work on `namespace_prefix`; `for_user` and `scoped`
     return the same manager bound to another scope.
 
@@ -102,12 +103,11 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         extract_fn: An `Extractor`, such as `LLMExtractor(model)`; a model for one, such as an
             `OpenAIChat`, or its string for `get_model`, whose model is closed here; or a function
             of messages. `None`: the `HeuristicExtractor`.
-        namespace_prefix: Where the memories are.
-        namespace_resolver: Returns the namespace of a run from its state, or `None` for a run
-            without memory. Let all its namespaces have the same length.
+        namespace_prefix: Where the memories are: a namespace; or a function that returns the
+            namespace of a run from its state, or `None` for a run without memory. Let all its
+            namespaces have the same length; called directly, the methods work on the default.
         max_memories: The most memories of one type that `retrieve` lists without a query: the
             newest. All others are kept as well, and found.
-        history_limit: The most past versions to keep of each memory.
         embedder: Finds memories by meaning as well, where the store has semantic search. Each
             vector is marked with its name; another one needs `locus-memory reembed` first.
         retrieve_limit: The most memories that `retrieve` returns without a `limit`.
@@ -125,10 +125,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         store: str | BaseStore | Backend,
         *,
         extract_fn: Extractor | Callable[..., Any] | str | None = None,
-        namespace_prefix: Namespace = ("locus_memory",),
-        namespace_resolver: NamespaceResolver | None = None,
+        namespace_prefix: Namespace | NamespaceResolver = _PREFIX,
         max_memories: int = 50,
-        history_limit: int = 20,
         embedder: Embedder | None = None,
         retrieve_limit: int = 20,
         options: MemoryOptions | None = None,
@@ -138,21 +136,25 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         named = Keywords(self, read_options(keywords))
         check_whole(0, retrieve_limit=named.rest.get("retrieve_limit", retrieve_limit))
         self.retrieve_limit = named.rest.pop("retrieve_limit", retrieve_limit)
+        resolver = named.rest.pop("namespace_prefix", None)
+        if callable(namespace_prefix):
+            namespace_prefix, resolver = _PREFIX, namespace_prefix
         self._options = options = named.all_into(MemoryOptions, options=options)
         check_callable(clock=clock)
-        if namespace_resolver is not None:
-            check_callable(namespace_resolver=namespace_resolver)
+        if resolver is not None:
+            check_callable(namespace_prefix=resolver)
         check_embedder(embedder)
         self.token_budget = options.memory_budget_tokens
         self.token_counter = as_token_counter(options.token_counter)
-        self._count = _counter(options.token_counter)
+        # The same lines are shown again and again.
+        self._count = lru_cache(_COUNTED)(options.token_counter or expected_tokens)
         self.namespace_prefix = check_namespace(namespace_prefix)
-        self._resolver = namespace_resolver
+        self._resolver: NamespaceResolver | None = resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
         check_whole(1, max_memories=max_memories)
         self._listed_of_type = max_memories
-        self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
+        self._ledger = Ledger(self._store, options.history_limit, clock=clock, embedder=embedder)
         if isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
@@ -410,8 +412,3 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 async def nobody_reads(scope: Scope) -> None:
     """Return that no extraction reads the turns of a scope."""
     del scope
-
-
-def _counter(given: TokenCounter | None) -> TokenCounter:
-    """Return what counts the tokens of lines; the same ones are shown again and again."""
-    return lru_cache(_COUNTED)(expected_tokens if given is None else given)

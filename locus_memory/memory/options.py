@@ -52,6 +52,7 @@ class MemoryOptions:
         cache_idle: The seconds without a run after which the stable part of a thread is built
             again, up to 86,400: as long as the prompt cache of the model's provider holds.
         transcript: Whether every turn is kept, word for word.
+        history_limit: The most past versions to keep of each memory.
         retention: The days that turns and episodes are kept, up to 3,650; 0: for ever.
         timezone: The time zone of the user, such as `"Europe/Vienna"`: which day it is where a
             message has no offset of its own; `None`: that of the machine.
@@ -61,8 +62,6 @@ class MemoryOptions:
             mode `"manual"`, phrases are read before a run ends.
         session_idle: The seconds without a new turn after which a session is over, up to 86,400; a
             failed extraction is retried then.
-        pending_max_age: The seconds after which a session that is too short for a call of its own
-            is extracted without waiting for the next one of its scope, 60 to 2,592,000 (30 days).
         extraction_budget: The most calls, and the most tokens as the model reports them, that
             extraction may take a day (UTC) where no run waits for it; what waits is read the next
             day, or by `sync_now`. `None`: any number.
@@ -82,11 +81,11 @@ class MemoryOptions:
     gate: Literal["off", "rules", "model"] = "off"
     cache_idle: float = 300.0
     transcript: bool = True
+    history_limit: int = 20
     retention: float = 365.0
     timezone: str | None = None
     extract_mode: ExtractMode = "inline"
     session_idle: float = 60.0
-    pending_max_age: float = 86_400.0
     extraction_budget: tuple[int, int] | None = None
     extract_timeout: float = 60.0
     drain_timeout: float = 30.0
@@ -98,6 +97,7 @@ class MemoryOptions:
         )
         check_one_of(("off", "rules", "model"), gate=self.gate)
         check_one_of((True, False), transcript=self.transcript, allow_secrets=self.allow_secrets)
+        check_whole(0, history_limit=self.history_limit)
         if self.memory_budget_tokens != 0:
             check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
@@ -147,7 +147,6 @@ _RANGES: Final = {
     "cache_idle": (0, 86_400),
     "retention": (0, 3_650),
     "session_idle": (0, 86_400),
-    "pending_max_age": (60, 2_592_000),
     "extract_timeout": (0, math.inf),
     "drain_timeout": (0, math.inf),
 }
@@ -163,11 +162,11 @@ class MemoryKeywords(TypedDict, total=False):
     gate: Literal["off", "rules", "model"]
     cache_idle: float
     transcript: bool
+    history_limit: int
     retention: float
     timezone: str | None
     extract_mode: ExtractMode
     session_idle: float
-    pending_max_age: float
     extraction_budget: tuple[int, int] | None
     extract_timeout: float
     drain_timeout: float
@@ -214,7 +213,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
         told["extract_mode"] = "session_end"
     if "gate_mode" in old:
         old["gate_mode"] = _GATES.get(str(old["gate_mode"]), old["gate_mode"])
-    told |= {_OLD[name]: value for name, value in old.items() if _OLD[name] in _FIELDS}
+    told |= {_OLD[name]: value for name, value in old.items() if _OLD[name] in _KNOWN}
     if not old.get("passive", True):
         told |= {"transcript": False, "memory_budget_tokens": 0}
     weighed = {_BLENDED[name]: told.pop(name) for name in _BLENDED if name in told}
@@ -224,7 +223,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-_FIELDS: Final = frozenset(each.name for each in fields(MemoryOptions))
+_KNOWN: Final = {"namespace_prefix", *(each.name for each in fields(MemoryOptions))}
 _OLD: Final = {
     "batch_messages": "extract_mode='session_end'",
     "enabled": "extract_mode='session_end'",
@@ -236,7 +235,9 @@ _OLD: Final = {
     "episode_retention_days": "retention",
     "batch_quiet": "session_idle",
     "summary_debounce_seconds": "session_idle",
+    "namespace_resolver": "namespace_prefix",
     "max_attempts": "without effect",
+    "pending_max_age": "without effect",
     "consolidation_interval_hours": "without effect",
     "salience_floor": "without effect",
 }

@@ -168,6 +168,7 @@ class MemoryOpFind(MemoryOp):
         query: A question, or any words.
         target_uri: Only entries here and below; `None`: anywhere.
         top_k: At most this many.
+        without: No entry here and below; `None`: all count.
 
     Raises:
         InvalidArgumentError: A field is invalid.
@@ -176,6 +177,7 @@ class MemoryOpFind(MemoryOp):
     query: str
     target_uri: str | MemoryURI | None = None
     top_k: int = 8
+    without: str | MemoryURI | None = None
 
     def __post_init__(self) -> None:
         _check_query(self.query, self.top_k)

@@ -326,7 +326,8 @@ class MemoryTree(MemoryVerbs, StoreUser):
 
     async def _find(self, op: MemoryOpFind) -> MemoryFindResult:
         target = ROOT if op.target_uri is None else as_uri(op.target_uri)
-        return MemoryFindResult(tuple(await self._search.find(op.query, target, op.top_k)))
+        without = None if op.without is None else as_uri(op.without)
+        return MemoryFindResult(tuple(await self._search.find(op.query, target, op.top_k, without)))
 
     async def _search_session(self, op: MemoryOpSearch) -> MemoryFindResult:
         target = ROOT if op.target_uri is None else as_uri(op.target_uri)

@@ -111,10 +111,15 @@ class MemoryVerbs:
         return await self._done(op, MemoryListResult, uri)
 
     async def find(
-        self, query: str, target_uri: str | MemoryURI | None = None, top_k: int = 8
+        self,
+        query: str,
+        target_uri: str | MemoryURI | None = None,
+        top_k: int = 8,
+        *,
+        without: str | MemoryURI | None = None,
     ) -> MemoryFindResult:
         """Find entries; see `MemoryOpFind`."""
-        op = MemoryOpFind(query, target_uri, top_k)
+        op = MemoryOpFind(query, target_uri, top_k, without)
         return await self._done(op, MemoryFindResult, target_uri or ROOT)
 
     async def search(

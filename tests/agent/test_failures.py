@@ -20,10 +20,12 @@ from locus_memory.errors import (
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from locus_memory.testing.model import FakeModel
 
+RAISES = MemorySettings(on_error="raise")
 FACT = '{"changes": [{"op": "add", "type": "user", "key": "pet", "content": "A cat."}]}'
 
 
@@ -97,10 +99,10 @@ async def test_a_streamed_run_has_them_as_well():
 async def test_a_failure_of_the_memory_may_end_the_run(checkpointer, hook):
     memory = BrokenManager(hook, BackendUnavailableError("no store"))
     options = {"memory_manager": memory, "checkpointer": checkpointer}
-    agent = Agent(ScriptedModel(), on_memory_error="raise", **options)
+    agent = Agent(ScriptedModel(), memory_settings=RAISES, **options)
     with pytest.raises(BackendUnavailableError, match="no store") as raised:
         await agent.run("I have a cat.", "t")
-    assert raised.value.__notes__ == ["on_memory_error='raise': agent.memory_failed"]
+    assert raised.value.__notes__ == ["on_error='raise': agent.memory_failed"]
     said = [m.content for m in (await agent.state("t")).messages]
     assert said == (["I have a cat."] if hook == "start" else ["I have a cat.", "Noted."])
     memory.hook = None
@@ -112,7 +114,7 @@ async def test_a_failure_of_the_memory_may_end_the_run(checkpointer, hook):
 async def test_an_extraction_that_fails_may_end_the_run(checkpointer):
     async with manager_of("No.", "No.", FACT) as memory:
         options = {"memory_manager": memory, "checkpointer": checkpointer}
-        agent = Agent(ScriptedModel(), on_memory_error="raise", **options)
+        agent = Agent(ScriptedModel(), memory_settings=RAISES, **options)
         with pytest.raises(ModelAnswerError, match="is not readable"):
             await agent.run("I have a cat.", "t", user_id="ada")
         assert (await agent.resume("t")).text == "Noted."
@@ -129,7 +131,7 @@ async def test_a_store_that_fails_at_recall_may_end_the_run():
     memory = LLMMemoryManager(Broken())
     async with (
         memory,
-        Agent(ScriptedModel(), memory_manager=memory, on_memory_error="raise") as agent,
+        Agent(ScriptedModel(), memory_manager=memory, memory_settings=RAISES) as agent,
     ):
         with pytest.raises(BackendUnavailableError, match="no search"):
             await agent.run("Where do I live?")
@@ -140,20 +142,20 @@ async def test_an_error_that_would_end_more_than_the_run_is_one_of_ours():
         raise SystemExit
 
     async with LLMMemoryManager("memory", extract_fn=quit_all) as memory:
-        agent = Agent(ScriptedModel(), memory_manager=memory, on_memory_error="raise")
+        agent = Agent(ScriptedModel(), memory_manager=memory, memory_settings=RAISES)
         with pytest.raises(LocusMemoryError, match=r"memory\.extract_failed: SystemExit"):
             await agent.run("I have a cat.")
 
 
 def test_what_is_no_way_to_treat_an_error():
-    with pytest.raises(ConfigurationError, match="'report' or 'raise', not 'ignore'"):
-        Agent(ScriptedModel(), on_memory_error="ignore")
+    with pytest.raises(ConfigurationError, match="on_error is 'report' or 'raise', not 'ignore'"):
+        MemorySettings(on_error="ignore")
 
 
 async def test_what_happens_in_the_background_is_no_part_of_the_run():
     memory = manager_of("No.", "No.", extract_mode="background")
     async with memory:
-        agent = Agent(ScriptedModel(), memory_manager=memory, on_memory_error="raise")
+        agent = Agent(ScriptedModel(), memory_manager=memory, memory_settings=RAISES)
         result = await agent.run("I have a cat.")
         await memory.drain()
     assert result.failures == ()

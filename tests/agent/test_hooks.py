@@ -27,6 +27,8 @@ from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.state import AgentState
 from locus_memory.tools import Tool
 
+RAISES = MemorySettings(on_error="raise")
+IN_THE_PROMPT = MemorySettings(placement="system")
 HOOKS = (
     *("prefetch", "queue_prefetch", "on_turn_complete", "on_pre_compact"),
     *("on_session_end", "shutdown"),
@@ -236,7 +238,7 @@ async def test_a_slow_preparation_is_not_waited_for():
 
 
 async def test_a_failure_may_end_the_run():
-    agent = agent_of([], Recording(bad="prefetch", behave=fail), on_memory_error="raise")
+    agent = agent_of([], Recording(bad="prefetch", behave=fail), memory_settings=RAISES)
     with pytest.raises(RuntimeError, match="out of order"):
         await agent.run("How is the weather?")
 
@@ -281,7 +283,7 @@ async def test_a_foreign_manager_has_the_hooks_that_it_has():
         return Message.assistant("Yes.")
 
     manager = Foreign()
-    options = {"memory_manager": manager, "memory_placement": "system"}
+    options = {"memory_manager": manager, "memory_settings": IN_THE_PROMPT}
     async with Agent(model, system_prompt="Be kind.", **options) as agent:
         await agent.run("Hello.")
     assert manager.calls == [
@@ -309,7 +311,7 @@ async def test_a_manager_of_ours_asks_its_own_prefetch_once():
         seen.append([each.content for each in messages])
         return Message.assistant("Yes.")
 
-    await Agent(model, memory_manager=Inherited(), memory_placement="system").run("tea", "t")
+    await Agent(model, memory_manager=Inherited(), memory_settings=IN_THE_PROMPT).run("tea", "t")
     assert seen == [["<memory>\nabout tea in t\n</memory>", "tea"]]
 
 
@@ -359,7 +361,7 @@ async def test_the_end_hook_is_called_once_however_a_run_ends():
 
     manager = Failing()
     agent = Agent(
-        ScriptedModel(), memory_manager=manager, end_on_error=True, on_memory_error="raise"
+        ScriptedModel(), memory_manager=manager, end_on_error=True, memory_settings=RAISES
     )
     with pytest.raises(RuntimeError):
         await agent.run("I have a cat.")
@@ -396,7 +398,7 @@ async def test_the_settings_name_a_provider():
             memory_manager="memory",
             memory_settings=MemorySettings(provider="local"),
         )
-    with pytest.raises(ConfigurationError, match="a MemorySettings, not dict"):
+    with pytest.raises(ConfigurationError, match=r"MemorySettings\(...\) or None, not dict"):
         Agent(ScriptedModel(), memory_settings={"enabled": True})
 
 
@@ -412,9 +414,8 @@ async def test_the_recalled_text_is_cut_at_whole_lines(characters):
         seen.extend(each.content for each in messages)
         return Message.assistant("Yes.")
 
-    settings = MemorySettings(max_prompt_chars=characters)
-    options = {"memory_settings": settings, "memory_placement": "system"}
-    await Agent(model, memory_manager=Long(), **options).run("Hello.")
+    settings = MemorySettings(max_prompt_chars=characters, placement="system")
+    await Agent(model, memory_manager=Long(), memory_settings=settings).run("Hello.")
     *blocks, _ = seen
     assert len(blocks) == (characters > 230)
     for block in blocks:
@@ -442,9 +443,8 @@ async def test_the_text_of_any_manager_is_cut(kind):
         facts = [Memory("user", f"k{n}", f"Fact {n} is one of many about tea.") for n in range(50)]
         await memory.save(facts)
         manager = {"manager": memory, "tending": "memory"}.get(kind) or Talkative()
-        settings = MemorySettings(max_prompt_chars=500)
-        options = {"memory_settings": settings, "memory_placement": "system"}
-        agent = Agent(model, memory_manager=manager, **options)
+        settings = MemorySettings(max_prompt_chars=500, placement="system")
+        agent = Agent(model, memory_manager=manager, memory_settings=settings)
         if kind == "tending":
             await agent.memory_manager.save(facts)
         assert (await agent.run("tea?")).failures == ()
@@ -464,6 +464,8 @@ async def test_the_text_of_any_manager_is_cut(kind):
         {"max_prompt_chars": -1},
         {"max_prompt_chars": 1.5},
         {"max_prompt_chars": True},
+        {"placement": "end"},
+        {"on_error": "ignore"},
     ],
 )
 def test_settings_that_cannot_work(options):

@@ -13,9 +13,9 @@ from locus_memory.conversation.base import NullManager
 from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.validation import validate
 from locus_memory.conversation.window import SlidingWindowManager
-from locus_memory.errors import ConfigurationError
 from locus_memory.memory.base import NoopMemoryManager
 from locus_memory.memory.models import Memory
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message, Role
 
 
@@ -162,12 +162,11 @@ async def test_the_block_may_stand_after_the_system_prompt():
 
     model.follows_instructions = False
     options = {"system_prompt": "Be brief.", "checkpointer": "memory", "memory_manager": "memory"}
-    async with Agent(model, memory_placement="system", **options) as agent:
+    settings = MemorySettings(placement="system")
+    async with Agent(model, memory_settings=settings, **options) as agent:
         await agent.run("My name is Ada.", "t")
         await agent.run("What is my name?", "t")
     assert seen[-1][:2] == ["system", "system"]
-    with pytest.raises(ConfigurationError, match="memory_placement"):
-        Agent(model, memory_placement="end")
 
 
 async def test_a_sum_has_no_tail_and_a_rule_is_always_there():

@@ -276,9 +276,9 @@ async def test_the_layers_are_searched_one_by_one() -> None:
         [episode_put(scope, episode), *transcript_puts(scope, "cake", turns, 1, DAY)]
     )
     (tool,) = memory_tools(manager, user_id="ada")
-    (fact,) = await answer(tool, scope="pinned", query="walnuts")
+    (fact,) = await answer(tool, scope="facts", query="walnuts")
     assert (fact["text"], fact["salience"]) == (NUTS.content, 0.5)
-    (digest,) = await answer(tool, scope="episodes", query="almonds cake")
+    (digest,) = await answer(tool, scope="notes", query="almonds cake")
     assert (digest["text"], digest["date"], digest["thread_id"]) == (
         episode.text, "2026-03-01", "cake",
     )  # fmt: skip
@@ -286,8 +286,9 @@ async def test_the_layers_are_searched_one_by_one() -> None:
     assert turn["text"] == "user: Almonds are fine in a cake."
     assert (turn["date"], turn["thread_id"]) == ("2026-03-01", "cake")
     (other,) = memory_tools(manager, user_id="bob")
-    for layer in ("pinned", "episodes", "transcript"):
-        assert await answer(other, scope=layer, query="almonds cake walnuts") == []
+    for layer in ("facts", "notes", "transcript", "pinned", "episodes"):
+        assert await other.function(scope=layer, query="almonds cake walnuts") == []
+        assert await tool.function(scope=layer, query="almonds cake walnuts")
     result = await tool.run(ToolCall(name=tool.spec.name, arguments={"scope": "all", "query": "x"}))
     assert "invalid arguments" in str(result.error)
 
@@ -322,7 +323,7 @@ async def test_the_passive_part_and_the_tool_do_not_depend_on_each_other(
         offered.extend(each.name for each in tools)
         shown.extend(str(each.content) for each in messages)
         if with_tool and messages[-1].role == "user":
-            wanted = {"scope": "pinned", "query": "walnuts"}
+            wanted = {"scope": "facts", "query": "walnuts"}
             call = ToolCall(name="search_memory", arguments=wanted)
             return Message.assistant("", tool_calls=(call,))
         return Message.assistant("I do.")
@@ -366,7 +367,7 @@ async def test_the_function_itself_refuses_with_a_text(arguments: dict[str, Any]
     assert [each.key async for each in manager.for_user("ada").memories()] == [NUTS.key]
 
 
-@pytest.mark.parametrize(("scope", "query"), [("all", "x"), (None, "x"), ([], "x"), ("pinned", 5)])
+@pytest.mark.parametrize(("scope", "query"), [("all", "x"), (None, "x"), ([], "x"), ("facts", 5)])
 async def test_the_search_function_itself_refuses_with_a_text(scope: Any, query: Any) -> None:
     (tool,) = memory_tools(LLMMemoryManager(InMemoryStore()), user_id="ada")
     said: Any = await tool.function(scope=scope, query=query)

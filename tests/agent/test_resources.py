@@ -21,6 +21,7 @@ from locus_memory.errors import (
 )
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message, ToolCall
 from locus_memory.resources.backends.base import MemoryStoreSpec
 from locus_memory.resources.backends.local import LocalMemoryBackend
@@ -63,6 +64,34 @@ async def test_it_stands_before_the_message_and_what_is_remembered_in_the_system
     assert "memory://boat" not in system.content
     assert "memory://boat" in message.content
     assert message.content.count("<memory>") == message.content.count("</memory>") == 1
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_memories_are_shown_by_the_memory_alone(tmp_path, enabled):
+    """Both over one file, and with whatever the memory was told to show."""
+    where = f"sqlite:{tmp_path / 'one.db'}"
+    model = FakeModel(["Yes."] * 3)
+    async with (
+        LLMMemoryManager(where) as manager,
+        MemoryTree(where) as tree,
+        Agent(
+            model,
+            memory_manager=where,
+            memory_settings=MemorySettings(enabled=enabled),
+            resources=where,
+        ) as agent,
+    ):
+        for number in range(8):
+            await manager.for_user("ada").remember(f"The mast of boat {number} is of spruce.")
+        await tree.for_user("ada").write("memory://boat", "The mast wants oil in March.")
+        await agent.run("What of the mast of boat 3?", user_id="ada")
+        shown = seen(model)
+        assert shown.count("mast of boat 3 is of spruce") == (1 if enabled else 0)
+        assert shown.count("The mast wants oil") == 1
+        asked = ResourceSettings(root="memory://memories/user")
+        for options in ({"resources": tree}, {"resources": tree, "resource_settings": asked}):
+            await Agent(model, **options).run("What of the mast of boat 3?", user_id="ada")
+            assert "memory://memories/" in seen(model, -1)
 
 
 async def test_it_leaves_the_system_prompt_of_a_thread_as_it_is():

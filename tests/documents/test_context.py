@@ -39,6 +39,7 @@ from locus_memory.documents import (
 from locus_memory.memory.extraction.thread import conversation
 from locus_memory.memory.inject import inject, render_block
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import ToolCall
 from locus_memory.resources.tree import MemoryTree
 
@@ -348,7 +349,7 @@ async def test_no_document_closes_the_block(placement):
     model = Seeing()
     async with get_documents("memory") as index:
         await index.store(text, source="</memory>")
-        agent = Agent(model, documents=index, memory_placement=placement)
+        agent = Agent(model, documents=index, memory_settings=MemorySettings(placement=placement))
         await agent.run("At what degrees do I obey?")
     everything = "\n".join(each.content for each in model.seen)
     assert "Obey degrees" in everything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import fields
 from typing import Any
@@ -17,7 +18,7 @@ from locus_memory.memory import ExtractionOptions, MemoryOptions, RecallOptions,
 from locus_memory.memory.blend import Blend
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.options import read_options
+from locus_memory.memory.options import MemoryKeywords, read_options
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.testing import FakeEmbedder
@@ -53,6 +54,7 @@ OLD = [
     ({"batch_messages": 0}, {}),
     ({"recall": RecallOptions(recall_timeout=1)}, {"recall_timeout": 1}),
     ({"extraction": ExtractionOptions(max_attempts=2, drain_timeout=1)}, {"drain_timeout": 1}),
+    ({"pending_max_age": 60, "history_limit": 3}, {"history_limit": 3}),
     ({"tending": TendingOptions()}, {"extract_mode": "session_end"}),
     ({"tending": TendingOptions(enabled=False)}, {}),
     ({"tending": TendingOptions(extraction_mode="manual")}, {"extract_mode": "manual"}),
@@ -94,6 +96,12 @@ def test_the_names_of_earlier_versions_are_read(old, new):
     MemoryOptions(**new)
 
 
+def test_a_manager_has_eight_parameters():
+    parameters = inspect.signature(LLMMemoryManager).parameters
+    assert len([each for each in parameters if each != "keywords"]) == 8
+    assert set(MemoryKeywords.__annotations__) == {each.name for each in fields(MemoryOptions)}
+
+
 def test_a_manager_reads_them_too():
     with pytest.warns(DeprecationWarning, match="the option token_budget is now memory_budget_tok"):
         assert LLMMemoryManager("memory", token_budget=200).token_budget == 200
@@ -117,7 +125,6 @@ async def test_a_value_decides_how_a_run_is_extracted():
     [
         ("embedder", "bge"),
         ("embedder", FakeEmbedder),
-        ("namespace_resolver", ("a",)),
         ("clock", 5),
         ("clock", None),
         ("max_memories", 1.5),
@@ -178,7 +185,6 @@ RANGES = {
     "memory_budget_tokens": (100, 200_000),
     "cache_idle": (0, 86_400),
     "session_idle": (0, 86_400),
-    "pending_max_age": (60, 2_592_000),
     "retention": (0, 3_650),
 }
 
@@ -213,7 +219,7 @@ def test_the_ends_of_the_ranges_and_the_defaults() -> None:
         retention=365,
         extract_mode="inline",
         session_idle=60,
-        pending_max_age=86_400,
+        history_limit=20,
         extract_timeout=60,
         drain_timeout=30,
     )

@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from locus_memory.errors import ConfigurationError
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -125,7 +127,7 @@ async def test_a_resolver_decides(make, scripted):
         return None if tenant is None else ("tenants", tenant)
 
     extractor = scripted([fact("of acme")])
-    manager = make(extract_fn=extractor, namespace_resolver=resolver)
+    manager = make(extract_fn=extractor, namespace_prefix=resolver)
     await manager.on_session_end(run_of("a", "Hi", "Ho", tenant="acme"))
     assert [m.content for m in await manager.scoped(("tenants", "acme")).retrieve()] == ["of acme"]
     state = await manager.on_session_start(run_of("a", "Hi", tenant="acme"))
@@ -142,7 +144,7 @@ async def test_a_resolver_may_be_async(make):
     async def resolver(state):
         return ("tenants", state.metadata["user_id"])
 
-    manager = make(namespace_resolver=resolver)
+    manager = make(namespace_prefix=resolver)
     await manager.scoped(("tenants", "a")).save([fact("of a")])
     state = await manager.on_session_start(run_of("a", "Hi"))
     assert "of a" in state.messages[0].content
@@ -155,11 +157,28 @@ async def test_a_resolver_that_fails_gives_no_memory(make, events, answer):
             raise answer
         return answer
 
-    manager = make(namespace_resolver=resolver)
+    manager = make(namespace_prefix=resolver)
     await manager.save([fact("of everybody")])
     state = run_of("a", "Hi")
     assert await manager.on_session_start(state) is state
     assert events.names == ["memory.scope_failed"]
+
+
+async def test_the_old_name_of_a_resolver_is_read_beside_a_prefix():
+    with pytest.warns(DeprecationWarning, match="namespace_resolver is now namespace_prefix"):
+        manager = LLMMemoryManager(
+            "memory", namespace_prefix=("mine",), namespace_resolver=lambda state: ("tenants", "a")
+        )
+    with (
+        pytest.warns(DeprecationWarning, match="namespace_resolver"),
+        pytest.raises(ConfigurationError, match="namespace_prefix is a function"),
+    ):
+        LLMMemoryManager("memory", namespace_resolver=("a",))
+    async with manager:
+        assert manager.namespace == ("mine",)
+        run = await manager.for_run(run_of("a", "Hi"))
+        assert run is not None
+        assert run.namespace == ("tenants", "a")
 
 
 async def test_a_bound_manager_keeps_to_its_scope(make):

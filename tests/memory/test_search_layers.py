@@ -111,11 +111,11 @@ async def test_a_tool_searches_each_layer_by_origin_on_one_scale(manager):
         assert result.error is None
         return json.loads(result.content)
 
-    for scope, count in (("pinned", 1), ("episodes", 3), ("transcript", 2)):
+    for scope, count in (("facts", 1), ("notes", 3), ("transcript", 2)):
         rows = await found(scope)
         assert len(rows) == count
         assert all(0.5 < row["score"] <= 1 for row in rows)
         assert not await found(scope, origins=["import"])
     assert len(await found("transcript", origins=["assistant"])) == 1
-    arguments = {"scope": "pinned", "query": "walnut", "origins": ["friend"]}
+    arguments = {"scope": "facts", "query": "walnut", "origins": ["friend"]}
     assert (await tool.run(ToolCall(name=tool.spec.name, arguments=arguments))).error

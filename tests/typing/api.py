@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from locus_memory import (
     Agent,
+    AgentOptions,
     AgentResult,
     AgentState,
     Backend,
@@ -487,7 +488,8 @@ async def agents(store: BaseStore, backend: Backend) -> None:
     Agent(calls, tools=[weather, tool(name="rain")(weather)], checkpointer=backend)
     Agent(OpenAIChat("m"), checkpointer=backend.checkpointer, memory_manager=backend)
     Agent(talks, memory_manager=NoopMemoryManager(), conversation_manager=NullManager())
-    Agent(talks, inherit_user=True, on_memory_error="raise")
+    Agent(talks, inherit_user=True, memory_settings=MemorySettings(on_error="raise"))
+    Agent(talks, options=AgentOptions(max_iterations=3, documents="memory"))
     async with Agent(ScriptedModel(), checkpointer="memory", memory_manager=store) as agent:
         result = await agent.run("hello", "t", user_id="ada", metadata={"k": 1})
         assert_type(result, AgentResult)

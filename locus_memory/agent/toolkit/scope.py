@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import Field
@@ -59,30 +59,6 @@ ValidFrom = Annotated[
 ValidTo = Annotated[str | None, Field(description="the last day on which it is true, likewise")]
 
 
-class Verbs(Protocol):
-    """The verbs of a memory, bound to one user."""
-
-    token_counter: TokenCounter | None
-    owner: object
-    takes_moments: bool
-
-    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
-        """Return what matches, the best first; of a moment, as for `LLMMemoryManager.search`."""
-        ...
-
-    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
-        """Keep a sentence, and return its id."""
-        ...
-
-    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
-        """Drop a memory, and return whether it was there."""
-        ...
-
-    async def reflect(self, query: str, **then: Any) -> str:
-        """Return an answer from many memories; empty if that is not supported."""
-        ...
-
-
 class _ManagerVerbs:
     """The verbs of a memory manager: ids are those of the memories, and forgetting is undoable."""
 
@@ -133,6 +109,15 @@ class _ProviderVerbs:
     async def reflect(self, query: str, **then: Any) -> str:
         del then
         return str(await self._provider.reflect(query))
+
+
+Verbs = _ManagerVerbs | _ProviderVerbs
+"""The verbs of a memory, bound to one user.
+
+`search` returns what matches, the best first; `remember` keeps a sentence, and returns its id;
+`forget` drops a memory, and returns whether it was there; `reflect` returns an answer from many
+memories, empty if that is not supported.
+"""
 
 
 def verbs_of(manager: Any, user_id: str | None) -> Verbs:

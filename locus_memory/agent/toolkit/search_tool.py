@@ -1,4 +1,4 @@
-"""The tool `search_memory`: a model reads one layer of a user's memory."""
+"""The tool `search_memory`: a model reads the facts, the notes or the transcript of a user."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from locus_memory.tools import Tool, tool
 
 __all__ = ["memory_tools"]
 
-Layer = Literal["pinned", "episodes", "transcript"]
+Scope = Literal["facts", "notes", "transcript"]
 _Choice = Mapping[str, Any]
 
-_LAYERS: Final = get_args(Layer)
+_SCOPES: Final = get_args(Scope)
 _DAY: Final = 10
 _DIGITS: Final = 3
 _TEXT: Final = (
-    "Search what is remembered about this user: pinned has facts and rules, episodes has a digest"
-    " of each earlier session, transcript has earlier messages word for word."
+    "Search what is remembered about this user: facts has facts and rules, notes has a digest of"
+    " each earlier session, transcript has earlier messages word for word."
 )
 
 
@@ -35,7 +35,7 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
     The user is bound here: no argument of a call names one. An answer is a list of at most 10
     objects with `text`, `date`, `score` and `thread_id`, and for facts `salience` and `origin`, of
     at most 800 tokens together. The score is the relevance, from 0 to 1, of the same scale in all
-    layers; what has nearly none is left out. With `origins`, only what these told is found: that of
+    scopes; what has nearly none is left out. With `origins`, only what these told is found: that of
     a turn is its speaker. With `as_of` or `at`, only what was known or true at that moment is
     found. A refused call is a text for the model and never an exception.
 
@@ -48,15 +48,18 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         InvalidArgumentError: The user id is invalid.
     """
     bound = managed(manager, user_id)
-    layers: dict[str, Callable[[LLMMemoryManager, str, _Choice], Awaitable[list[Row]]]] = {
+    searches: dict[str, Callable[[LLMMemoryManager, str, _Choice], Awaitable[list[Row]]]] = {
+        "facts": _facts,
+        "notes": _episodes,
+        "transcript": _turns,
+        # The names of earlier versions.
         "pinned": _facts,
         "episodes": _episodes,
-        "transcript": _turns,
     }
 
     @tool(name="search_memory", description=_TEXT)
     async def search_memory(
-        scope: Annotated[Layer, Field(description="the layer to search")],
+        scope: Annotated[Scope, Field(description="what to search")],
         query: Annotated[str, Field(description="the subject, in a few words")],
         origins: Annotated[
             list[OriginName] | None, Field(description="only what these told; by default, all")
@@ -65,13 +68,13 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         at: At = None,
     ) -> object:
         said: object = query
-        if scope not in _LAYERS:
-            return f"refused: scope is of {', '.join(_LAYERS)}, not {quote(scope)}"
+        if scope not in tuple(searches):
+            return f"refused: scope is of {', '.join(_SCOPES)}, not {quote(scope)}"
         if not isinstance(said, str):
             return f"refused: query is a text, not {quote(said)}"
         try:
             choice = {"origins": origins, "as_of": as_of or None, "at": at or None}
-            found = await layers[scope](bound, said, choice)
+            found = await searches[scope](bound, said, choice)
         except InvalidArgumentError as error:
             return f"refused: {error}"
         return packed(found, bound.token_counter)

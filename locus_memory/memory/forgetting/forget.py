@@ -49,9 +49,11 @@ async def forget(
     """Erase memories permanently: by user, by key or by query.
 
     - With `user_id` alone, all data of that user is erased: the memories with their vectors and
-      histories, messages that wait for extraction, and the items of `("users", user_id)`, which a
-      `StoreContext` writes. Every thread whose checkpoints or newest state have that `user_id` in
-      their metadata is erased as a whole, with its rolling summaries and its
+      histories, messages that wait for extraction, and all below `("users", user_id)`: what a
+      `StoreContext` writes, the tree of the user's resources, and an index of documents there.
+      `kept` of the report names what stays: indexes and trees that users share, and a user of this
+      name under another prefix. Every thread whose checkpoints or newest state have that `user_id`
+      in their metadata is erased as a whole, with its rolling summaries and its
       `("sessions", thread_id)` items. A thread without checkpoints belongs to the user whose
       extraction cursor names it.
     - With `key`, that memory is erased, of the user or else of the scope without a user. The

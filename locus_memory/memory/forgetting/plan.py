@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -39,6 +39,18 @@ _SUMMARIES: Final = ("locus_memory", "summaries")
 _SESSIONS: Final = ("sessions",)
 """The namespace of a `StoreContext` for sessions, by their ids, which are those of threads."""
 
+_USERS: Final = "users"
+_DEEPEST: Final = 4
+"""The most labels of a prefix under which the name of a user is looked for."""
+
+_SHARED: Final = {
+    "sources": "an index of documents that users share",
+    "tree": "a tree of resources that users share",
+}
+"""What users share, by a label of its namespaces; each has chunks beside it."""
+
+_NAMESAKE: Final = "a user of this name under another prefix, which has to be named"
+
 
 @dataclass(slots=True)
 class ForgetPlan:
@@ -56,6 +68,7 @@ class ForgetPlan:
         holders: Threads that stay, and may hold source messages.
         unreadable: Damaged threads whose user cannot be determined.
         thread_spaces: The namespaces with items of the threads.
+        kept: What stays of what a user may have, with the reasons.
     """
 
     store: BaseStore
@@ -69,6 +82,7 @@ class ForgetPlan:
     holders: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
     thread_spaces: list[Namespace] = field(default_factory=list[Namespace])
+    kept: dict[Namespace, str] = field(default_factory=dict[Namespace, str])
 
     async def find(
         self,
@@ -99,6 +113,8 @@ class ForgetPlan:
                     self.summaries.append((space, item.key))
         await self._search(*(() if self.choice.is_user else others), prefix.queue)
         await self._find_thread_items((_SESSIONS, *thread_namespaces))
+        if self.choice.is_user:
+            await self._find_kept(own)
 
     async def _search(self, *roots: Namespace) -> None:
         for root in roots:
@@ -181,6 +197,20 @@ class ForgetPlan:
                 names -= {name for _, name in shared}
         return names
 
+    async def _find_kept(self, own: Collection[Namespace]) -> None:
+        """Find what stays of documents, of resources, and under other prefixes."""
+        for label, why in _SHARED.items():
+            async for *root, _ in self._spaces((), (label,)):
+                # What is below another user is theirs alone.
+                if _USERS not in root and await self.store.list_namespaces((*root, "chunks"), 1):
+                    self.kept[tuple(root)] = why
+        for depth in range(1, _DEEPEST + 1):
+            pattern = (*["*"] * depth, _USERS, str(self.choice.user_id))
+            for space in await self.store.list_namespaces(pattern, _BATCH, max_depth=len(pattern)):
+                # In a listing, a user of the name "*" is any other.
+                if space[-2:] == pattern[-2:] and space not in own:
+                    self.kept[space] = _NAMESAKE
+
     def report(self, *, dry_run: bool, has_store: bool) -> ForgetReport:
         """Return the report of the data to erase."""
         found, threads = self.found, self.choice.threads
@@ -200,6 +230,7 @@ class ForgetPlan:
             log=len(found["log"]),
             sources=tuple(self.holders),
             unreadable=tuple(self.unreadable),
+            kept=tuple(sorted(self.kept.items())),
             has_store=has_store,
         )
 
@@ -252,7 +283,7 @@ class ForgetPlan:
     def _roots(self) -> list[Namespace]:
         """Return the namespaces that go as a whole."""
         user_id, is_user = self.choice.user_id, self.choice.is_user
-        return [self.choice.scope.namespace, ("users", user_id)] if user_id and is_user else []
+        return [self.choice.scope.namespace, (_USERS, user_id)] if user_id and is_user else []
 
     async def _erase(self, *kinds: Kind) -> None:
         for kind in kinds:

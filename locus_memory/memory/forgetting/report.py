@@ -49,6 +49,8 @@ class ForgetReport:
         log: How many entries of the log.
         sources: Threads that stay, with source messages of the memories, and forks that hold them.
         unreadable: Damaged threads whose user cannot be determined; they are not erased.
+        kept: Namespaces that stay when a user is erased, each with the reason: indexes of documents
+            and trees of resources that users share, and a user of this name under another prefix.
         has_store: Whether there is a store; else only threads were searched.
     """
 
@@ -67,6 +69,7 @@ class ForgetReport:
     log: int = 0
     sources: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    kept: tuple[tuple[Namespace, str], ...] = ()
     has_store: bool = True
 
     @property

@@ -36,7 +36,6 @@ from locus_memory.memory.models import (
     is_expired,
     is_fixed,
 )
-from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.validity import VALIDITY, Then
 from locus_memory.retrieval.embedders.base import Embedder
@@ -152,7 +151,6 @@ class Ledger:
     ) -> None:
         self._store = store
         self._clock = clock
-        check_whole(0, history_limit=history_limit)
         self._history_limit = history_limit
         self._embedder = embedder
         self._locks: WeakValueDictionary[Namespace, asyncio.Lock] = WeakValueDictionary()

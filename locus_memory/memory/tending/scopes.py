@@ -23,7 +23,7 @@ async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -
     Args:
         store: The store; if it cannot list namespaces, the prefix is the only scope.
         prefix: The prefix of a memory manager.
-        resolved: Whether a `namespace_resolver` decides where the scopes are. Else they are the
+        resolved: Whether a function decides where the scopes are. Else they are the
             prefix and those of users.
 
     Raises:

@@ -64,7 +64,7 @@ class Tender:
         ledger: The ledger of the memories.
         options: The retention, and the budget of a block.
         prefix: The prefix of the scopes.
-        resolved: Whether a `namespace_resolver` decides where the scopes are.
+        resolved: Whether a function decides where the scopes are.
         clock: Returns seconds since the epoch.
         model: Condenses notes and tidies facts; `None`: neither is done.
 

@@ -56,12 +56,14 @@ class TreeSearch:
     hybrid: HybridSearch
     view: MemoriesView
 
-    async def find(self, query: str, target: MemoryURI, top_k: int) -> list[MemoryHit]:
-        """Return the best entries at a URI and below it.
+    async def find(
+        self, query: str, target: MemoryURI, top_k: int, without: MemoryURI | None = None
+    ) -> list[MemoryHit]:
+        """Return the best entries at a URI and below it, and none of those at another one.
 
         A chunk counts only while the entry has the text that it was cut from.
         """
-        spaces = await self._spaces(target)
+        spaces = self._spaces(target, without)
         best: dict[str, MemoryHit] = {}
         if not spaces or not top_k or not query.strip():
             return []
@@ -70,7 +72,7 @@ class TreeSearch:
             found = await self.hybrid.search(spaces, query, page, offset=offset, recursive=True)
             current = await self._current(found)
             for hit in found:
-                self._take(hit, query, target, current, best)
+                self._take(hit, query, (target, without), current, best)
             if len(best) >= top_k or len(found) < page:
                 break
             # An entry may have any number of chunks.
@@ -78,9 +80,10 @@ class TreeSearch:
         # The order is that of the ranking; the score is what can be compared.
         return list(best.values())[:top_k]
 
-    async def _spaces(self, target: MemoryURI) -> list[Namespace]:
+    def _spaces(self, target: MemoryURI, without: MemoryURI | None) -> list[Namespace]:
         spaces = [self.places.chunks(target.segments)]
-        if not target.segments or target.segments[0] == FACTS:
+        has_facts = not target.segments or target.segments[0] == FACTS
+        if has_facts and not (without and MemoryURI((FACTS,)).is_within(without)):
             spaces.append((*self.view.manager.namespace, "current"))
         return spaces
 
@@ -88,13 +91,15 @@ class TreeSearch:
         self,
         hit: Hit,
         query: str,
-        target: MemoryURI,
+        where: tuple[MemoryURI, MemoryURI | None],
         current: Mapping[str, str],
         best: dict[str, MemoryHit],
     ) -> None:
         """Add a hit, or raise the score of its entry; a passage of an old text is left out."""
-        found = self._fact(hit) or self._chunk(hit, current)
+        found, (target, without) = self._fact(hit) or self._chunk(hit, current), where
         if found is None or not found[0].is_within(target):
+            return
+        if without is not None and found[0].is_within(without):
             return
         uri, level = str(found[0]), found[1]
         known = best.get(uri)

@@ -45,7 +45,7 @@ def _told(done: Forgotten) -> str:
     """Return what was erased, in words."""
     parts = (
         counted(len(done.memories), "memory", "memories"),
-        counted(done.episodes, "episode"),
+        counted(done.episodes, "session with notes", "sessions with notes"),
         counted(done.turns, "turn"),
         counted(len(done.items), "item"),
     )

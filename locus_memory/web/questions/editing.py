@@ -156,6 +156,13 @@ class ForgottenItem(Answer):
     """With `dry_run`: its value."""
 
 
+class KeptPlace(Answer):
+    """A namespace that stays, and why."""
+
+    namespace: tuple[str, ...]
+    reason: str
+
+
 class Forgotten(Answer):
     """The data that was erased, or would be."""
 
@@ -178,6 +185,8 @@ class Forgotten(Answer):
     """Threads that still hold the source messages."""
     unreadable: list[str]
     """Damaged threads, which stay unchanged."""
+    kept: list[KeptPlace]
+    """What users share, and a user of this name under another prefix."""
     has_store: bool
 
 

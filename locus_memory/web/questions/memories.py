@@ -84,7 +84,7 @@ class Source(Answer):
 
 
 class MemoryRow(Answer):
-    """A current memory, with its vital signs."""
+    """A current memory, with the record of its use."""
 
     user: str | None
     id: str

@@ -30,7 +30,9 @@ async def test_a_user_is_forgotten_after_a_preview_and_the_typed_name(browser):
         assert (answer.status_code, "nothing is erased" in answer.text) == (400, True)
     assert len(await known(browser, "ada")) == 2
     answer = await browser.post("/danger/forget", user="ada", confirm="ada")
-    assert "All data of ada is erased: 2 memories, 0 episodes," in await browser.follow(answer)
+    assert "All data of ada is erased: 2 memories, 0 sessions with notes," in await browser.follow(
+        answer
+    )
     assert await known(browser, "ada") == []
     assert len(await known(browser, "bob")) == 1
     assert "Nothing is stored" in await browser.page("/danger/forget", user="ada")

@@ -42,7 +42,7 @@ async def test_an_empty_database_says_what_to_do(browser):
     assert "Nothing is remembered here yet" in await browser.page("/memories/list", user="ada")
     for layer, said in (
         ("identity", "No sentence is fixed"),
-        ("episodes", "There are no episodes"),
+        ("episodes", "There are no notes"),
         ("transcript", "No turns were recorded"),
     ):
         assert said in await browser.page(f"/memories/{layer}", user="ada")

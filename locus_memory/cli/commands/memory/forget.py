@@ -212,7 +212,9 @@ def report_document(report: dict[str, Any]) -> dict[str, Any]:
     items = [{"namespace": list(space), "key": key} for space, key in report["items"]]
     memories = [{**each, "namespace": list(each["namespace"])} for each in report["memories"]]
     namespace = list(report["namespace"])
-    return {**report, "namespace": namespace, "memories": memories, "items": items}
+    kept = [{"namespace": list(space), "reason": why} for space, why in report["kept"]]
+    found = {"namespace": namespace, "memories": memories, "items": items, "kept": kept}
+    return report | found
 
 
 async def with_contents(backend: Backend, report: dict[str, Any]) -> dict[str, Any]:
@@ -254,6 +256,8 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         )
     for thread in document["unreadable"]:
         remark(console, f"thread {thread!r} is damaged and stays unchanged")
+    for each in document["kept"]:
+        remark(console, f"{format_namespace(tuple(each['namespace']))} stays: {each['reason']}")
     if not document["has_store"]:
         remark(console, _NO_STORE)
 
@@ -276,7 +280,7 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
         ("threads", len(document["threads"]), list(document["threads"])),
         ("checkpoints", document["checkpoints"], []),
         ("summaries", document["summaries"], []),
-        ("vital signs", document["vitals"], []),
+        ("use records", document["vitals"], []),
         ("episodes", document["episodes"], []),
         ("turns", document["turns"], []),
         ("log entries", document["log"], []),

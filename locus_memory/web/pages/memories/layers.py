@@ -1,4 +1,4 @@
-"""The layers of a memory that tends itself: identity, episodes and the transcript."""
+"""What is remembered beside the facts: what a person fixed, notes and the transcript."""
 
 from __future__ import annotations
 

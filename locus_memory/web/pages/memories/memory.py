@@ -1,4 +1,4 @@
-"""The page of one memory: its vital signs, its sources and its history; and what changes it."""
+"""The page of one memory: its use, its sources and its history; and what changes it."""
 
 from __future__ import annotations
 

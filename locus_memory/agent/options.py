@@ -1,0 +1,109 @@
+"""The options of an agent: one frozen value, or each by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from locus_memory._internal.options import check_fields
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.providers.settings import MemorySettings
+from locus_memory.store.item import check_limit
+
+if TYPE_CHECKING:
+    from locus_memory.agent.hooks import Invocation
+    from locus_memory.agent.resources import ResourceSettings
+    from locus_memory.documents.context import ContextConfig
+    from locus_memory.documents.fusion import Retriever
+    from locus_memory.resources.backends.base import MemoryBackend, MemoryStoreSpec
+    from locus_memory.resources.backends.handle import MemoryStoreHandle
+    from locus_memory.resources.tree import MemoryTree
+
+__all__ = ["AgentKeywords", "AgentOptions", "read_settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """The options of an agent beside its model, its tools and its managers.
+
+    Attributes:
+        max_iterations: How often a run may call the model before it stops.
+        agent_id: Saved with the thread, if there are several agents.
+        inherit_user: Whether a run without a user, on a thread that belongs to a user, acts as
+            that user and reads their memories. By default such a run is refused.
+        end_on_error: Whether `on_session_end` is also called for a run that fails or is cancelled.
+            By default its messages are extracted with the next run of the thread. A run that
+            loses its thread to another one (`CheckpointConflictError`) never has an end.
+        before_invocation: Functions of an `Invocation`, sync or async, called before the memories
+            of a run are recalled.
+        after_invocation: Functions of an `Invocation`, called when a run is over, has failed or
+            is cancelled. A failure of these functions is the event `agent.hook_failed`; each may
+            take 30 seconds.
+        resources: A tree of `memory://` resources: a `MemoryTree`, a handle, a `MemoryStoreSpec`, a
+            memory backend, or the name of a backend or a preset, or the provider string of a
+            store. A run with a user has that user's tree.
+        resource_settings: Whether entries that match are shown to the model, and when sessions are
+            committed.
+        documents: An index, or a provider string of one for `get_documents`: what it has on the
+            user's message is put before the model in each run, and never saved. If it fails, the
+            run continues, and the event is `agent.documents_failed`.
+        document_context: How much of the documents the model sees.
+
+    Raises:
+        ConfigurationError: An option has another type.
+        InvalidArgumentError: `max_iterations` is not an integer of at least 1.
+    """
+
+    max_iterations: int = 20
+    agent_id: str | None = None
+    inherit_user: bool = False
+    end_on_error: bool = False
+    before_invocation: Iterable[Callable[[Invocation], Any]] = ()
+    after_invocation: Iterable[Callable[[Invocation], Any]] = ()
+    resources: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None = None
+    resource_settings: ResourceSettings | None = None
+    documents: Retriever | str | None = None
+    document_context: ContextConfig | None = None
+
+    def __post_init__(self) -> None:
+        if check_limit(self.max_iterations, "max_iterations") < 1:
+            raise InvalidArgumentError(f"max_iterations is at least 1, not {self.max_iterations}")
+        check_fields(self)
+
+
+class AgentKeywords(TypedDict, total=False):
+    """The fields of `AgentOptions` by name."""
+
+    max_iterations: int
+    agent_id: str | None
+    inherit_user: bool
+    end_on_error: bool
+    before_invocation: Iterable[Callable[[Invocation], Any]]
+    after_invocation: Iterable[Callable[[Invocation], Any]]
+    resources: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None
+    resource_settings: ResourceSettings | None
+    documents: Retriever | str | None
+    document_context: ContextConfig | None
+
+
+_OLD: Final = {"memory_placement": "placement", "on_memory_error": "on_error"}
+
+
+def read_settings(settings: MemorySettings, given: dict[str, Any]) -> MemorySettings:
+    """Return the settings of the memory with those that were options of the agent.
+
+    Args:
+        settings: The settings.
+        given: The keywords of the agent. The names of earlier versions are taken out of them, with
+            a `DeprecationWarning`.
+
+    Raises:
+        ConfigurationError: One of them is invalid.
+    """
+    old = {new: given.pop(name) for name, new in _OLD.items() if name in given}
+    if old:
+        what = "memory_placement and on_memory_error are now MemorySettings(placement=, on_error=)"
+        warnings.warn(what, DeprecationWarning, stacklevel=3)
+    return replace(settings, **old)
