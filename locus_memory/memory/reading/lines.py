@@ -215,18 +215,14 @@ def passage_of(text: str, count: TokenCounter, query: Collection[str] = ()) -> s
         query: The stems of the words of the query; without any, the passage is the beginning.
     """
     if len(text) <= _CHARACTERS_A_TOKEN * QUOTE_TOKENS:
-        whole = _whole(text, count)
-        if whole is not None:
+        whole = _one_line(text)
+        if count(whole) <= QUOTE_TOKENS:
             return whole
     return _cut(text, _best_start(text, count, query), count)
 
 
 # Most turns are short, and found again and again.
-@lru_cache(maxsize=4096)
-def _whole(text: str, count: TokenCounter) -> str | None:
-    """Return a text on one line; `None`: it is too long for a quote."""
-    whole = neutralise(text)
-    return whole if count(whole) <= QUOTE_TOKENS else None
+_one_line: Final = lru_cache(maxsize=4096)(neutralise)
 
 
 def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
