@@ -13,6 +13,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 from locus_memory.memory.models import Memory
 from locus_memory.memory.moments import read_moment
+from locus_memory.memory.validity import said_at
 
 __all__ = ["DEFAULT_TRUST", "Blend", "TrustOf", "age_in_days"]
 
@@ -27,13 +28,13 @@ _DAY: Final = 86_400
 
 
 def age_in_days(memory: Memory, now: datetime) -> float:
-    """Return the age of a memory by its `valid_from`; infinite if it has none that can be read.
+    """Return the age of a memory by the moment of its statement; infinite if it has none that can be read.
 
     Args:
         memory: The memory.
         now: The present moment, with a time zone.
     """
-    moment = read_moment(memory.metadata.get("valid_from"))
+    moment = read_moment(said_at(memory))
     return math.inf if moment is None else (now - moment).total_seconds() / _DAY
 
 

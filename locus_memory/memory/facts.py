@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -20,6 +21,7 @@ from locus_memory.memory.ledger.revision import MANAGED
 from locus_memory.memory.models import LONGEST_CONTENT, Memory, MemoryType
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.validity import VALID_FROM, bounds, said_at, stated
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import check_key, timestamp
 
@@ -61,8 +63,10 @@ def fact_of(memory: Memory, scope: Scope) -> dict[str, Any]:
         scope: The scope of the memory.
     """
     told = memory.metadata
-    since = read_moment(told.get("valid_from"))
-    own = {name: value for name, value in told.items() if name not in _OWN}
+    since = read_moment(said_at(memory))
+    # The moment of a statement, which the ledger wrote, is that of the fact.
+    names = _OWN | {VALID_FROM} if "sequence" in told and not stated(memory) else _OWN
+    own = {name: value for name, value in told.items() if name not in names}
     taken = {name: value for name, value in own.items() if name in _FIELDS or name == _REST}
     foreign: object = told.get(_FOREIGN)
     fact = {
@@ -114,8 +118,11 @@ def _metadata(fact: Mapping[str, Any]) -> dict[str, Any]:
     rest = unknown.get(_REST)
     if isinstance(rest, dict):
         unknown = {name: each for name, each in unknown.items() if name != _REST} | rest
-    foreign = {name: each for name, each in unknown.items() if name in _OWN}
-    known = {name: each for name, each in unknown.items() if name not in _OWN}
+    # A start that cannot be read is another program's.
+    is_start = bounds(unknown, UTC)[0] is not None
+    names = _OWN if is_start else {*_OWN, VALID_FROM}
+    foreign = {name: each for name, each in unknown.items() if name in names}
+    known = {name: each for name, each in unknown.items() if name not in names}
     return known | {_FOREIGN: foreign} if foreign else known
 
 

@@ -63,6 +63,7 @@ from locus_memory.memory.scope import (
 )
 from locus_memory.memory.sessions.sessions import Sessions
 from locus_memory.memory.tending.tender import Tender, model_of
+from locus_memory.memory.validity import checked
 from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
@@ -257,12 +258,15 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
 
         Raises:
             InvalidArgumentError: One is no memory, its key or content has more than 20,000
-                characters, its `expires_at` is no moment, or its `origin` none, or one is fixed
-                and has no room to be shown.
+                characters, its `expires_at` is no moment, its `valid_from` or `valid_to` neither
+                a day nor a moment, or its `origin` none, or one is fixed and has no room to be
+                shown.
             BackendError: The store failed; each memory is written whole or not at all.
         """
-        checked = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
-        stated = list(map(check_origin, checked))
+        given = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
+        zone = self._options.zone()
+        dated = (replace(each, metadata=checked(each.metadata, zone)) for each in given)
+        stated = list(map(check_origin, dated))
         await self._reader.fixed.check(self._scope, stated)
         written = await self._ledger.apply(self._scope, map(Statement, stated))
         names = {current_key(each.type, each.key) for each in written}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, Final, Literal, Protocol, Self, TypeVar, overload, runtime_checkable
@@ -118,14 +119,16 @@ _TELLERS: Final = {
 class Memory:
     """One fact worth remembering.
 
-    A sentence is enough: `Memory("I like tea")`. So the only argument, but for `metadata`, is the
+    A sentence is enough: `Memory("I like tea")`. So the only argument without a name is the
     content, unless it is the name of a type.
 
     `metadata` holds what the manager knows about the memory's source: `thread_id`,
     `message_ids`, `extracted_at`, `extractor`, `importance` (0 to 1), `valid_from`, `origin` (an
     `Origin`, if it is not the user), and for a superseded memory `superseded_at` and
     `superseded_by`. A memory with `expires_at` is not recalled from that moment on; one that is
-    `fixed` is always shown. Moments are ISO 8601 in UTC.
+    `fixed` is always shown. Moments are ISO 8601 in UTC. When it is true stand there as well, if
+    that is stated: `valid_from` and `valid_to`, which are also arguments, each a day such as
+    `2026-05-12` or a moment. If not, `valid_from` is the moment of its statement.
 
     Attributes:
         type: The subject of the memory: a `MemoryType` or its name; by default the user.
@@ -146,7 +149,15 @@ class Memory:
     metadata: dict[str, Any]
 
     @overload
-    def __init__(self, content: str, /, *, metadata: dict[str, Any] | None = None) -> None: ...
+    def __init__(
+        self,
+        content: str,
+        /,
+        *,
+        metadata: dict[str, Any] | None = None,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
+    ) -> None: ...
     @overload
     def __init__(
         self,
@@ -154,6 +165,9 @@ class Memory:
         key: str = ...,
         content: str = ...,
         metadata: dict[str, Any] | None = None,
+        *,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
     ) -> None: ...
     def __init__(
         self,
@@ -161,6 +175,9 @@ class Memory:
         key: Any = ...,
         content: Any = ...,
         metadata: dict[str, Any] | None = None,
+        *,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
     ) -> None:
         if key is content is ... and type not in tuple(MemoryType):
             type, content = MemoryType.USER, type  # noqa: A001 - as above
@@ -169,6 +186,9 @@ class Memory:
         if not isinstance(held, dict):
             kind = held.__class__.__name__
             raise InvalidArgumentError(f"a memory's metadata is a JSON object, not {kind}")
+        for fact, told in (("valid_from", valid_from), ("valid_to", valid_to)):
+            if told is not None:
+                held = {**held, fact: told if isinstance(told, str) else told.isoformat()}
         name = made_up_key(said) if key is ... else _check_text("key", key)
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "key", name)
@@ -319,6 +339,8 @@ class MemoryChange:
         content: The new content; empty for a delete.
         importance: From 0 to 1; the least important memories stand last.
         sources: The positions of the source messages in the given sequence.
+        valid_from: Since when it is true, a day or a moment, ISO 8601; empty: it does not say.
+        valid_to: Until when, likewise; a day to its end.
     """
 
     op: Literal["add", "update", "delete"]
@@ -327,6 +349,8 @@ class MemoryChange:
     content: str = ""
     importance: float | None = None
     sources: tuple[int, ...] = ()
+    valid_from: str = ""
+    valid_to: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", as_type(self.type))

@@ -12,6 +12,7 @@ from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, s
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import OriginName, origin_of
+from locus_memory.memory.validity import said_at
 from locus_memory.tools import Tool, tool
 
 __all__ = ["memory_tools"]
@@ -78,7 +79,7 @@ async def _facts(manager: LLMMemoryManager, query: str, origins: _Origins) -> li
     found = await manager.search_memories(query, MOST_FOUND, origins=origins)
     vitals = await manager.vitals([memory for memory, _ in found])
     return [
-        _row(memory.content, facts.get("valid_from"), score, facts.get("thread_id"))
+        _row(memory.content, said_at(memory), score, facts.get("thread_id"))
         | {"salience": round(signs.salience, _DIGITS), "origin": origin_of(memory).value}
         for (memory, score), signs in zip(found, vitals, strict=True)
         for facts in [memory.metadata]

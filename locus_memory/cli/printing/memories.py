@@ -50,11 +50,13 @@ async def describe(
 
 async def version(sources: Sources, memory: Memory) -> Row:
     """Return one version of a memory as JSON."""
+    from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
+
     return {
         "type": memory.type.value,
         "key": memory.key,
         "content": memory.content,
-        "since": _text(memory.metadata.get("valid_from")),
+        "since": _text(said_at(memory)),
         "until": _text(memory.metadata.get("superseded_at")),
         "origin": _text(memory.metadata.get("origin")),
         "sources": await sources.of(memory),

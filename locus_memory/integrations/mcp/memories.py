@@ -30,6 +30,7 @@ from locus_memory.memory.moments import read_moment
 from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.validity import said_at
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.store.base import BaseStore
@@ -194,7 +195,7 @@ def _line(memory: Memory) -> str:
     said = neutralise(memory.content[:_SHOWN]) or "(nothing visible)"
     cut = "..." if len(memory.content) > _SHOWN else ""
     told = f" ({teller(memory)})" if teller(memory) else ""
-    since = read_moment(memory.metadata.get("valid_from"))
+    since = read_moment(said_at(memory))
     day = f" [since {since.date()}]" if since else ""
     return f"- {_name(memory)}{told}: {said}{cut}{day}"
 

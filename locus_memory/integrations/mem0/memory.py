@@ -49,6 +49,7 @@ from locus_memory.memory.models import Memory as Fact
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import current_key, split_key
+from locus_memory.memory.validity import said_at
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.ranking.absolute import check_min_score
@@ -308,7 +309,7 @@ class AsyncMemory(Resource):
         async for user, selection in self._places.selected(wanted):
             recall, scope = self._recalls[show_expired], self._places.scope(user)
             newest = [each.memory for each in await recall.newest(scope, most, selection)]
-            found += [(str(each.metadata.get("valid_from")), user, each) for each in newest]
+            found += [(str(said_at(each)), user, each) for each in newest]
         found.sort(key=itemgetter(0), reverse=True)
         return {"results": [await self._places.row(*each[1:]) for each in found[:most]]}
 

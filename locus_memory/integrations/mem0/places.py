@@ -16,6 +16,7 @@ from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, split_key, user_namespace
+from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore, all_namespaces, scan_all
 from locus_memory.store.item import Namespace, StoreItem
 
@@ -93,7 +94,7 @@ class Places:
         first = memory
         if "supersedes" in memory.metadata:
             *_, first = await self._ledger.history(*place[1:])
-        return row(place, memory, first.metadata.get("valid_from"))
+        return row(place, memory, said_at(first))
 
     async def ended(self, user: str | None, selection: Selection) -> list[Place]:
         """Return the places of the deleted memories of which a version counts."""

@@ -19,6 +19,7 @@ from locus_memory.memory.ledger.wording import ending_of
 from locus_memory.memory.models import EXPIRES_AT, FIXED, ORIGIN, Memory, MemoryType, Origin
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.validity import VALIDITY, said_at
 from locus_memory.store.encoding import encode_namespace
 
 __all__ = [
@@ -49,6 +50,7 @@ _APART: Final = "mem0"
 """The name in a memory's metadata of the caller's metadata whose names mean something here."""
 
 _OWN: Final = MANAGED | {
+    *VALIDITY,
     *("thread_id", "message_ids", "extracted_at", "extractor", "importance", "fact_id", "fields"),
     *(ORIGIN, EXPIRES_AT, FIXED, _APART),
 }
@@ -172,7 +174,7 @@ def row(place: Place, memory: Memory, created_at: str | None) -> dict[str, Any]:
         "hash": md5(memory.content.encode(), usedforsecurity=False).hexdigest(),
         "metadata": own or None,
         "created_at": apart.get("created_at") or created_at,
-        "updated_at": told.get("valid_from"),
+        "updated_at": said_at(memory),
         **({} if place.user is None else {"user_id": place.user}),
         **{name: told[name] for name in _BESIDE if told.get(name) is not None},
         **({} if last is None else {"expiration_date": last}),
@@ -206,7 +208,7 @@ def changes_of(place: Place, versions: Iterable[Memory]) -> list[dict[str, Any]]
     kept = [each for each in versions if ending_of(each) != "undo"]
     for each in sorted(kept, key=lambda each: each.metadata.get("sequence") or 0):
         told = each.metadata
-        event, at = "ADD" if old is None else "UPDATE", told.get("valid_from")
+        event, at = "ADD" if old is None else "UPDATE", said_at(each)
         steps: list[tuple[str, str | None, str | None, Any]] = [(event, old, each.content, at)]
         if is_gone := ending_of(each) in ("delete", "evict"):
             steps.append(("DELETE", each.content, None, told.get("superseded_at")))

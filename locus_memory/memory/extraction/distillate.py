@@ -12,6 +12,7 @@ from locus_memory.chat.answer_json import read_documents
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import NoteKind
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.validity import VALIDITY
 
 __all__ = ["Distillate", "NoteDraft", "parse_distillate"]
 
@@ -38,6 +39,8 @@ class NoteDraft:
         importance: From 0 to 1; `None`: the extractor does not say.
         sources: The positions of the source messages in the given sequence; for an answer of a
             model, their numbers from 1.
+        valid_from: Since when it is true, a day or a moment, ISO 8601; empty: it does not say.
+        valid_to: Until when, likewise; a day to its end.
     """
 
     text: str
@@ -45,6 +48,8 @@ class NoteDraft:
     about: str = ""
     importance: float | None = None
     sources: tuple[int, ...] = ()
+    valid_from: str = ""
+    valid_to: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +149,7 @@ def _change(fields: Mapping[str, Any]) -> MemoryChange:
         content="" if op == "delete" else _text(fields, "content", _LONGEST_CONTENT),
         importance=_importance(fields.get("importance")),
         sources=_numbers(fields.get("messages")),
+        **_validity(fields),
     )
 
 
@@ -155,7 +161,13 @@ def _note(fields: Mapping[str, Any]) -> NoteDraft:
         about=about.strip() if isinstance(about, str) else "",
         importance=_importance(fields.get("importance")),
         sources=_numbers(fields.get("messages")),
+        **_validity(fields),
     )
+
+
+def _validity(fields: Mapping[str, Any]) -> dict[str, str]:
+    told = ((name, fields.get(name)) for name in VALIDITY)
+    return {name: each.strip() for name, each in told if isinstance(each, str)}
 
 
 def _word(fields: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:

@@ -38,6 +38,7 @@ from locus_memory.memory.queue.pace import A_CALL
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.validity import VALIDITY, checked, meant_validity
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
 
@@ -211,6 +212,9 @@ class Extraction:
             thread=origin.thread_of(draft.sources) or "",
             message_ids=tuple(origin.ids(draft.sources)),
             origin="" if told is Origin.USER else told.value,
+            **meant_validity(
+                {name: getattr(draft, name) or None for name in VALIDITY}, self._options.zone()
+            ),
         )
         return note if self._may_hold("note", draft.text) else None
 
@@ -237,6 +241,7 @@ class Extraction:
                 return Retirement(change.type, key, said_at, origin=told)
             more |= {} if told is Origin.USER else {ORIGIN: told.value}
             more |= {} if change.importance is None else {"importance": change.importance}
+            more |= {name: each for name in VALIDITY if (each := getattr(change, name))}
             change = Memory(change.type, change.key, change.content)
         if (thread := origin.thread_of(places)) is not None:
             more["thread_id"] = thread
@@ -244,6 +249,8 @@ class Extraction:
         memory = as_memory(change)
         own = {ORIGIN: Origin.USER.value} if origin_of(memory) is Origin.PERSON else {}
         metadata = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
+        # What a model states in no valid way is left out.
+        metadata = checked(metadata, self._options.zone(), meant_validity)
         memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
         encode_json(check_length(memory, _LONGEST).to_store_value())
         is_kept = self._may_hold(memory.type.value, memory.content, memory.key)

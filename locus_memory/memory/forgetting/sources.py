@@ -8,6 +8,7 @@ from typing import Final
 
 from locus_memory.memory.layers.episodes import Episode
 from locus_memory.memory.models import Memory
+from locus_memory.memory.validity import said_at
 from locus_memory.store.item import StoreItem
 
 __all__ = ["Sources"]
@@ -54,11 +55,11 @@ class Sources:
 
     def add_memory(self, memory: Memory) -> None:
         """Add the messages of a version of a memory."""
-        thread, ids, moment = map(memory.metadata.get, ("thread_id", "message_ids", "valid_from"))
+        thread, ids = map(memory.metadata.get, ("thread_id", "message_ids"))
         names = [name for name in ids if isinstance(name, str)] if isinstance(ids, list) else []
         # If a memory names only its thread, any message of it may be the source.
         for name in names or ["#"]:
-            moments = [moment] if isinstance(moment, str) else []
+            moments = [moment] if isinstance(moment := said_at(memory), str) else []
             self.add(thread if isinstance(thread, str) else None, name, *moments)
 
     def are_of(self, thread: str, ids: Collection[str]) -> bool:

@@ -16,6 +16,7 @@ from locus_memory.events import emit
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.models import Origin, as_origins, origin_of
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.validity import VALIDITY, Then
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, StoreItem, check_limit
@@ -62,6 +63,8 @@ class Note:
         thread: The thread in which it was said; empty: that of its session.
         message_ids: The ids of the messages that say it.
         origin: Who said it, see `Memory`; empty: the user.
+        valid_from: Since when it is true, a day or a moment, ISO 8601; empty: it does not say.
+        valid_to: Until when, likewise; a day to its end.
 
     Raises:
         InvalidArgumentError: There is no text.
@@ -74,6 +77,8 @@ class Note:
     thread: str = ""
     message_ids: tuple[str, ...] = ()
     origin: str = ""
+    valid_from: str = ""
+    valid_to: str = ""
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -83,6 +88,11 @@ class Note:
         set_(self, "kind", self.kind if self.kind in NOTE_KINDS else "event")
         set_(self, "about", self.about if _ABOUT.fullmatch(self.about) else "")
         set_(self, "message_ids", tuple(self.message_ids)[:_MOST_IDS])
+
+    @property
+    def validity(self) -> dict[str, str]:
+        """When it is true, by name, as it is stated."""
+        return {n: each for n in VALIDITY if (each := getattr(self, n))}
 
     def to_value(self) -> dict[str, Any]:
         """Return the note as plain JSON, without what is empty."""
@@ -152,15 +162,23 @@ class Episode:
         """The text for search."""
         return "\n".join(note.text for note in self.notes)
 
-    def told_by(self, origins: Collection[Origin] | None) -> Self | None:
-        """Return the episode with the notes of these origins alone; `None`: it has no such note.
+    def told_by(
+        self, origins: Collection[Origin] | None, then: Then | None = None
+    ) -> Self | None:
+        """Return the episode with the notes that count alone; `None`: it has no such note.
 
         Args:
-            origins: The origins; `None`: any.
+            origins: Their origins; `None`: any.
+            then: The moment at which they were known and true; `None`: any.
         """
-        if origins is None:
+        if origins is None and then is None:
             return self
-        notes = tuple(note for note in self.notes if origin_of(note.origin) in origins)
+        notes = tuple(
+            note
+            for note in self.notes
+            if (origins is None or origin_of(note.origin) in origins)
+            and (then is None or then.has(note.at or self.ended_at, note.validity))
+        )
         return replace(self, notes=notes) if notes else None
 
     def to_value(self) -> dict[str, Any]:
@@ -249,7 +267,12 @@ class EpisodeBook:
         self._store = store
 
     async def newest(
-        self, scope: Scope, limit: int = 20, *, origins: Iterable[Origin | str] | None = None
+        self,
+        scope: Scope,
+        limit: int = 20,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        then: Then | None = None,
     ) -> list[Episode]:
         """Return the newest episodes, by their first turn.
 
@@ -257,6 +280,7 @@ class EpisodeBook:
             scope: The scope.
             limit: At most this many.
             origins: Only those with notes of these origins, and only these notes; `None`: any.
+            then: Likewise only notes that were known and true at this moment.
 
         Raises:
             InvalidArgumentError: `limit` is not an integer of at least 0, or an origin is unknown.
@@ -267,7 +291,7 @@ class EpisodeBook:
         async for _, episode in self.scan(scope):
             if len(found) >= limit:
                 break
-            if (told := episode.told_by(chosen)) is not None:
+            if (told := episode.told_by(chosen, then)) is not None:
                 found.append(told)
         return found
 

@@ -18,6 +18,7 @@ from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import FIXED, ORIGIN, Memory, MemoryType, Origin, is_fixed
 from locus_memory.memory.scope import Scope, current_key, split_key
+from locus_memory.memory.validity import SAID_AT
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Put, StoreItem
@@ -98,12 +99,12 @@ async def read_record(store: BaseStore, scope: Scope) -> Record:
 
 
 async def _fixed(told: Any) -> Memory:
-    metadata = {"valid_from": told.get("created_at"), **BY_A_PERSON}
+    metadata = {SAID_AT: told.get("created_at"), **BY_A_PERSON}
     return await named_memory(neutralise(told["text"]), metadata=metadata)
 
 
 async def _derived(told: Any) -> Memory:
-    metadata = {"valid_from": told["at"], "extractor": "identity", **told["source"]}
+    metadata = {SAID_AT: told["at"], "extractor": "identity", **told["source"]}
     return Memory(MemoryType.USER, made_up_key(told["text"]), neutralise(told["text"]), metadata)
 
 

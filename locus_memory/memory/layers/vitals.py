@@ -18,6 +18,7 @@ from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
@@ -327,7 +328,7 @@ def version_of(memory: Memory) -> str | None:
 
     Without a history, a number may come again; its moment does not.
     """
-    number, moment = memory.metadata.get("sequence"), memory.metadata.get("valid_from")
+    number, moment = memory.metadata.get("sequence"), said_at(memory)
     return None if number is None else f"{number} {moment}"
 
 
@@ -337,5 +338,5 @@ def _first_trust(memory: Memory) -> float:
 
 def written_at(memory: Memory) -> str:
     """Return the moment of a memory's statement; empty if it is unknown."""
-    moment = memory.metadata.get("valid_from") or memory.metadata.get("created_at")
+    moment = said_at(memory) or memory.metadata.get("created_at")
     return moment if isinstance(moment, str) else ""

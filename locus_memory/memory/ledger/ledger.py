@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -19,12 +18,12 @@ from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
     Writing,
-    current_at,
     fixed_in,
     last_change,
     read_memory,
     retire,
     undo,
+    version_at,
     versions,
     write,
 )
@@ -39,6 +38,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.options import check_whole
 from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.validity import VALIDITY, Then
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.embedding import embed
@@ -306,15 +306,15 @@ class Ledger:
                 yield memory
 
     async def memories_at(
-        self, scope: Scope, kind: MemoryType, moment: datetime
+        self, scope: Scope, kind: MemoryType, then: Then
     ) -> AsyncIterator[tuple[Memory, str]]:
-        """Yield the memories of a type that were current at a moment, in the order of keys.
+        """Yield the memories of a type that count at a moment, in the order of keys.
 
-        Each has its search text. Only versions that are still kept are found.
+        Each has its search text. Only versions that are still kept are found; see `version_at`.
         """
         for key in await self._keys(scope, kind):
             shelf = await self._shelf(scope, kind, key)
-            memory = current_at(versions(shelf), moment)
+            memory = version_at(versions(shelf), then)
             if memory is not None:
                 yield memory, search_text(memory, shelf.past)
 
@@ -479,7 +479,8 @@ def _stands_for(known: Memory, new: Memory, last: Mapping[str, str | None]) -> b
     """Return whether a memory may stand for a new one with the same content.
 
     What the user says is not the same as what a tool, a document or an import told. Nor is what
-    the metadata place with one agent or run the same as what is another's.
+    the metadata place with one agent or run the same as what is another's, or what states when it
+    is true the same as what says nothing of that.
 
     Args:
         known: The memory.
@@ -489,4 +490,6 @@ def _stands_for(known: Memory, new: Memory, last: Mapping[str, str | None]) -> b
     says = last.get(current_key(known.type, known.key), known.content)
     is_same = says is not None and folded(says) == folded(new.content)
     is_near = all(known.metadata.get(name) == new.metadata.get(name) for name in _PART)
+    when = (new.metadata.get(name) for name in VALIDITY)
+    is_near &= all(each in (None, known.metadata.get(n)) for n, each in zip(VALIDITY, when, strict=True))
     return is_same and is_near and (has_authority(known) or not has_authority(new))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
@@ -36,6 +37,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.moments import days_between, read_moment
 from locus_memory.memory.scope import Scope, current_key, split_key
+from locus_memory.memory.validity import SAID_AT, VALID_FROM, VALIDITY, Then, said_at, stated
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [
@@ -44,22 +46,24 @@ __all__ = [
     "Shelf",
     "Step",
     "Writing",
-    "current_at",
     "current_put",
     "fixed_in",
+    "known",
     "last_change",
     "read_memory",
     "retire",
     "undo",
+    "version_at",
     "write",
 ]
 
 Ending = Literal["update", "delete", "evict", "undo"]
 
+_KNOWN: Final = "known_at"
 MANAGED: Final = frozenset(
-    ("created_at", "valid_from", "sequence", "supersedes", "superseded_at", "superseded_by")
+    ("created_at", SAID_AT, _KNOWN, "sequence", "supersedes", "superseded_at", "superseded_by")
 )
-"""The names in a memory's metadata that only a change of the memory writes."""
+"""The names in a memory's metadata that only a change of the memory writes; see also `VALID_FROM`."""
 
 _ENDED: Final = ("superseded_at", "superseded_by")
 _GONE: Final = ("delete", "evict")
@@ -181,7 +185,7 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     that has it, and no such one waits for it, and so it is with one that is not fixed: see
     `refusal`.
     """
-    current = shelf.memory
+    current, memory = shelf.memory, _own_validity(shelf, memory)
     refused = refusal(current, memory.type, origin_of(memory))
     is_same = current is not None and same_content(current.content, memory.content)
     if refused is not None:
@@ -192,16 +196,19 @@ def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
     is_own = origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
     fixes = is_fixed(memory) and not (current is not None and is_fixed(current))
     if current is not None and is_same and not (is_own or fixes):
-        return _refresh(shelf, current, memory, writing)
+        holds = stated(current) | {n: memory.metadata[n] for n in VALIDITY if n in memory.metadata}
+        if holds == stated(current):
+            return _refresh(shelf, current, memory, writing)
+        memory = replace(memory, metadata=memory.metadata | holds)
     # Of two that differ, the current one has no authority.
     is_alike = has_authority(current or memory) is has_authority(memory)
     if (current is None or (is_alike and not fixes)) and _is_outdated(shelf, writing):
         return _overtaken(shelf, memory, writing)
-    managed: dict[str, Any] = {"valid_from": writing.moment, "sequence": shelf.next}
+    managed: dict[str, Any] = {"sequence": shelf.next}
     if current is not None:
         managed["supersedes"] = _link(shelf, shelf.sequence)
     ended = _ended(shelf, writing, "update", shelf.next)
-    return _step(shelf, writing, _managed(memory, managed), ended)
+    return _step(shelf, writing, _managed(memory, writing, managed, writing.now), ended)
 
 
 def retire(
@@ -239,8 +246,10 @@ def undo(shelf: Shelf, writing: Writing, origin: Origin = Origin.PERSON) -> Step
     target = shelf.past.get(number) if isinstance(number, int) else None
     if not isinstance(number, int) or target is None:
         return None
-    metadata = {name: part for name, part in target.metadata.items() if name not in _ENDED}
-    restored = Memory(shelf.kind, shelf.key, target.content, metadata)
+    restored = _current_again(Memory(shelf.kind, shelf.key, target.content, target.metadata))
+    # As many as tell of the versions that are kept.
+    moments = [*known(target), writing.now][-1 - 2 * writing.history_limit :]
+    restored = _known(restored, *moments)
     for each in (shelf.memory, restored):
         if each and (refused := refusal(each, each.type, origin)) is not None:
             return Step((), None, refused=refused)
@@ -291,7 +300,7 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
     if writing.said_at is None:
         return False
     if shelf.item is not None:
-        moments = [None if shelf.memory is None else shelf.memory.metadata.get("valid_from")]
+        moments = [None if shelf.memory is None else said_at(shelf.memory)]
     else:
         past = [each for each in shelf.past.values() if each is not None]
         gone = [each for each in past if ending_of(each) in ("delete", "undo")]
@@ -305,34 +314,74 @@ def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
     current = shelf.memory
     # An earlier attempt may have added it already.
     is_kept = any(
-        each.content == memory.content and each.metadata.get("valid_from") == writing.moment
+        each.content == memory.content and said_at(each) == writing.moment
         for each in filter(None, shelf.past.values())
     )
     if current is None or is_kept:
         return Step((), None, outdated=True)
     managed = {
-        "valid_from": writing.moment,
         "sequence": shelf.next,
-        "superseded_at": current.metadata["valid_from"],
+        "superseded_at": said_at(current),
         "superseded_by": _link(shelf, shelf.sequence) | {"change": "update"},
     }
-    return _step(shelf, writing, None, _managed(memory, managed), outdated=True)
+    # It was never current.
+    return _step(shelf, writing, None, _managed(memory, writing, managed), outdated=True)
 
 
-def _managed(memory: Memory, managed: Mapping[str, Any]) -> Memory:
+def _own_validity(shelf: Shelf, memory: Memory) -> Memory:
+    """Return a memory to write with no start but one that somebody states.
+
+    A caller may write what was read before, with the moment that the ledger wrote there.
+    """
+    others = [said_at(each) for each in versions(shelf) if not stated(each)]
+    is_told = memory.metadata.get(VALID_FROM) not in (None, *others)
+    given = {n: each for n, each in memory.metadata.items() if is_told or n != VALID_FROM}
+    return replace(memory, metadata=given)
+
+
+def _managed(
+    memory: Memory, writing: Writing, managed: Mapping[str, Any], *moments: str
+) -> Memory:
+    """Return a new version with what the ledger writes; `moments` are as for `known`."""
     # Nobody but a person fixes a memory.
     names = MANAGED if is_fixed(memory) else {*MANAGED, FIXED}
     given = {key: value for key, value in memory.metadata.items() if key not in names}
-    return Memory(memory.type, memory.key, memory.content, {**given, **managed})
+    said = VALID_FROM if given.keys().isdisjoint(VALIDITY) else SAID_AT
+    metadata = {**given, said: writing.moment, **managed}
+    return _known(Memory(memory.type, memory.key, memory.content, metadata), *moments)
+
+
+def known(memory: Memory) -> list[Any]:
+    """Return the moments at which a version became current and ceased to be, in turn.
+
+    They are written only where they are not the moments of the statements: where it was written
+    late, or was restored. An earlier version did not write them.
+    """
+    told = memory.metadata
+    if isinstance(told.get(_KNOWN), list):
+        return [*told[_KNOWN]]
+    since = [each for each in (said_at(memory), told.get("extracted_at")) if isinstance(each, str)]
+    return [max(since, default=None), *(told[name] for name in _ENDED[:1] if name in told)]
+
+
+def _known(memory: Memory, *moments: str) -> Memory:
+    if known(memory) == list(moments):
+        return memory
+    return replace(memory, metadata=memory.metadata | {_KNOWN: list(moments)})
+
+
+def _current_again(memory: Memory) -> Memory:
+    """Return a past version as it was before it ended."""
+    metadata = {name: part for name, part in memory.metadata.items() if name not in _ENDED}
+    return replace(memory, metadata=metadata)
 
 
 def last_change(shelf: Shelf, writing: Writing) -> str | None:
     """Return the moment of the change that `undo` would take back; `None` if there is none."""
     if undo(shelf, writing) is None:
         return None
-    name = "superseded_at" if shelf.item is None else "valid_from"
     changed = shelf.past[_retired(shelf)] if shelf.item is None else shelf.memory
-    moment = None if changed is None else changed.metadata.get(name)
+    moment = None if changed is None else changed.metadata.get("superseded_at") or said_at(changed)
     return moment if isinstance(moment, str) else ""
 
 
@@ -381,7 +430,8 @@ def _ended(
         return None
     by = _link(shelf, successor) | {"change": ending}
     ends = {"sequence": shelf.sequence, "superseded_at": writing.moment, "superseded_by": by}
-    return replace(shelf.memory, metadata=shelf.memory.metadata | ends)
+    ended = replace(shelf.memory, metadata=shelf.memory.metadata | ends)
+    return _known(ended, *known(shelf.memory), writing.now)
 
 
 def _record(shelf: Shelf, writing: Writing, memory: Memory) -> Put:
@@ -410,23 +460,49 @@ def versions(shelf: Shelf) -> list[Memory]:
     return [memory for memory in (shelf.memory, *shelf.past.values()) if memory is not None]
 
 
-def current_at(versions: Iterable[Memory], moment: datetime) -> Memory | None:
-    """Return the version of a memory that was current at a moment; `None` if none was.
+def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
+    """Return the version of a memory that counts at a moment; `None` if none does.
 
-    A version is current from `valid_from` until `superseded_at`. A change that was undone counts
-    as never made.
+    With `as_of`, the versions are as the ledger knew them at that moment, and what was undone later
+    is among them. Without `at`, the version counts that was current. With it, the one counts that
+    was true: from `valid_from` to `valid_to`, or else from its statement, and until it was
+    superseded, or until a later version begins. A change that was undone counts as never made.
 
     Args:
         versions: All versions of one key, in any order.
-        moment: The moment, in UTC.
+        then: The moment.
     """
-    found: Memory | None = None
-    since: datetime | None = None
-    for version in versions:
-        start = read_moment(version.metadata.get("valid_from"))
-        end = read_moment(version.metadata.get("superseded_at"))
-        if start is None or start > moment or (end is not None and end <= moment):
-            continue
-        if ending_of(version) != "undo" and (since is None or start >= since):
-            found, since = version, start
-    return found
+    told = [each for each in versions if then.as_of is None or known(each)]
+    if then.as_of is not None:
+        told = list(filter(None, (_as_of(each, then.as_of) for each in told)))
+    if then.at is None:
+        return next((each for each in told if "superseded_at" not in each.metadata), None)
+    starts = {each.metadata.get("sequence"): then.start(said_at(each), stated(each)) for each in told}
+    true = [
+        (starts[number], number or 0, each)
+        for each in told
+        if ending_of(each) != "undo"
+        and then.is_true(said_at(each), stated(each))
+        and not _is_over(each, starts, then.at)
+        for number in [each.metadata.get("sequence")]
+    ]
+    return max(true, key=itemgetter(0, 1), default=(None, 0, None))[2]
+
+
+def _as_of(version: Memory, moment: datetime) -> Memory | None:
+    """Return a version as it was known at a moment; `None`: it was not."""
+    marks = known(version)
+    passed = [each for each in marks if (at := read_moment(each)) is not None and at <= moment]
+    if len(passed) % 2:
+        return _current_again(version)
+    if passed and passed != marks:
+        ends = {"superseded_at": passed[-1], "superseded_by": {"change": "update"}}
+        return replace(version, metadata=version.metadata | ends)
+    return version if passed else None
+
+
+def _is_over(version: Memory, starts: Mapping[Any, datetime | None], at: datetime) -> bool:
+    """Return whether a version was superseded, by one that is true already."""
+    end, by = read_moment(version.metadata.get("superseded_at")), version.metadata.get("superseded_by")
+    begins = starts.get(by.get("sequence")) if isinstance(by, Mapping) else None
+    return end is not None and max(end, begins or end) <= at

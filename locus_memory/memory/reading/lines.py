@@ -28,6 +28,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.moments import local_day
 from locus_memory.memory.scope import current_key
+from locus_memory.memory.validity import said_at, stated, validity_words
 from locus_memory.store.item import StoreItem
 
 __all__ = [
@@ -137,10 +138,10 @@ def _mark(told: Memory | str) -> str:
 def _memory_line(memory: Memory, kind: LineKind, start: str, relevance: float = 0.0) -> Line:
     said = neutralise(memory.content[:_LONGEST])
     cut = _CUT if said and len(memory.content) > _LONGEST else ""
-    moment = memory.metadata.get("valid_from")
+    moment = said_at(memory)
     return Line(
         kind=kind,
-        text=f"{start}{said}{cut}" if said else "",
+        text=f"{start}{said}{cut}{validity_words(stated(memory), said)}" if said else "",
         name=current_key(memory.type, memory.key),
         moment=moment if isinstance(moment, str) else "",
         speaker=teller(memory) if has_authority(memory) else "",
@@ -160,7 +161,8 @@ def note_lines(episode: Episode, *, relevance: float = 0.0, of_tools: bool = Fal
     return [
         Line(
             kind="note",
-            text=f"- {_mark(note.origin)}{_MARKS.get(note.kind, '')}{note.text}",
+            text=f"- {_mark(note.origin)}{_MARKS.get(note.kind, '')}{note.text}"
+            f"{validity_words(note.validity, note.text)}",
             name=f"{episode.key}#{number}",
             moment=note.at or episode.ended_at,
             speaker=teller(note.origin) if has_authority(note.origin) else "",

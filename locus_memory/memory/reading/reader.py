@@ -27,6 +27,7 @@ from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
 from locus_memory.memory.secrets.answers import answers_in
 from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.validity import Then
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
@@ -169,6 +170,26 @@ class Reader:
         self._count = count
         self._now = now
         self._model = model
+        self._unread = unread
+
+    def over(self, recall: Recall, then: Then) -> Reader:
+        """Return a reader of what a search finds, at another moment.
+
+        Args:
+            recall: The search, over a store with all that may be shown.
+            then: The moment.
+        """
+        return Reader(
+            recall.store,
+            recall,
+            self._options,
+            self._afterwards,
+            unread=self._unread,
+            embedder=recall.embedder,
+            count=self._count,
+            now=then.now.isoformat,
+            model=self._model,
+        )
 
     async def of_run(
         self,

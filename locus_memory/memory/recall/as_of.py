@@ -1,74 +1,79 @@
-"""Recall at an earlier moment: the memories that were current then, ranked as they are now."""
+"""Recall at an earlier moment: what was known or true then, searched as what is current is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from locus_memory.memory.blend import Blend
+from locus_memory.memory.layers.episodes import EpisodeBook, episode_put
 from locus_memory.memory.ledger.ledger import Ledger, vectors_of
 from locus_memory.memory.ledger.revision import current_put
-from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.recall.recall import Recall
-from locus_memory.memory.recall.selection import Selection
+from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.validity import Then, said_at
 from locus_memory.registry import get_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put
-from locus_memory.store.item import Put
+from locus_memory.store.base import BaseStore
+from locus_memory.store.item import Put, StoreItem
 
-__all__ = ["find_at"]
+__all__ = ["copied", "said_then"]
+
+_EVERY = 2**31
 
 
-async def find_at(
-    moment: datetime,
-    limit: int,
-    query: str | None = None,
+@asynccontextmanager
+async def copied(
+    then: Then,
     *,
     ledger: Ledger,
     embedder: Embedder | None,
     scope: Scope,
-    selection: Selection,
-    blend: Blend | None = None,
-) -> list[Memory]:
-    """Return memories that were current at a moment, the best first; as `Recall.find`.
+    type: MemoryType | None = None,  # noqa: A002 - the field's word
+    further: Iterable[Put] = (),
+) -> AsyncIterator[BaseStore]:
+    """Yield a store in memory that has the memories of a scope as they were at a moment.
 
-    A store searches current memories only. So those of the moment are copied to a store in memory,
-    each with the search text that it had, and that store is searched.
-
-    Ages and expiry are those of the moment. The trust of then is not known: it is that of a new
-    memory.
+    A store searches current memories only. So those of the moment are copied, each with the search
+    text that it had. The trust of then is not known: it is that of a new memory.
 
     Args:
-        moment: The moment, in UTC.
-        limit: At most this many.
-        query: The subject of the memories.
+        then: The moment.
         ledger: The ledger of the memories.
-        embedder: Adds vector search; each search then embeds the memories of the moment.
+        embedder: Adds vector search: the memories are embedded again.
         scope: The scope of the memories.
-        selection: The memories that count.
-        blend: The order of the hits of a query; `None`: that of the search.
+        type: Only memories of this type.
+        further: What else the store has.
 
     Raises:
-        InvalidArgumentError: As for `Recall.find`.
         BackendError: The store failed.
     """
-    found = [
-        each
-        for kind in ([selection.type] if selection.type else MemoryType)
-        async for each in ledger.memories_at(scope, kind, moment)
-    ]
+    kinds = [type] if type else MemoryType
+    found = [each for kind in kinds async for each in ledger.memories_at(scope, kind, then)]
     # The newest of them are the last ones that are put.
-    found.sort(key=lambda each: str(each[0].metadata.get("valid_from")))
+    found.sort(key=lambda each: str(said_at(each[0])))
     puts = [current_put(scope, memory, text) for memory, text in found]
-    embedder = embedder if query else None
     if embedder is not None:
         vectors = await vectors_of(embedder, [memory.content for memory, _ in found])
         puts = [_with_vector(put, vectors, embedder) for put in puts]
     async with get_store("memory") as store:
-        await store.put_batch(puts)
-        recall = Recall(store, embedder, clock=moment.timestamp)
-        return await recall.find(scope, limit, query, strict=True, selection=selection, blend=blend)
+        await store.put_batch([*puts, *further])
+        yield store
+
+
+async def said_then(
+    store: BaseStore, scope: Scope, then: Then, turns: Iterable[StoreItem]
+) -> list[Put]:
+    """Return the puts of the notes of a moment, and those of recorded turns.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    episodes = await EpisodeBook(store).newest(scope, _EVERY, then=then)
+    notes = [episode_put(scope, each) for each in reversed(episodes)]
+    said = {(each.namespace, each.key): each for each in turns}
+    fields = ("namespace", "key", "value", "metadata")
+    return [*notes, *(Put(**{n: getattr(each, n) for n in fields}) for each in said.values())]
 
 
 def _with_vector(put: Put, vectors: Mapping[str, Sequence[float]], embedder: Embedder) -> Put:

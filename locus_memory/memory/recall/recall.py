@@ -94,7 +94,7 @@ class Recall:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
+        self._store = self.store = store
         self.embedder = embedder
         self._clock = clock
         self._vitals = VitalsBook(store)

@@ -10,6 +10,7 @@ from locus_memory.memory.models import Origin
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
 from locus_memory.memory.tending.tender import Moment, Tender
+from locus_memory.memory.validity import Moment
 from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import Namespace
@@ -34,19 +35,28 @@ class LayerVerbs(SingleMemories):
         )
 
     async def episodes(
-        self, limit: int = 20, *, origins: Iterable[Origin | str] | None = None
+        self,
+        limit: int = 20,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> list[Episode]:
         """Return the notes of the newest sessions.
 
         Args:
             limit: At most this many sessions.
             origins: Only sessions with notes of these origins, and only these notes.
+            as_of: Likewise, only notes that were said until this moment; as for `memories`.
+            at: Likewise, only notes that were true at this moment.
 
         Raises:
-            InvalidArgumentError: `limit` is not an integer of at least 0, or an origin is unknown.
+            InvalidArgumentError: `limit` is not an integer of at least 0, an origin is unknown, or
+                a moment is none.
             BackendError: The store failed.
         """
-        return await EpisodeBook(self._store).newest(self._scope, limit, origins=origins)
+        book, then = EpisodeBook(self._store), self._then(as_of, at)
+        return await book.newest(self._scope, limit, origins=origins, then=then)
 
     async def consolidate(
         self,

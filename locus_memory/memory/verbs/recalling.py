@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from datetime import datetime
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -25,14 +25,15 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.reading.reader import Plan
 from locus_memory.memory.reading.uses import Afterwards
-from locus_memory.memory.recall.as_of import find_at
+from locus_memory.memory.recall.as_of import copied, said_then
 from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
-from locus_memory.memory.verbs.single import SingleMemories, kinds_of, moment_of
+from locus_memory.memory.validity import Moment, Then
+from locus_memory.memory.verbs.single import SingleMemories, kinds_of
 from locus_memory.messages import Message
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
-from locus_memory.store.item import check_limit
+from locus_memory.store.item import Put, check_limit
 from locus_memory.store.text import query_words, stem, tokens
 
 __all__ = ["RecallVerbs"]
@@ -46,10 +47,11 @@ _LONGEST_ANSWER: Final = 2_400
 """Characters of about 300 tokens, with room for languages that need more of them."""
 
 _REFLECTED: Final = 30
+_TURNS, _HITS = 600, 120
+"""The newest turns that a block of an earlier moment may show, and those that match its message."""
+
 _FURTHER: Final = 4
 """How many times as many are looked at if those of an origin are too few."""
-
-_Find = Callable[..., Awaitable[list[Memory]]]
 
 
 class RecallVerbs(SingleMemories):
@@ -72,7 +74,8 @@ class RecallVerbs(SingleMemories):
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's word
         min_score: float | None = None,
         origins: Iterable[Origin | str] | None = None,
-        at: datetime | str | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> list[Memory]:
         """Return current memories, the best first.
 
@@ -86,8 +89,9 @@ class RecallVerbs(SingleMemories):
         returned: nothing fills the rest. With the blend `"trust"`, what a query finds is counted
         afterwards, in the background; see `Vitals`.
 
-        With `at`, the memories that were current at that moment are searched, those of the history
-        included. They are read one by one, and embedded again if there is an embedder.
+        With `as_of` or `at`, the memories that were known or true at that moment are searched,
+        those of the history included. Ages and expiry are those of the moment; the trust of then is
+        not known. They are read one by one, and embedded again if there is an embedder.
 
         Args:
             query: Their subject; of a long text, the two ends are read.
@@ -98,7 +102,8 @@ class RecallVerbs(SingleMemories):
             min_score: Only memories with at least this relevance to the query, from 0 to 1; see
                 `Hit.relevance`. It replaces the `min_relevance` of a blend.
             origins: Only memories of these origins, such as `["user", "person"]`.
-            at: The moment; as for `memories`.
+            as_of: Only what was known at this moment, as for `memories`.
+            at: Only what was true at this moment, likewise.
 
         Raises:
             InvalidArgumentError: Something else than a query and a limit, an unknown type or
@@ -115,23 +120,47 @@ class RecallVerbs(SingleMemories):
         selection = Selection(
             type=kind, filter=filter, min_score=min_score, origins=origins, of_type=cap
         )
-        find, blend = self._find(at), self._options.blending()
-        found = await find(most, about or None, selection=selection, blend=blend)
-        if at is None and about and blend is not None and blend.name == "trust":
+        then, blend = self._then(as_of, at), self._options.blending()
+        find = partial(Recall.find, strict=True, selection=selection, blend=blend)
+        async with self._recalling(then, about, kind) as recall:
+            found = await find(recall, self._scope, most, about or None)
+        if then is None and about and blend is not None and blend.name == "trust":
             names = [current_key(each.type, each.key) for each in found]
             self._afterwards.count_uses(self._scope, names, "")
         return found
 
-    def _find(self, at: datetime | str | None) -> _Find:
-        """Return the search of the present, or of a moment."""
-        if at is None:
-            return partial(self._recall.find, self._scope, strict=True)
-        embedder = self._recall.embedder
-        past = partial(find_at, ledger=self._ledger, embedder=embedder, scope=self._scope)
-        return partial(past, moment_of(at))
+    @asynccontextmanager
+    async def _recalling(
+        self,
+        then: Then | None,
+        query: str | None,
+        kind: MemoryType | None = None,
+        further: Iterable[Put] = (),
+    ) -> AsyncIterator[Recall]:
+        """Yield the search of the present, or of a moment; `further` is what else it finds."""
+        if then is None:
+            yield self._recall
+            return
+        embedder = self._recall.embedder if query else None
+        past = copied(
+            then,
+            ledger=self._ledger,
+            embedder=embedder,
+            scope=self._scope,
+            type=kind,
+            further=further,
+        )
+        async with past as store:
+            yield Recall(store, embedder, clock=then.now.timestamp)
 
     async def search(
-        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> list[MemorySearchResult]:
         """Return current memories that match a query, the best first; never the newest to fill up.
 
@@ -139,27 +168,42 @@ class RecallVerbs(SingleMemories):
             query: Their subject.
             limit: At most this many.
             origins: Only memories of these origins.
+            as_of: Only what was known at this moment, as for `memories`.
+            at: Only what was true at this moment, likewise.
 
         Returns:
             What matches, with its relevance to the query as its score, from 0 to 1, the same in all
             searches of a manager. What has nearly none is left out.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
-                unknown.
+            InvalidArgumentError: The limit is not an integer of at least 0, an origin is unknown,
+                or a moment is none.
             BackendError: The store failed.
         """
-        found = await self.search_memories(query, limit, origins=origins)
+        found = await self.search_memories(query, limit, origins=origins, as_of=as_of, at=at)
         return [search_result(memory, score) for memory, score in found]
 
     async def search_memories(
-        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> list[tuple[Memory, float]]:
         """Return what `search` does, as memories with their scores."""
-        return await self._recall.matching(self._scope, limit, query, Selection(origins=origins))
+        async with self._recalling(self._then(as_of, at), query) as recall:
+            return await recall.matching(self._scope, limit, query, Selection(origins=origins))
 
     async def search_episodes(
-        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> list[tuple[Episode, float]]:
         """Return the notes of sessions that match a query, the best first, with their relevance.
 
@@ -169,25 +213,33 @@ class RecallVerbs(SingleMemories):
             query: Their subject.
             limit: At most this many sessions.
             origins: Only sessions with notes of these origins, and only these notes.
+            as_of: Likewise, only notes that were said until this moment; as for `memories`.
+            at: Likewise, only notes that were true at this moment.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
-                unknown.
+            InvalidArgumentError: The limit is not an integer of at least 0, an origin is unknown,
+                or a moment is none.
             BackendError: The store failed.
         """
-        chosen, most = as_origins(origins), check_limit(limit)
+        chosen, most, then = as_origins(origins), check_limit(limit), self._then(as_of, at)
         while True:
             space = self._scope.episodes
             found = await self._of_episodes.search(space, query, most, min_score=FLOOR)
             read = [(read_episode(hit.item), hit.relevance) for hit in found]
-            told = [(_told(each, chosen, query), score) for each, score in read if each]
+            told = [(_told(each, chosen, then, query), score) for each, score in read if each]
             kept = [(each, score) for each, score in told if each]
             if len(kept) >= limit or len(found) < most:
                 return kept[:limit]
             most *= _FURTHER
 
     async def search_transcript(
-        self, query: str, limit: int = 5, *, origins: Iterable[Origin | str] | None = None
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> list[Hit]:
         """Return the recorded turns of all threads that match a query, the best first.
 
@@ -199,31 +251,41 @@ class RecallVerbs(SingleMemories):
             limit: At most this many.
             origins: Only turns of these origins: that of a turn is its speaker, the user or the
                 assistant.
+            as_of: Only turns that were said until this moment; as for `memories`.
+            at: Likewise.
 
         Raises:
-            InvalidArgumentError: The limit is not an integer of at least 0, or an origin is
-                unknown.
+            InvalidArgumentError: The limit is not an integer of at least 0, an origin is unknown,
+                or a moment is none.
             BackendError: The store failed.
         """
-        chosen = as_origins(origins)
-        spoken = None if chosen is None else {"speaker": {"$in": sorted(chosen)}}
+        chosen, spoken = as_origins(origins), _said_until(self._then(as_of, at))
+        spoken |= {} if chosen is None else {"speaker": {"$in": sorted(chosen)}}
         space, search = self._scope.transcripts, self._hybrid.search
-        found = search(space, query, limit, filter=spoken, recursive=True, min_score=FLOOR)
+        found = search(space, query, limit, filter=spoken or None, recursive=True, min_score=FLOOR)
         return list(await found)
 
-    async def reflect(self, query: str) -> str:
+    async def reflect(
+        self, query: str, *, as_of: Moment | None = None, at: Moment | None = None
+    ) -> str:
         """Return a model's answer to a question from the memories that match it best.
 
         The answer has at most about 300 tokens, names the ids of its memories, and says so if they
         do not tell. It is empty if the manager has no model, or no memory matches.
 
+        Args:
+            query: The question.
+            as_of: Only what was known at this moment, as for `memories`.
+            at: Only what was true at this moment, likewise.
+
         Raises:
+            InvalidArgumentError: A moment is none.
             ModelError: The model failed.
             BackendError: The store failed.
         """
         if self._model is None:
             return ""
-        found = await self.search_memories(query, _REFLECTED)
+        found = await self.search_memories(query, _REFLECTED, as_of=as_of, at=at)
         if not found:
             return ""
         rows = ["<memories>", *(_row(memory) for memory, _ in found), "</memories>"]
@@ -240,6 +302,8 @@ class RecallVerbs(SingleMemories):
         query: str | None,
         *,
         explain: bool = False,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> Plan:
         """Return what the first run of a new thread with this message is shown; nothing is counted.
 
@@ -249,11 +313,25 @@ class RecallVerbs(SingleMemories):
             query: The message of the user.
             explain: Whether to return `Plan.lines` as well: each line that was found, and its
                 place.
+            as_of: What it would have been shown at this moment: the memories as for `memories`, and
+                the notes and turns that were said until then.
+            at: Only what was true at this moment, likewise.
 
         Raises:
+            InvalidArgumentError: A moment is none.
             BackendError: The store failed.
         """
-        return await self._reader.plan(self._scope, query, explain=explain)
+        then = self._then(as_of, at)
+        if then is None:
+            return await self._reader.plan(self._scope, query, explain=explain)
+        spoken = {"filter": _said_until(then), "recursive": True}
+        turns = [*await self._store.search(self._scope.transcripts, None, _TURNS, **spoken)]
+        if query:
+            hits = self._hybrid.search(self._scope.transcripts, query, _HITS, **spoken)
+            turns += [hit.item for hit in await hits]
+        said = await said_then(self._store, self._scope, then, reversed(turns))
+        async with self._recalling(then, query, further=said) as recall:
+            return await self._reader.over(recall, then).plan(self._scope, query, explain=explain)
 
     async def saw(self, thread_id: str | None = None, *, limit: int = 20) -> list[SeenRun]:
         """Return what the model was shown in the newest runs of a thread, the newest first.
@@ -275,9 +353,16 @@ class RecallVerbs(SingleMemories):
         return await self._reader.runs.newest(self._scope, thread_id, limit)
 
 
-def _told(episode: Episode, origins: Collection[Origin] | None, query: str) -> Episode | None:
-    """Return the notes of some origins; `None`: it is another note that matches the query."""
-    told = episode.told_by(origins)
+def _said_until(then: Then | None) -> dict[str, Any]:
+    """Return the filter for the turns that were said until a moment."""
+    return {} if then is None else {"date": {"$gt": "", "$lte": then.last.isoformat()}}
+
+
+def _told(
+    episode: Episode, origins: Collection[Origin] | None, then: Then | None, query: str
+) -> Episode | None:
+    """Return the notes that count; `None`: it is another note that matches the query."""
+    told = episode.told_by(origins, then)
     if told is None or told.notes == episode.notes:
         return told
     words = frozenset(map(stem, query_words(query)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -32,12 +32,21 @@ from locus_memory.memory.models import (
     origin_of,
     refusal,
 )
-from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.validity import (
+    VALID_FROM,
+    VALID_TO,
+    VALIDITY,
+    Moment,
+    Then,
+    checked,
+    moment_in,
+    validity_of,
+)
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_key, check_version
@@ -137,34 +146,50 @@ class SingleMemories:
         self,
         type: MemoryType | str | None = None,  # noqa: A002 - the field's word
         *,
-        at: datetime | str | None = None,
         origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
     ) -> AsyncIterator[Memory]:
         """Yield all current memories that have not expired, by type and key, however many.
 
+        A moment is a `datetime`, ISO 8601, or seconds since the epoch. Without an offset, it is of
+        the `timezone` of the user; a day is its beginning.
+
         Args:
             type: Only memories of this type; `None`: of all types.
-            at: Yield the memories that were current at this moment instead, a `datetime` or
-                ISO 8601; without a time zone, UTC. A change that was undone counts as never made,
-                and versions that are no longer kept are missing.
             origins: Only memories of these origins.
+            as_of: Yield what was known at this moment: the versions that were current then. What
+                was written later is left out, and what was replaced or deleted later is back. What
+                was erased (`forget`) stays gone, and so does a version beyond the `history_limit`:
+                a memory with so many later changes is missing.
+            at: Yield what was true at this moment: from the `valid_from` of a memory to its
+                `valid_to`, a day to its end. What states neither was true from its statement until
+                it was superseded; a change that was undone counts as never made. With `as_of`, what
+                was thought true then.
 
         Raises:
             InvalidArgumentError: An unknown type or origin, or no moment.
             BackendError: The store failed.
         """
-        selection = Selection(origins=origins)
-        moment = None if at is None else moment_of(at)
-        now = self._ledger.now() if moment is None else moment.isoformat()
+        selection, then = Selection(origins=origins), self._then(as_of, at)
+        now = self._ledger.now() if then is None else then.now.isoformat()
         for kind in kinds_of(type):
             found = (
                 self._ledger.memories(self._scope, kind)
-                if moment is None
-                else (each async for each, _ in self._ledger.memories_at(self._scope, kind, moment))
+                if then is None
+                else (each async for each, _ in self._ledger.memories_at(self._scope, kind, then))
             )
             async for memory in found:
                 if not is_expired(memory, now) and selection.has(memory):
                     yield memory
+
+    def _then(self, as_of: Moment | None, at: Moment | None) -> Then | None:
+        """Return the moment that arguments name; `None`: now.
+
+        Raises:
+            InvalidArgumentError: One is no moment.
+        """
+        return Then.read(as_of, at, self._options.zone())
 
     async def get(self, memory_id: str) -> Memory | None:
         """Return a current memory by its id; `None` if there is none, or it has expired.
@@ -239,7 +264,13 @@ class SingleMemories:
         return bool(await VitalsBook(self._store).change(self._scope, changes))
 
     async def remember(
-        self, content: str, *, extractor: str = "manual", source: Mapping[str, Any] | None = None
+        self,
+        content: str,
+        *,
+        extractor: str = "manual",
+        source: Mapping[str, Any] | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
     ) -> str:
         """Save a sentence, and return the id of its memory.
 
@@ -251,14 +282,18 @@ class SingleMemories:
             extractor: Written into the metadata: who asked for it.
             source: More metadata, such as `thread_id`, `message_ids` and `origin`, which is a
                 person by default.
+            valid_from: Since when it is true, a day or a moment; `None`: it does not say.
+            valid_to: Until when, likewise; a day to its end.
 
         Raises:
             InvalidArgumentError: The content is empty or too long, or looks like a secret, or it
-                may not take the place of what the user or a person said.
+                may not take the place of what the user or a person said, or a validity is none.
             BackendError: The store failed.
         """
         check_sentence(content, allow_secrets=self._options.allow_secrets)
-        facts = {"extractor": extractor, **(source or {})}
+        given = {VALID_FROM: valid_from, VALID_TO: valid_to}
+        holds = validity_of(given, self._options.zone())
+        facts = {"extractor": extractor, **(source or {}), **holds}
         memory = check_origin(await named_memory(content, metadata=facts))
         if memory.type is MemoryType.FEEDBACK and not has_authority(memory):
             # It is never a rule for the agent.
@@ -284,18 +319,22 @@ class SingleMemories:
         content: str | None = None,
         *,
         expires_at: datetime | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
         if_sequence: int | None = None,
     ) -> Memory | None:
         """Write a new version of a current memory; `undo` takes it back.
 
-        A new content is that of a person, whoever told the present one. A new end alone makes no
-        new version.
+        A new content is that of a person, whoever told the present one, and says nothing of when
+        the present one is true. A new moment of expiry alone makes no new version.
 
         Args:
             memory_id: As for `get`.
             content: The new content; `None`: the present one.
             expires_at: The moment from which it is no longer recalled, without a time zone in
                 UTC; `None`: as before.
+            valid_from: Since when it is true, as for `remember`; `None`: as before.
+            valid_to: Until when, likewise.
             if_sequence: Write only if the current version has this `sequence` in its metadata.
 
         Returns:
@@ -303,7 +342,7 @@ class SingleMemories:
 
         Raises:
             InvalidArgumentError: As for `get`, or an empty or long content, or one that is fixed
-                and has no room to be shown.
+                and has no room to be shown, or a validity is none.
             VersionConflictError: The current version has another `sequence`; nothing is written.
             BackendError: The store failed.
         """
@@ -314,7 +353,11 @@ class SingleMemories:
         if expires_at is not None:
             metadata[EXPIRES_AT] = moment_of(expires_at).isoformat()
         if content is not None and not same_content(content, known.content):
+            metadata = {n: e for n, e in metadata.items() if n not in VALIDITY}
             metadata[ORIGIN] = Origin.PERSON.value
+        told = {VALID_FROM: valid_from, VALID_TO: valid_to}
+        metadata |= {n: each for n, each in told.items() if each is not None}
+        metadata = checked(metadata, self._options.zone())
         new = replace(
             known, content=known.content if content is None else content, metadata=metadata
         )
@@ -418,12 +461,9 @@ def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 -
 
 
 def moment_of(at: object) -> datetime:
-    """Return the moment of an argument, in UTC.
+    """Return the moment of an argument, in UTC, as it is without an offset.
 
     Raises:
         InvalidArgumentError: It is not one.
     """
-    moment = as_moment(at)
-    if moment is None:
-        raise InvalidArgumentError(f"a moment is a datetime or ISO 8601, not {quote(at)}")
-    return moment
+    return moment_in(at, UTC)

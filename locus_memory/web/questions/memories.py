@@ -17,6 +17,7 @@ from locus_memory.memory.models import Memory, MemoryType, Origin, is_expired
 from locus_memory.memory.recall.recall import FLOOR
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
+from locus_memory.memory.validity import said_at
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.store.item import StoreItem, timestamp
@@ -218,7 +219,7 @@ class _Rows:
 
 def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
     sequence = memory.metadata.get("sequence")
-    since = memory.metadata.get("valid_from")
+    since = said_at(memory)
     return {
         "user": user,
         "id": memory.id,

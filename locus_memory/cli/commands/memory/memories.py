@@ -172,7 +172,9 @@ async def collect(
         recalled = await _recall(scoped, kind, query, at, origin and {origin.value})
         found += [(user, each) for each in recalled]
     if query is None:
-        found.sort(key=lambda each: str(each[1].metadata.get("valid_from") or ""), reverse=True)
+        from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
+
+        found.sort(key=lambda each: str(said_at(each[1]) or ""), reverse=True)
     sources = Sources(backend)
     end = offset + limit
     rows = [

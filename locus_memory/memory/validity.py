@@ -1,0 +1,258 @@
+"""When something is true, and what was known of it when: moments and days of two times; pure.
+
+What is true from when to when is stated by `valid_from` and `valid_to`, each a day or a moment. What
+was known when is told by the ledger, see `known`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any, Final, Self
+
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.models import Memory
+from locus_memory.memory.moments import read_moment
+from locus_memory.store.item import timestamp
+
+__all__ = [
+    "SAID_AT",
+    "VALIDITY",
+    "VALID_FROM",
+    "VALID_TO",
+    "Moment",
+    "Then",
+    "bounds",
+    "checked",
+    "meant_validity",
+    "moment_in",
+    "said_at",
+    "stated",
+    "validity_of",
+    "validity_words",
+]
+
+Moment = date | datetime | str | float
+"""A moment or a day as a caller gives it: a `datetime`, ISO 8601, or seconds since the epoch."""
+
+VALID_FROM: Final = "valid_from"
+"""The key in a memory's metadata for when what it says began to be true: a day or a moment, ISO
+8601. The ledger writes the moment of the statement there, if nobody states a validity."""
+
+VALID_TO: Final = "valid_to"
+"""The key in a memory's metadata for when it ceased to be true: a day, to its end, or a moment."""
+
+SAID_AT: Final = "stated_at"
+"""The key in a memory's metadata for the moment of its statement, if a validity is stated."""
+
+VALIDITY: Final = (VALID_FROM, VALID_TO)
+
+_DAY: Final = 10
+_ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def said_at(memory: Memory) -> Any:
+    """Return the moment of a memory's statement, ISO 8601; mostly `None` if it is unknown."""
+    return memory.metadata.get(SAID_AT) or memory.metadata.get(VALID_FROM)
+
+
+def stated(memory: Memory) -> dict[str, Any]:
+    """Return the validity of a written memory as it was stated; empty: nobody stated one."""
+    told = memory.metadata
+    return {name: told[name] for name in VALIDITY if name in told} if SAID_AT in told else {}
+
+
+def moment_in(value: object, zone: tzinfo | None) -> datetime:
+    """Return the moment of an argument, in UTC; a day is its beginning.
+
+    Args:
+        value: A `datetime`, ISO 8601, or seconds since the epoch.
+        zone: The time zone of one without an offset; `None`: that of the machine.
+
+    Raises:
+        InvalidArgumentError: It is none of these.
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return timestamp(value)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime.combine(value, time())
+        read = value if isinstance(value, datetime) else datetime.fromisoformat(_text(value))
+        return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError, OSError) as error:
+        raise InvalidArgumentError(
+            f"a moment is a datetime, ISO 8601, or seconds since the epoch, not {quote(value)}"
+        ) from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value.strip()
+
+
+def validity_of(given: Mapping[str, Any], zone: tzinfo | None) -> dict[str, str]:
+    """Return the validity that metadata or arguments state, as texts; empty: none.
+
+    A day stays a day. A moment without an offset gets that of the zone.
+
+    Args:
+        given: Values by name; `None` is none.
+        zone: The time zone of the user; `None`: that of the machine.
+
+    Raises:
+        InvalidArgumentError: A value is no day and no moment, or the end is not after the start.
+    """
+    told = {name: _written(given[name], zone) for name in VALIDITY if given.get(name) is not None}
+    start, end = bounds(told, zone)
+    # The moment of a statement, which the ledger wrote, is no start that anybody states.
+    is_default = "sequence" in given and SAID_AT not in given
+    if start is not None and end is not None and start >= end and not is_default:
+        raise InvalidArgumentError(f"{VALID_TO} is after {VALID_FROM}: {quote(told[VALID_TO])}")
+    return told
+
+
+def meant_validity(given: Mapping[str, Any], zone: tzinfo | None) -> dict[str, str]:
+    """Return what is valid of the validity that a model states; the rest is left out."""
+    found: dict[str, str] = {}
+    for name in VALIDITY:
+        with suppress(InvalidArgumentError):
+            found = validity_of({**found, name: given.get(name)}, zone)
+    return found
+
+
+def checked(
+    metadata: Mapping[str, Any],
+    zone: tzinfo | None,
+    read: Callable[[Mapping[str, Any], tzinfo | None], dict[str, str]] = validity_of,
+) -> dict[str, Any]:
+    """Return metadata with their validity as `validity_of`, or as another function, reads it.
+
+    Raises:
+        InvalidArgumentError: As for that function.
+    """
+    return {n: each for n, each in metadata.items() if n not in VALIDITY} | read(metadata, zone)
+
+
+def _written(value: object, zone: tzinfo | None) -> str:
+    """Return a day or a moment as text; one that is a text with an offset stays as it is.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+    """
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    moment = moment_in(value, zone)
+    if isinstance(value, str):
+        value = value.strip()
+        if _day_of(value) is not None or datetime.fromisoformat(value).tzinfo is not None:
+            return value
+    return moment.astimezone(zone).isoformat()
+
+
+def _day_of(value: object) -> date | None:
+    """Return the day of a text that is one, such as `2026-05-12`."""
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) and len(value) == _DAY else None
+    except ValueError:
+        return None
+
+
+def bounds(
+    validity: Mapping[str, Any], zone: tzinfo | None
+) -> tuple[datetime | None, datetime | None]:
+    """Return the first moment of a validity, and the first one after it; `None`: it is open.
+
+    Args:
+        validity: The values by name.
+        zone: The time zone of the days; `None`: that of the machine.
+    """
+    first, last = (_edge(validity.get(name), zone, name) for name in VALIDITY)
+    return first, last
+
+
+def _edge(value: object, zone: tzinfo | None, name: str) -> datetime | None:
+    day = _day_of(value)
+    try:
+        if day is None:
+            return read_moment(value)
+        day += timedelta(days=name == VALID_TO)
+        return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        # At the ends of the calendar, it is open.
+        return None
+
+
+def validity_words(validity: Mapping[str, Any], said: str) -> str:
+    """Return a few words for a validity, in brackets after a space; empty: there is nothing to add.
+
+    Args:
+        validity: The values by name, see `stated`.
+        said: What is said, whose own dates are not repeated.
+    """
+    days = [str(validity.get(name) or "")[:_DAY] for name in VALIDITY]
+    first, last = ("" if day in said else day for day in days)
+    if first and last:
+        return f" ({first} to {last})"
+    return f" (from {first})" if first else f" (until {last})" if last else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Then:
+    """A moment to answer for: what was known then, or what was true then.
+
+    Attributes:
+        as_of: What was known at this moment counts, in UTC; `None`: what is known now.
+        at: What was true at this moment counts, likewise; `None`: whenever it is true.
+        zone: The time zone of days; `None`: that of the machine.
+    """
+
+    as_of: datetime | None = None
+    at: datetime | None = None
+    zone: tzinfo | None = None
+
+    @classmethod
+    def read(cls, as_of: object, at: object, zone: tzinfo | None) -> Self | None:
+        """Return the moment of arguments, see `moment_in`; `None`: now.
+
+        Raises:
+            InvalidArgumentError: One is no moment.
+        """
+        if as_of is None and at is None:
+            return None
+        known, true = (None if each is None else moment_in(each, zone) for each in (as_of, at))
+        return cls(as_of=known, at=true, zone=zone)
+
+    @property
+    def now(self) -> datetime:
+        """The present of the answer: ages and ends are those of this moment."""
+        return self.as_of or self.at or datetime.now(UTC)
+
+    @property
+    def last(self) -> datetime:
+        """The moment after which nothing that was said counts, if it states no validity."""
+        return min(filter(None, (self.as_of, self.at)), default=self.now)
+
+    def start(self, said: object, validity: Mapping[str, Any]) -> datetime | None:
+        """Return since when something is true; `None`: unknown.
+
+        Args:
+            said: The moment of its statement, from which it is true if it states no validity.
+            validity: Its stated validity.
+        """
+        return (bounds(validity, self.zone)[0] or _ALWAYS) if validity else read_moment(said)
+
+    def has(self, said: object, validity: Mapping[str, Any]) -> bool:
+        """Return whether something that was said once was known and true then."""
+        moment = read_moment(said)
+        is_known = self.as_of is None or (moment is not None and moment <= self.as_of)
+        return is_known and (self.at is None or self.is_true(said, validity))
+
+    def is_true(self, said: object, validity: Mapping[str, Any]) -> bool:
+        """Return whether something with this validity is true at `at`."""
+        start, end = self.start(said, validity), bounds(validity, self.zone)[1]
+        at = self.at or self.now
+        return start is not None and start <= at and (end is None or at < end)
