@@ -84,7 +84,7 @@ def moment_in(value: object, zone: tzinfo | None) -> datetime:
         return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError) as error:
         raise InvalidArgumentError(
-            f"a moment is a datetime, ISO 8601, or seconds since the epoch, not {quote(value)}"
+            f"a moment is a datetime or ISO 8601 or seconds since the epoch, not {quote(value)}"
         ) from error
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.validity import Then
 
 __all__ = [
     "LIMIT",
@@ -18,6 +20,8 @@ __all__ = [
     "ErrorDetail",
     "Labels",
     "Limit",
+    "Moment",
+    "ThenAsked",
     "UserAsked",
     "cursor_key",
     "cursor_labels",
@@ -37,6 +41,14 @@ Labels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_le
 Limit = Annotated[int, Field(ge=1, le=LIMIT)]
 
 
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+"""A moment; without an offset, in UTC."""
+
+
 class Asked(BaseModel):
     """The parameters of a request."""
 
@@ -48,6 +60,22 @@ class UserAsked(Asked):
 
     user: str | None = None
     """The user of the memories; without it, the memories without a user."""
+
+
+class ThenAsked(UserAsked):
+    """The parameters of a request that may be about an earlier moment."""
+
+    as_of: Moment | None = None
+    """What was known at this moment: the versions that were current then, and what was said until
+    then. Without an offset it is UTC, and a day is its beginning."""
+    at: Moment | None = None
+    """What was true at this moment: from `valid_from` to `valid_to`, or else from its statement
+    until it was superseded."""
+
+    @property
+    def then(self) -> Then | None:
+        """The moment; `None`: now."""
+        return Then.read(self.as_of, self.at, None)
 
 
 class Answer(BaseModel):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from locus_memory._internal.quoting import quote
 from locus_memory.agent.current import CURRENT_CALL
+from locus_memory.agent.toolkit.moments import AsOf, At, ValidFrom, ValidTo
 from locus_memory.agent.toolkit.scope import Verbs, Writes, packed, row, verbs_of
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.origin import Speakers, follows_tool
 from locus_memory.memory.models import ORIGIN, Origin
+from locus_memory.memory.validity import VALIDITY
 from locus_memory.messages import Message
 from locus_memory.tools import Tool, tool
 
@@ -95,11 +97,18 @@ class _MemoryTool:
             content: str | None = None,
             memory_id: str | None = None,
             *,
+            as_of: AsOf = None,
+            at: At = None,
+            valid_from: ValidFrom = None,
+            valid_to: ValidTo = None,
             confirmed: bool = False,
         ) -> object:
             if action not in self._actions:
                 return f"refused: action is of {', '.join(self._actions)}, not {quote(action)}"
-            return await self._call(action, query, content, memory_id, confirmed=confirmed)
+            named = (valid_from, valid_to) if action == "remember" else (as_of, at)
+            names = VALIDITY if action == "remember" else ("as_of", "at")
+            given = {name: each for name, each in zip(names, named, strict=True) if each}
+            return await self._call(action, query, content, memory_id, given, confirmed=confirmed)
 
         memory.__annotations__["action"] = Literal[self._actions]
         described = "; ".join(_DESCRIPTION[each] for each in self._actions)
@@ -114,6 +123,7 @@ class _MemoryTool:
         query: str | None,
         content: str | None,
         memory_id: str | None,
+        moments: Mapping[str, str],
         *,
         confirmed: bool,
     ) -> object:
@@ -124,24 +134,24 @@ class _MemoryTool:
             return f"refused: {action} needs {name}"
         try:
             if action == "search":
-                return await self._search(given)
+                return await self._search(given, moments)
             if action == "reflect":
-                return await self._verbs.reflect(given) or "no memories tell about that"
+                return await self._verbs.reflect(given, **moments) or "no memories tell about that"
             if action == "remember":
-                return await self._remember(given)
+                return await self._remember(given, moments)
             return await self._forget(given.strip(), confirmed=confirmed)
         except (InvalidArgumentError, StoreCapabilityError) as error:
             return f"refused: {error}"
 
-    async def _search(self, query: str) -> object:
-        found = await self._verbs.search(query)
+    async def _search(self, query: str, then: Mapping[str, str]) -> object:
+        found = await self._verbs.search(query, **then)
         return packed(map(row, found), self._verbs.token_counter)
 
-    async def _remember(self, content: str) -> str:
+    async def _remember(self, content: str, validity: Mapping[str, str]) -> str:
         refused = self._writes.allow()
         if refused is not None:
             return refused
-        memory_id = await self._verbs.remember(content, _provenance(content))
+        memory_id = await self._verbs.remember(content, _provenance(content), **validity)
         await self._told("remember", memory_id, content)
         return f"{_REMEMBERED}{memory_id}"
 

@@ -13,7 +13,7 @@ from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.agent.current import CURRENT_CALL
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import ConfigurationError, StoreCapabilityError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import ORIGIN, MemorySearchResult, Origin
 from locus_memory.memory.verbs.single import check_sentence
@@ -42,11 +42,11 @@ class Verbs(Protocol):
     token_counter: TokenCounter | None
     owner: object
 
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
-        """Return what matches, the best first."""
+    async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
+        """Return what matches, the best first; of a moment, as for `LLMMemoryManager.search`."""
         ...
 
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
         """Keep a sentence, and return its id."""
         ...
 
@@ -54,7 +54,7 @@ class Verbs(Protocol):
         """Drop a memory, and return whether it was there."""
         ...
 
-    async def reflect(self, query: str) -> str:
+    async def reflect(self, query: str, **then: str) -> str:
         """Return an answer from many memories; empty if that is not supported."""
         ...
 
@@ -67,17 +67,18 @@ class _ManagerVerbs:
         self._manager = manager
         self.token_counter = manager.token_counter
 
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
-        return await self._manager.search(query, MOST_FOUND)
+    async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
+        return await self._manager.search(query, MOST_FOUND, **then)
 
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
-        return await self._manager.remember(content, extractor="tool", source=source)
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
+        told = {"extractor": "tool", "source": source}
+        return await self._manager.remember(content, **told, **validity)
 
     async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
         return await self._manager.delete(memory_id, origin=source[ORIGIN])
 
-    async def reflect(self, query: str) -> str:
-        return await self._manager.reflect(query)
+    async def reflect(self, query: str, **then: str) -> str:
+        return await self._manager.reflect(query, **then)
 
 
 class _ProviderVerbs:
@@ -89,12 +90,14 @@ class _ProviderVerbs:
         self.owner: object = provider
         self._provider = provider
 
-    async def search(self, query: str) -> Sequence[MemorySearchResult]:
+    async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
+        self._check(then)
         found: Sequence[MemorySearchResult] = await self._provider.search(query, MOST_FOUND)
         return found
 
-    async def remember(self, content: str, source: Mapping[str, Any]) -> str:
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
         del source
+        self._check(validity)
         check_sentence(content)
         return str(await self._provider.remember(content))
 
@@ -102,8 +105,18 @@ class _ProviderVerbs:
         del source
         return bool(await self._provider.forget(memory_id))
 
-    async def reflect(self, query: str) -> str:
+    async def reflect(self, query: str, **then: str) -> str:
+        self._check(then)
         return str(await self._provider.reflect(query))
+
+    def _check(self, moments: Mapping[str, str]) -> None:
+        """Check that a call names no moment, which a provider does not know.
+
+        Raises:
+            StoreCapabilityError: It names one.
+        """
+        if moments:
+            raise StoreCapabilityError(next(iter(moments)), type(self._provider).__name__)
 
 
 def verbs_of(manager: Any, user_id: str | None) -> Verbs:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field
 
 from locus_memory._internal.quoting import quote
+from locus_memory.agent.toolkit.moments import AsOf, At
 from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, shown
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
@@ -18,7 +19,7 @@ from locus_memory.tools import Tool, tool
 __all__ = ["memory_tools"]
 
 Layer = Literal["pinned", "episodes", "transcript"]
-_Origins = list[OriginName] | None
+_Choice = Mapping[str, Any]
 
 _LAYERS: Final = get_args(Layer)
 _DAY: Final = 10
@@ -30,13 +31,14 @@ _TEXT: Final = (
 
 
 def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
-    """Return the tool `search_memory(scope, query, origins)` for one user, for `Agent(tools=...)`.
+    """Return the tool `search_memory(scope, query, origins, as_of, at)` for one user, for `Agent(tools=...)`.
 
     The user is bound here: no argument of a call names one. An answer is a list of at most 10
     objects with `text`, `date`, `score` and `thread_id`, and for facts `salience` and `origin`, of
     at most 800 tokens together. The score is the relevance, from 0 to 1, of the same scale in all
     layers; what has nearly none is left out. With `origins`, only what these told is found: that of
-    a turn is its speaker. A refused call is a text for the model and never an exception.
+    a turn is its speaker. With `as_of` or `at`, only what was known or true at that moment is found.
+    A refused call is a text for the model and never an exception.
 
     Args:
         manager: An `LLMMemoryManager`.
@@ -47,7 +49,7 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         InvalidArgumentError: The user id is invalid.
     """
     bound = managed(manager, user_id)
-    layers: dict[str, Callable[[LLMMemoryManager, str, _Origins], Awaitable[list[Row]]]] = {
+    layers: dict[str, Callable[[LLMMemoryManager, str, _Choice], Awaitable[list[Row]]]] = {
         "pinned": _facts,
         "episodes": _episodes,
         "transcript": _turns,
@@ -60,6 +62,8 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         origins: Annotated[
             list[OriginName] | None, Field(description="only what these told; by default, all")
         ] = None,
+        as_of: AsOf = None,
+        at: At = None,
     ) -> object:
         said: object = query
         if scope not in _LAYERS:
@@ -67,7 +71,8 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
         if not isinstance(said, str):
             return f"refused: query is a text, not {quote(said)}"
         try:
-            found = await layers[scope](bound, said, origins)
+            choice = {"origins": origins, "as_of": as_of or None, "at": at or None}
+            found = await layers[scope](bound, said, choice)
         except InvalidArgumentError as error:
             return f"refused: {error}"
         return packed(found, bound.token_counter)
@@ -75,8 +80,8 @@ def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
     return [search_memory]
 
 
-async def _facts(manager: LLMMemoryManager, query: str, origins: _Origins) -> list[Row]:
-    found = await manager.search_memories(query, MOST_FOUND, origins=origins)
+async def _facts(manager: LLMMemoryManager, query: str, choice: _Choice) -> list[Row]:
+    found = await manager.search_memories(query, MOST_FOUND, **choice)
     vitals = await manager.vitals([memory for memory, _ in found])
     return [
         _row(memory.content, said_at(memory), score, facts.get("thread_id"))
@@ -86,17 +91,17 @@ async def _facts(manager: LLMMemoryManager, query: str, origins: _Origins) -> li
     ]
 
 
-async def _episodes(manager: LLMMemoryManager, query: str, origins: _Origins) -> list[Row]:
+async def _episodes(manager: LLMMemoryManager, query: str, choice: _Choice) -> list[Row]:
     return [
         _row(episode.text, episode.ended_at, score, episode.session_id)
-        for episode, score in await manager.search_episodes(query, MOST_FOUND, origins=origins)
+        for episode, score in await manager.search_episodes(query, MOST_FOUND, **choice)
     ]
 
 
-async def _turns(manager: LLMMemoryManager, query: str, origins: _Origins) -> list[Row]:
+async def _turns(manager: LLMMemoryManager, query: str, choice: _Choice) -> list[Row]:
     return [
         _row(hit.text, facts.get("date"), hit.relevance, facts.get("session"))
-        for hit in await manager.search_transcript(query, MOST_FOUND, origins=origins)
+        for hit in await manager.search_transcript(query, MOST_FOUND, **choice)
         for facts in [hit.item.metadata]
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_PREFIX",
+    "AsOf",
+    "At",
     "KeyArgument",
     "Kind",
     "Origin",
@@ -25,6 +28,7 @@ __all__ = [
     "TypeOption",
     "UserOption",
     "for_user",
+    "moments",
     "open_manager",
     "scoped_manager",
 ]
@@ -72,6 +76,15 @@ Prefix = Annotated[
         help="Namespace of the agent's memories.",
     ),
 ]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", metavar="MOMENT", help="What was known then, such as 2026-03-01T10:00; UTC."
+    ),
+]
+At = Annotated[
+    str | None, typer.Option("--at", metavar="MOMENT", help="What was true then; likewise.")
+]
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the memory.")]
 
 
@@ -107,6 +120,18 @@ def scoped_manager(store: BaseStore, prefix: str, user: str | None) -> LLMMemory
     """Return a manager of the memories of a user, or of those without a user."""
     manager = open_manager(store, prefix)
     return manager if user is None else manager.for_user(user)
+
+
+def moments(as_of: str | None, at: str | None) -> dict[str, datetime | None]:
+    """Return the arguments of `--as-of` and `--at`; without an offset, they are in UTC.
+
+    Raises:
+        InvalidArgumentError: One is no moment.
+    """
+    from locus_memory.memory.validity import moment_in  # noqa: PLC0415 - help must be quick
+
+    given = {"as_of": as_of, "at": at}
+    return {name: each and moment_in(each, UTC) for name, each in given.items()}
 
 
 def for_user(user: str | None) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
+from locus_memory.agent.toolkit.moments import AsOf, At, ValidFrom, ValidTo
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
@@ -30,7 +31,7 @@ from locus_memory.memory.moments import read_moment
 from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.secrets.detection import find_secret
-from locus_memory.memory.validity import said_at
+from locus_memory.memory.validity import VALID_FROM, VALID_TO, said_at, stated, validity_words
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.store.base import BaseStore
@@ -88,12 +89,15 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
             Kind | None,
             Field(description="user: about the user; feedback: a rule; project; reference"),
         ] = None,
+        valid_from: ValidFrom = None,
+        valid_to: ValidTo = None,
     ) -> str:
         """Keep one fact beyond this conversation. A fact with a known key replaces the old one."""
         check_sentence(content)
         if key is not None and find_secret(key) is not None:
             raise InvalidArgumentError("the key looks like a secret, and is not kept")
         told = {"extractor": "mcp", ORIGIN: Origin.ASSISTANT.value}
+        told |= {VALID_FROM: valid_from or None, VALID_TO: valid_to or None}
         memory = await named_memory(content, key, type, told)
         saved = await manager.save(memory)
         if not saved:
@@ -128,12 +132,21 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
 
 
 def _reading(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., Any]]:
-    async def recall(query: Query, limit: Limit = 10, origins: Origins = None) -> str:
+    async def recall(
+        query: Query,
+        limit: Limit = 10,
+        origins: Origins = None,
+        as_of: AsOf = None,
+        at: At = None,
+    ) -> str:
         """Find what is remembered about a subject, the best match first."""
+        then = {"as_of": as_of or None, "at": at or None}
         try:
-            matching = await manager.search_memories(query, limit, origins=origins)
+            matching = await manager.search_memories(query, limit, origins=origins, **then)
             found = [memory for memory, _ in matching]
         except DAMAGE as error:
+            if any(then.values()):
+                raise
             emit("integrations.search_failed", error=error, namespace=list(manager.namespace))
             every, only = [each async for each in _all(manager, store, None)], as_origins(origins)
             found = [each for each in every if only is None or origin_of(each) in only][:limit]
@@ -143,9 +156,12 @@ def _reading(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., 
         type: Annotated[Kind | None, Field(description="only this type")] = None,  # noqa: A002 - the field's word
         limit: Limit = 50,
         offset: Annotated[int, Field(ge=0, description="how many to skip")] = 0,
+        as_of: AsOf = None,
+        at: At = None,
     ) -> str:
         """List what is remembered, by type and name."""
-        found = [each async for each in _all(manager, store, type)]
+        then = manager.memories(type, as_of=as_of or None, at=at or None)
+        found = [each async for each in (then if as_of or at else _all(manager, store, type))]
         lines = [_line(each) for each in found[offset : offset + limit]]
         left = len(found) - offset - len(lines)
         if left > 0:
@@ -164,10 +180,17 @@ def _reading(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., 
 def conversation_functions(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
     """Return the function of the tool for earlier conversations of a caller."""
 
-    async def search_conversations(query: Query, limit: Limit = 10, origins: Origins = None) -> str:
+    async def search_conversations(
+        query: Query,
+        limit: Limit = 10,
+        origins: Origins = None,
+        as_of: AsOf = None,
+        at: At = None,
+    ) -> str:
         """Search earlier conversations: digests of sessions, and messages word for word."""
-        episodes = await manager.search_episodes(query, limit, origins=origins)
-        turns = await manager.search_transcript(query, limit, origins=origins)
+        choice: Any = {"origins": origins, "as_of": as_of or None, "at": at or None}
+        episodes = await manager.search_episodes(query, limit, **choice)
+        turns = await manager.search_transcript(query, limit, **choice)
         lines = [_said("digest", each.text, each.ended_at, each.session_id) for each, _ in episodes]
         for hit in turns:
             facts = hit.item.metadata
@@ -197,7 +220,7 @@ def _line(memory: Memory) -> str:
     told = f" ({teller(memory)})" if teller(memory) else ""
     since = read_moment(said_at(memory))
     day = f" [since {since.date()}]" if since else ""
-    return f"- {_name(memory)}{told}: {said}{cut}{day}"
+    return f"- {_name(memory)}{told}: {said}{cut}{validity_words(stated(memory), said)}{day}"
 
 
 def _version(memory: Memory) -> str:

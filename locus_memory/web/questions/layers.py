@@ -10,7 +10,15 @@ from locus_memory.memory.layers.episodes import Episode
 from locus_memory.memory.layers.identity import Override
 from locus_memory.memory.models import Origin
 from locus_memory.store.item import StoreItem
-from locus_memory.web.models import Answer, Asked, Limit, UserAsked, cursor_key, write_cursor
+from locus_memory.web.models import (
+    Answer,
+    Asked,
+    Limit,
+    ThenAsked,
+    UserAsked,
+    cursor_key,
+    write_cursor,
+)
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.items import Item
 
@@ -59,7 +67,7 @@ class RemoveOverride(UserAsked):
     """Its id, or the beginning of it."""
 
 
-class EpisodesAsked(UserAsked):
+class EpisodesAsked(ThenAsked):
     """How many episodes to return."""
 
     origin: Origin | None = None
@@ -73,7 +81,7 @@ class EpisodesAnswer(Answer):
     episodes: list[Episode]
 
 
-class TranscriptAsked(UserAsked):
+class TranscriptAsked(ThenAsked):
     """The recorded turns of a thread."""
 
     thread: str = Field(min_length=1)
@@ -176,16 +184,18 @@ async def remove_override(data: Data, asked: RemoveOverride) -> IdentityAnswer:
 async def list_episodes(data: Data, asked: EpisodesAsked) -> EpisodesAnswer:
     """Return the digests of the newest sessions."""
     told, origins = data.scoped(asked.user), asked.origin and [asked.origin]
-    return EpisodesAnswer(episodes=await told.episodes(asked.limit, origins=origins))
+    found = told.episodes(asked.limit, origins=origins, as_of=asked.as_of, at=asked.at)
+    return EpisodesAnswer(episodes=await found)
 
 
 async def list_transcript(data: Data, asked: TranscriptAsked) -> TranscriptPage:
     """List the recorded turns of a thread, oldest first."""
     namespace = data.scope(asked.user).transcript(asked.thread)
-    after, most = cursor_key(asked.cursor), asked.limit + 1
+    after, most, then = cursor_key(asked.cursor), asked.limit + 1, asked.then
     found = list[StoreItem]()
     while len(found) < most and (items := await data.store.scan(namespace, most, after=after)):
-        found += [e for e in items if asked.origin in (None, e.metadata.get("speaker"))]
+        told = (e for e in items if then is None or then.has(e.metadata.get("date"), {}))
+        found += [e for e in told if asked.origin in (None, e.metadata.get("speaker"))]
         after = items[-1].key
     page = found[: asked.limit]
     more = len(found) > asked.limit

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from pydantic import Field
@@ -12,14 +13,17 @@ from locus_memory.cli.commands.memory.memories import users as all_users
 from locus_memory.cli.conversations.memory_sources import Sources
 from locus_memory.cli.printing.memories import earlier, version
 from locus_memory.memory.layers.vitals import Vitals
+from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType, Origin, is_expired
+from locus_memory.memory.recall.as_of import copied
 from locus_memory.memory.recall.recall import FLOOR
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
-from locus_memory.memory.validity import said_at
+from locus_memory.memory.validity import Then, said_at
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem, timestamp
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.matching import write_etag
@@ -27,6 +31,7 @@ from locus_memory.web.models import (
     Answer,
     Asked,
     Limit,
+    ThenAsked,
     UserAsked,
     cursor_key,
     cursor_offset,
@@ -127,14 +132,12 @@ class MemoryDetail(MemoryRow):
     replaced: MemoryVersion | None
 
 
-class MemoriesAsked(UserAsked):
-    """Which memories to list."""
+class MemoriesAsked(ThenAsked):
+    """Which memories to list; those of an earlier moment only in the order of the keys."""
 
     type: MemoryType | None = None
     order: Literal["key", "newest"] = "key"
     """By type and key, or the newest change first."""
-    at: datetime | None = None
-    """The memories that were current at this moment; only in the order of the keys."""
     cursor: str | None = None
     """The field `next` of the page before."""
     limit: Limit = 100
@@ -169,7 +172,7 @@ class MemoryHistory(Answer):
     versions: list[MemoryVersion]
 
 
-class MemorySearchAsked(UserAsked):
+class MemorySearchAsked(ThenAsked):
     """A search in the memories."""
 
     query: str
@@ -245,7 +248,7 @@ async def list_users(data: Data, asked: UsersAsked) -> UsersAnswer:
 
 async def list_memories(data: Data, asked: MemoriesAsked) -> MemoriesPage:
     """List the current memories of a user, or those of an earlier moment."""
-    if asked.at is not None:
+    if asked.then is not None:
         return await _list_at(data, asked)
     if asked.order == "newest":
         return await _list_newest(data, asked)
@@ -286,7 +289,7 @@ async def _list_at(data: Data, asked: MemoriesAsked) -> MemoriesPage:
     manager = data.scoped(asked.user)
     after = cursor_key(asked.cursor) or ""
     found: list[Memory] = []
-    async for memory in manager.memories(asked.type, at=asked.at):
+    async for memory in manager.memories(asked.type, as_of=asked.as_of, at=asked.at):
         if current_key(memory.type, memory.key) > after:
             found.append(memory)
         if len(found) > asked.limit:
@@ -302,19 +305,19 @@ async def _list_at(data: Data, asked: MemoriesAsked) -> MemoriesPage:
 async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
     """Find memories by words and meaning, with the reasons of the ranking."""
     offset = cursor_offset(asked.cursor)
-    search = HybridSearch(data.store, data.embedder)
     selection = Selection(type=asked.type, origins=asked.origin and [asked.origin])
-    found = await search.search(
-        data.scope(asked.user).current,
-        asked.query,
-        asked.limit + 1,
-        filter=selection.condition,
-        offset=offset,
-        min_score=asked.min_score,
-        explain=True,
-    )
+    async with _store_then(data, asked) as store:
+        found = await HybridSearch(store, data.embedder).search(
+            data.scope(asked.user).current,
+            asked.query,
+            asked.limit + 1,
+            filter=selection.condition,
+            offset=offset,
+            min_score=asked.min_score,
+            explain=True,
+        )
     page = found[: asked.limit]
-    read = [(hit, memory) for hit in page for _, memory in _read([hit.item])]
+    read = [(hit, memory) for hit in page for _, memory in _read([hit.item], asked.then)]
     rows = await _Rows(data, asked.user).of([memory for _, memory in read])
     hits = [
         MemoryHit(
@@ -328,6 +331,17 @@ async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
     ]
     more = len(found) > asked.limit
     return MemoryHits(hits=hits, next=write_cursor(offset + asked.limit) if more else None)
+
+
+@asynccontextmanager
+async def _store_then(data: Data, asked: MemorySearchAsked) -> AsyncIterator[BaseStore]:
+    """Yield the store, or a copy of the memories as they were at a moment."""
+    if asked.then is None:
+        yield data.store
+        return
+    ledger, scope = Ledger(data.store, 0, clock=time.time), data.scope(asked.user)
+    async with copied(asked.then, ledger=ledger, embedder=data.embedder, scope=scope) as store:
+        yield store
 
 
 async def get_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:
@@ -372,8 +386,8 @@ async def version_of(sources: Sources, memory: Memory) -> MemoryVersion:
     return MemoryVersion.model_validate(await version(sources, memory))
 
 
-def _read(items: list[StoreItem]) -> list[tuple[StoreItem, Memory]]:
-    """Return the items that are memories, and have not expired."""
-    now = timestamp(time.time()).isoformat()
+def _read(items: list[StoreItem], then: Then | None = None) -> list[tuple[StoreItem, Memory]]:
+    """Return the items that are memories, and have not expired now or at a moment."""
+    now = (timestamp(time.time()) if then is None else then.now).isoformat()
     read = [(item, memory) for item in items if (memory := read_memory(item)) is not None]
     return [each for each in read if not is_expired(each[1], now)]

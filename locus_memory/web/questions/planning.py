@@ -13,7 +13,7 @@ from locus_memory.memory.models import MemoryType
 from locus_memory.memory.reading.lines import LineKind
 from locus_memory.memory.reading.reader import Outcome
 from locus_memory.memory.scope import split_key
-from locus_memory.web.models import Answer, Limit, UserAsked
+from locus_memory.web.models import Answer, Limit, ThenAsked, UserAsked
 from locus_memory.web.questions.data import Data
 
 __all__ = [
@@ -43,7 +43,7 @@ class SawAnswer(Answer):
     runs: list[SeenRun]
 
 
-class PlanAsked(UserAsked):
+class PlanAsked(ThenAsked):
     """A message that somebody types."""
 
     text: str = Field(min_length=1, max_length=20_000)
@@ -70,7 +70,7 @@ class PlanLine(Answer):
 
 
 class PlanAnswer(Answer):
-    """What a run with the message is shown with the memories of now."""
+    """What a run with the message is shown with the memories of now, or of a moment."""
 
     user: str | None
     text: str
@@ -97,10 +97,11 @@ async def list_runs(data: Data, asked: SawAsked) -> SawAnswer:
 async def plan_run(data: Data, asked: PlanAsked) -> PlanAnswer:
     """Return what the model would be shown before a message, why, and what is left out.
 
-    It is planned with the memories of now and the default options of an agent's memory. Nothing is
+    It is planned with the memories of now, or of a moment, and the default options of an agent's memory. Nothing is
     counted, kept or written.
     """
-    plan = await _manager(data, asked).plan(asked.text, explain=True)
+    then = {"as_of": asked.as_of, "at": asked.at}
+    plan = await _manager(data, asked).plan(asked.text, explain=True, **then)
     return PlanAnswer(
         user=asked.user,
         text=asked.text,

@@ -12,10 +12,13 @@ from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
+    AsOf,
+    At,
     Origin,
     Prefix,
     UserOption,
     for_user,
+    moments,
     scoped_manager,
 )
 from locus_memory.cli.options.session import Globals, Session
@@ -133,6 +136,8 @@ def list_episodes(
     origin: Annotated[
         Origin | None, typer.Option("--origin", help="Only notes with this origin.")
     ] = None,
+    as_of: AsOf = None,
+    at: At = None,
     limit: Limit = 20,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
@@ -141,15 +146,23 @@ def list_episodes(
     """List the digests of a user's sessions, the newest first."""
     session = Session.of(context, url, as_json=as_json)
     work = partial(_episodes, user=user, origin=origin, limit=limit, prefix=prefix)
-    document = session.run(work)
+    document = session.run(partial(work, as_of=as_of, at=at))
     session.answer(document, partial(_render_episodes, document=document))
 
 
 async def _episodes(
-    backend: Backend, *, user: str | None, origin: Origin | None, limit: int, prefix: str
+    backend: Backend,
+    *,
+    user: str | None,
+    origin: Origin | None,
+    limit: int,
+    prefix: str,
+    as_of: str | None,
+    at: str | None,
 ) -> dict[str, Any]:
-    origins = None if origin is None else [origin.value]
-    found = await scoped_manager(backend.store, prefix, user).episodes(limit, origins=origins)
+    origins, then = None if origin is None else [origin.value], moments(as_of, at)
+    manager = scoped_manager(backend.store, prefix, user)
+    found = await manager.episodes(limit, origins=origins, **then)
     return {"user": user, "episodes": [each.to_value() for each in found]}
 
 

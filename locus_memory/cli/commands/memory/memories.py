@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,8 @@ from locus_memory.cli.conversations.memory_sources import Sources
 from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
+    AsOf,
+    At,
     KeyArgument,
     Kind,
     Origin,
@@ -19,6 +21,7 @@ from locus_memory.cli.options.memories import (
     TypeOption,
     UserOption,
     for_user,
+    moments,
     open_manager,
     scoped_manager,
 )
@@ -60,6 +63,7 @@ __all__ = [
 
 _ALL = 2**31
 _NAMED = 5
+_NOW: Mapping[str, Any] = {}
 
 
 def list_memories(
@@ -76,12 +80,8 @@ def list_memories(
             "--query", metavar="WORDS", help="Only with one of these words, now or earlier."
         ),
     ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="MOMENT", help="As of this moment, such as 2026-03-01T10:00; UTC."
-        ),
-    ] = None,
+    as_of: AsOf = None,
+    at: At = None,
     origin: Annotated[
         Origin | None, typer.Option("--origin", help="Only with this origin.")
     ] = None,
@@ -111,6 +111,7 @@ def list_memories(
             kind=kind,
             origin=origin,
             query=query,
+            as_of=as_of,
             at=at,
             limit=limit,
             offset=offset,
@@ -131,6 +132,7 @@ async def _list(
     kind: Kind | None,
     origin: Origin | None,
     query: str | None,
+    as_of: str | None,
     at: str | None,
     limit: int,
     offset: int,
@@ -144,7 +146,7 @@ async def _list(
         kind=kind,
         origin=origin,
         query=query,
-        at=at,
+        then=moments(as_of, at),
         limit=limit,
         offset=offset,
     )
@@ -161,7 +163,7 @@ async def collect(
     kind: Kind | None = None,
     origin: Origin | None = None,
     query: str | None = None,
-    at: str | None = None,
+    then: Mapping[str, Any] = _NOW,
     limit: int = 100,
     offset: int = 0,
 ) -> dict[str, Any]:
@@ -169,7 +171,7 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        recalled = await _recall(scoped, kind, query, at, origin and {origin.value})
+        recalled = await _recall(scoped, kind, query, then, origin and {origin.value})
         found += [(user, each) for each in recalled]
     if query is None:
         from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
@@ -194,16 +196,16 @@ async def _recall(
     manager: LLMMemoryManager,
     kind: Kind | None,
     query: str | None,
-    at: str | None,
+    then: Mapping[str, Any],
     origins: Collection[str] | None,
 ) -> list[Memory]:
     if query is None:
-        return [memory async for memory in manager.memories(kind, at=at, origins=origins)]
+        return [memory async for memory in manager.memories(kind, origins=origins, **then)]
     check_text(query, "--query")
     # `retrieve` fills its result up with the newest memories: these are left out here.
     return [
         memory
-        for memory in await manager.retrieve(query, _ALL, at=at, origins=origins)
+        for memory in await manager.retrieve(query, _ALL, origins=origins, **then)
         if (kind is None or memory.type.value == kind.value)
         and await _mentions(manager, memory, query)
     ]
@@ -258,6 +260,16 @@ def remember(
         Kind | None, typer.Option("--type", help="Type of the memory; user by default.")
     ] = None,
     user: UserOption = None,
+    valid_from: Annotated[
+        str | None,
+        typer.Option(
+            "--valid-from", metavar="DAY", help="True since this day or moment, ISO 8601."
+        ),
+    ] = None,
+    valid_to: Annotated[
+        str | None,
+        typer.Option("--valid-to", metavar="DAY", help="True to the end of this day, or moment."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Save it even if it looks like a secret.")
     ] = False,
@@ -276,7 +288,8 @@ def remember(
     if not force:
         refuse_secret(content, key)
     work = partial(remember_sentence, content=content, key=key, kind=kind, user=user, prefix=prefix)
-    document = session.run(work, create=True)
+    validity = {"valid_from": valid_from, "valid_to": valid_to}
+    document = session.run(partial(work, validity=validity), create=True)
     session.answer(document, partial(_render_remembered, document=document))
 
 
@@ -301,6 +314,7 @@ async def remember_sentence(
     kind: Kind | None,
     user: str | None,
     prefix: str,
+    validity: Mapping[str, str | None] = _NOW,
 ) -> dict[str, Any]:
     """Save a sentence, and return the document of `remember --json`."""
     from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
@@ -308,7 +322,7 @@ async def remember_sentence(
 
     manager = scoped_manager(backend.store, prefix, user)
     wanted = None if kind is None else kind.value
-    memory = await named_memory(content, key, wanted, {"extractor": "by hand"})
+    memory = await named_memory(content, key, wanted, {"extractor": "by hand", **validity})
     with collect() as events:
         saved = await manager.save([memory])
     duplicates = [
