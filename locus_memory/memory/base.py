@@ -23,7 +23,7 @@ from locus_memory.memory.models import Memory, MemorySearchResult, origin_of
 from locus_memory.memory.providers.base import TurnHooks
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.scope import thread_of
-from locus_memory.memory.validity import said_at
+from locus_memory.memory.validity import said_at, stated
 from locus_memory.store.item import check_limit
 
 __all__ = ["BaseMemoryManager", "NoopMemoryManager"]
@@ -232,6 +232,7 @@ def search_result(memory: Memory, score: float | None = None) -> MemorySearchRes
         source=str(facts.get("extractor") or ""),
         created_at=said_at(memory) or facts.get("extracted_at"),
         origin=origin_of(memory),
+        **stated(memory),
     )
 
 

@@ -28,7 +28,7 @@ _DAY: Final = 86_400
 
 
 def age_in_days(memory: Memory, now: datetime) -> float:
-    """Return the age of a memory by the moment of its statement; infinite if it has none that can be read.
+    """Return the age of a memory by its statement; infinite if no moment of it can be read.
 
     Args:
         memory: The memory.

@@ -265,8 +265,9 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         """
         given = [check_end(check_length(each, LONGEST_CONTENT)) for each in as_memories(memories)]
         zone = self._options.zone()
-        dated = (replace(each, metadata=checked(each.metadata, zone)) for each in given)
-        stated = list(map(check_origin, dated))
+        stated = [
+            check_origin(replace(each, metadata=checked(each.metadata, zone))) for each in given
+        ]
         await self._reader.fixed.check(self._scope, stated)
         written = await self._ledger.apply(self._scope, map(Statement, stated))
         names = {current_key(each.type, each.key) for each in written}

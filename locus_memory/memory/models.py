@@ -305,6 +305,8 @@ class MemorySearchResult:
         source: The origin of the fact, such as `turn`, `manual` or the name of an extractor.
         created_at: When the fact became known, ISO 8601; `None`: unknown.
         origin: Who told it; `None`: unknown.
+        valid_from: Since when it is true, a day or a moment, ISO 8601; `None`: it does not say.
+        valid_to: Until when, likewise; a day to its end.
     """
 
     id: str
@@ -313,6 +315,8 @@ class MemorySearchResult:
     source: str = ""
     created_at: str | None = None
     origin: Origin | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
 
 
 def is_expired(memory: Memory, now: str) -> bool:

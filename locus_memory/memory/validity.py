@@ -1,13 +1,12 @@
 """When something is true, and what was known of it when: moments and days of two times; pure.
 
-What is true from when to when is stated by `valid_from` and `valid_to`, each a day or a moment. What
-was known when is told by the ledger, see `known`.
+What is true from when to when is stated by `valid_from` and `valid_to`, each a day or a moment.
+What was known when is told by the ledger, see `known`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Final, Self
@@ -27,11 +26,9 @@ __all__ = [
     "Then",
     "bounds",
     "checked",
-    "meant_validity",
     "moment_in",
     "said_at",
     "stated",
-    "validity_of",
     "validity_words",
 ]
 
@@ -54,9 +51,10 @@ _DAY: Final = 10
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 
 
-def said_at(memory: Memory) -> Any:
-    """Return the moment of a memory's statement, ISO 8601; mostly `None` if it is unknown."""
-    return memory.metadata.get(SAID_AT) or memory.metadata.get(VALID_FROM)
+def said_at(memory: Memory) -> str:
+    """Return the moment of a memory's statement, ISO 8601; empty if it is unknown."""
+    told = map(memory.metadata.get, (SAID_AT, VALID_FROM, "created_at"))
+    return next((each for each in told if isinstance(each, str)), "")
 
 
 def stated(memory: Memory) -> dict[str, Any]:
@@ -65,12 +63,13 @@ def stated(memory: Memory) -> dict[str, Any]:
     return {name: told[name] for name in VALIDITY if name in told} if SAID_AT in told else {}
 
 
-def moment_in(value: object, zone: tzinfo | None) -> datetime:
+def moment_in(value: object, zone: tzinfo | None, name: str = "a moment") -> datetime:
     """Return the moment of an argument, in UTC; a day is its beginning.
 
     Args:
         value: A `datetime`, ISO 8601, or seconds since the epoch.
         zone: The time zone of one without an offset; `None`: that of the machine.
+        name: Its name, for the error.
 
     Raises:
         InvalidArgumentError: It is none of these.
@@ -78,63 +77,49 @@ def moment_in(value: object, zone: tzinfo | None) -> datetime:
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return timestamp(value)
-        if isinstance(value, date) and not isinstance(value, datetime):
-            value = datetime.combine(value, time())
-        read = value if isinstance(value, datetime) else datetime.fromisoformat(_text(value))
+        read = datetime.fromisoformat(str(value).strip() if isinstance(value, date | str) else "")
         return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError, OSError) as error:
+    except (ValueError, OverflowError, OSError) as error:
         raise InvalidArgumentError(
-            f"a moment is a datetime or ISO 8601 or seconds since the epoch, not {quote(value)}"
+            f"{name} is a datetime or ISO 8601 or seconds since the epoch, not {quote(value)}"
         ) from error
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value.strip()
-
-
-def validity_of(given: Mapping[str, Any], zone: tzinfo | None) -> dict[str, str]:
-    """Return the validity that metadata or arguments state, as texts; empty: none.
+def checked(
+    metadata: Mapping[str, Any], zone: tzinfo | None, *, leniently: bool = False
+) -> dict[str, Any]:
+    """Return metadata with the validity that they state as texts; `None` is none.
 
     A day stays a day. A moment without an offset gets that of the zone.
 
     Args:
-        given: Values by name; `None` is none.
+        metadata: The metadata.
         zone: The time zone of the user; `None`: that of the machine.
+        leniently: Whether to leave out what is not valid.
 
     Raises:
         InvalidArgumentError: A value is no day and no moment, or the end is not after the start.
     """
-    told = {name: _written(given[name], zone) for name in VALIDITY if given.get(name) is not None}
-    start, end = bounds(told, zone)
-    # The moment of a statement, which the ledger wrote, is no start that anybody states.
-    is_default = "sequence" in given and SAID_AT not in given
-    if start is not None and end is not None and start >= end and not is_default:
-        raise InvalidArgumentError(f"{VALID_TO} is after {VALID_FROM}: {quote(told[VALID_TO])}")
-    return told
-
-
-def meant_validity(given: Mapping[str, Any], zone: tzinfo | None) -> dict[str, str]:
-    """Return what is valid of the validity that a model states; the rest is left out."""
-    found: dict[str, str] = {}
+    found = {name: each for name, each in metadata.items() if name not in VALIDITY}
     for name in VALIDITY:
-        with suppress(InvalidArgumentError):
-            found = validity_of({**found, name: given.get(name)}, zone)
+        try:
+            found |= _stated(found, name, metadata.get(name), zone)
+        except InvalidArgumentError:
+            if not leniently:
+                raise
     return found
 
 
-def checked(
-    metadata: Mapping[str, Any],
-    zone: tzinfo | None,
-    read: Callable[[Mapping[str, Any], tzinfo | None], dict[str, str]] = validity_of,
-) -> dict[str, Any]:
-    """Return metadata with their validity as `validity_of`, or as another function, reads it.
-
-    Raises:
-        InvalidArgumentError: As for that function.
-    """
-    return {n: each for n, each in metadata.items() if n not in VALIDITY} | read(metadata, zone)
+def _stated(
+    found: Mapping[str, Any], name: str, value: object, zone: tzinfo | None
+) -> dict[str, str]:
+    told = {} if value is None else {name: _written(value, zone)}
+    start, end = bounds({**found, **told}, zone)
+    # The moment of a statement, which the ledger wrote, is no start that anybody states.
+    is_default = "sequence" in found and SAID_AT not in found
+    if start is not None and end is not None and start >= end and not is_default:
+        raise InvalidArgumentError(f"{VALID_TO} is after {VALID_FROM}: {quote(told[name])}")
+    return told
 
 
 def _written(value: object, zone: tzinfo | None) -> str:
@@ -143,14 +128,10 @@ def _written(value: object, zone: tzinfo | None) -> str:
     Raises:
         InvalidArgumentError: It is neither.
     """
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = value.isoformat()
-    moment = moment_in(value, zone)
-    if isinstance(value, str):
-        value = value.strip()
-        if _day_of(value) is not None or datetime.fromisoformat(value).tzinfo is not None:
-            return value
-    return moment.astimezone(zone).isoformat()
+    moment, text = moment_in(value, zone), str(value).strip().replace(" ", "T")
+    is_iso = isinstance(value, date | str)
+    is_whole = is_iso and (_day_of(text) or datetime.fromisoformat(text).tzinfo)
+    return text if is_whole else moment.astimezone(zone).isoformat()
 
 
 def _day_of(value: object) -> date | None:
@@ -230,11 +211,6 @@ class Then:
     def now(self) -> datetime:
         """The present of the answer: ages and ends are those of this moment."""
         return self.as_of or self.at or datetime.now(UTC)
-
-    @property
-    def last(self) -> datetime:
-        """The moment after which nothing that was said counts, if it states no validity."""
-        return min(filter(None, (self.as_of, self.at)), default=self.now)
 
     def start(self, said: object, validity: Mapping[str, Any]) -> datetime | None:
         """Return since when something is true; `None`: unknown.

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.validity import Then
+from locus_memory.memory.validity import Then, moment_in
 
 __all__ = [
     "LIMIT",
@@ -20,7 +20,6 @@ __all__ = [
     "ErrorDetail",
     "Labels",
     "Limit",
-    "Moment",
     "ThenAsked",
     "UserAsked",
     "cursor_key",
@@ -41,14 +40,6 @@ Labels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_le
 Limit = Annotated[int, Field(ge=1, le=LIMIT)]
 
 
-def _in_utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-Moment = Annotated[datetime, AfterValidator(_in_utc)]
-"""A moment; without an offset, in UTC."""
-
-
 class Asked(BaseModel):
     """The parameters of a request."""
 
@@ -65,17 +56,23 @@ class UserAsked(Asked):
 class ThenAsked(UserAsked):
     """The parameters of a request that may be about an earlier moment."""
 
-    as_of: Moment | None = None
+    as_of: datetime | None = None
     """What was known at this moment: the versions that were current then, and what was said until
     then. Without an offset it is UTC, and a day is its beginning."""
-    at: Moment | None = None
+    at: datetime | None = None
     """What was true at this moment: from `valid_from` to `valid_to`, or else from its statement
     until it was superseded."""
 
     @property
     def then(self) -> Then | None:
         """The moment; `None`: now."""
-        return Then.read(self.as_of, self.at, None)
+        return Then.read(self.as_of, self.at, UTC)
+
+    @property
+    def moments(self) -> dict[str, datetime]:
+        """The moments by name, as the verbs of a manager take them."""
+        given = (("as_of", self.as_of), ("at", self.at))
+        return {name: moment_in(each, UTC) for name, each in given if each}
 
 
 class Answer(BaseModel):

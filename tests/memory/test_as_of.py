@@ -15,7 +15,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.validity import Then, meant_validity, moment_in, validity_of
+from locus_memory.memory.validity import Then, checked
 from locus_memory.registry import get_store
 from locus_memory.testing import FakeClock
 
@@ -41,7 +41,11 @@ async def change(manager, now, verb, key, word):
     before = (now - timedelta(days=2)).isoformat(timespec="microseconds")
     memory = Memory("user", key, f"{word} for {key}.")
     if verb in ("late", "gone"):
-        edit = Statement(memory, before) if verb == "late" else Retirement(MemoryType.USER, key, before)
+        edit = (
+            Statement(memory, before)
+            if verb == "late"
+            else Retirement(MemoryType.USER, key, before)
+        )
         await manager._ledger.apply(manager._scope, [edit])
     elif verb == "save":
         await manager.save(memory)
@@ -98,9 +102,9 @@ def test_a_validity_of_days_holds_on_whole_days_of_the_user(zone, first, last, a
     moment = datetime(2026, 5, 1, tzinfo=place) + timedelta(hours=at)
     if None not in days and days[0] > days[1]:
         with pytest.raises(InvalidArgumentError, match="valid_to is after"):
-            validity_of(given, place)
+            checked(given, place)
         return
-    told = validity_of(given, place)
+    told = checked(given, place)
     assert told == {name: each.isoformat() for name, each in given.items() if each}
     then = Then.read(None, moment, place)
     said = (moment - timedelta(days=1)).isoformat()
@@ -121,7 +125,9 @@ async def test_what_was_true_is_that_of_a_plain_model(told):
         model: dict[str, list[list]] = {}
         for number, (key, first, last) in enumerate(told):
             now = datetime.fromtimestamp(clock(), UTC)
-            start, end = (None if e is None else (START + e * day).isoformat() for e in (first, last))
+            start, end = (
+                None if e is None else (START + e * day).isoformat() for e in (first, last)
+            )
             if None not in (first, last) and first >= last:
                 continue
             memory = Memory("user", key, f"{number}.", valid_from=start, valid_to=end)

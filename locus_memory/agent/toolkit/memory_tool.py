@@ -13,7 +13,7 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreC
 from locus_memory.events import emit
 from locus_memory.memory.extraction.origin import Speakers, follows_tool
 from locus_memory.memory.models import ORIGIN, Origin
-from locus_memory.memory.validity import VALIDITY
+from locus_memory.memory.validity import VALID_FROM, VALID_TO
 from locus_memory.messages import Message
 from locus_memory.tools import Tool, tool
 
@@ -105,9 +105,14 @@ class _MemoryTool:
         ) -> object:
             if action not in self._actions:
                 return f"refused: action is of {', '.join(self._actions)}, not {quote(action)}"
-            named = (valid_from, valid_to) if action == "remember" else (as_of, at)
-            names = VALIDITY if action == "remember" else ("as_of", "at")
-            given = {name: each for name, each in zip(names, named, strict=True) if each}
+            then, validity = (
+                {"as_of": as_of, "at": at},
+                {VALID_FROM: valid_from, VALID_TO: valid_to},
+            )
+            named = validity if action == "remember" else then
+            given = {name: each for name, each in named.items() if each}
+            if given and not self._verbs.takes_moments:
+                return f"refused: this memory knows no {next(iter(given))}"
             return await self._call(action, query, content, memory_id, given, confirmed=confirmed)
 
         memory.__annotations__["action"] = Literal[self._actions]

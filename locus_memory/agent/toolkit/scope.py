@@ -13,9 +13,10 @@ from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.agent.current import CURRENT_CALL
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter
-from locus_memory.errors import ConfigurationError, StoreCapabilityError
+from locus_memory.errors import ConfigurationError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import ORIGIN, MemorySearchResult, Origin
+from locus_memory.memory.validity import VALIDITY
 from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.retrieval.pack import pack
 
@@ -41,6 +42,7 @@ class Verbs(Protocol):
 
     token_counter: TokenCounter | None
     owner: object
+    takes_moments: bool
 
     async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
         """Return what matches, the best first; of a moment, as for `LLMMemoryManager.search`."""
@@ -61,6 +63,8 @@ class Verbs(Protocol):
 
 class _ManagerVerbs:
     """The verbs of a memory manager: ids are those of the memories, and forgetting is undoable."""
+
+    takes_moments = True
 
     def __init__(self, manager: LLMMemoryManager) -> None:
         self.owner: object = manager
@@ -85,19 +89,19 @@ class _ProviderVerbs:
     """The verbs of a memory provider."""
 
     token_counter: TokenCounter | None = None
+    takes_moments = False
 
     def __init__(self, provider: Any) -> None:
         self.owner: object = provider
         self._provider = provider
 
     async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
-        self._check(then)
+        del then
         found: Sequence[MemorySearchResult] = await self._provider.search(query, MOST_FOUND)
         return found
 
     async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
-        del source
-        self._check(validity)
+        del source, validity
         check_sentence(content)
         return str(await self._provider.remember(content))
 
@@ -106,17 +110,8 @@ class _ProviderVerbs:
         return bool(await self._provider.forget(memory_id))
 
     async def reflect(self, query: str, **then: str) -> str:
-        self._check(then)
+        del then
         return str(await self._provider.reflect(query))
-
-    def _check(self, moments: Mapping[str, str]) -> None:
-        """Check that a call names no moment, which a provider does not know.
-
-        Raises:
-            StoreCapabilityError: It names one.
-        """
-        if moments:
-            raise StoreCapabilityError(next(iter(moments)), type(self._provider).__name__)
 
 
 def verbs_of(manager: Any, user_id: str | None) -> Verbs:
@@ -163,6 +158,7 @@ def row(found: MemorySearchResult) -> Row:
     score = None if found.score is None else round(found.score, _DIGITS)
     day = since[:_DAY] if isinstance(since, str) else None
     told = {} if found.origin in (None, Origin.USER) else {"origin": str(found.origin)}
+    told |= {name: each for name in VALIDITY if (each := getattr(found, name))}
     return {"id": found.id, "content": shown(found.content), "since": day, "score": score, **told}
 
 

@@ -13,7 +13,7 @@ from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, s
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import OriginName, origin_of
-from locus_memory.memory.validity import said_at
+from locus_memory.memory.validity import said_at, stated
 from locus_memory.tools import Tool, tool
 
 __all__ = ["memory_tools"]
@@ -31,14 +31,14 @@ _TEXT: Final = (
 
 
 def memory_tools(manager: object, *, user_id: str | None = None) -> list[Tool]:
-    """Return the tool `search_memory(scope, query, origins, as_of, at)` for one user, for `Agent(tools=...)`.
+    """Return the tool `search_memory(scope, query, ...)` for one user, for `Agent(tools=...)`.
 
     The user is bound here: no argument of a call names one. An answer is a list of at most 10
     objects with `text`, `date`, `score` and `thread_id`, and for facts `salience` and `origin`, of
     at most 800 tokens together. The score is the relevance, from 0 to 1, of the same scale in all
     layers; what has nearly none is left out. With `origins`, only what these told is found: that of
-    a turn is its speaker. With `as_of` or `at`, only what was known or true at that moment is found.
-    A refused call is a text for the model and never an exception.
+    a turn is its speaker. With `as_of` or `at`, only what was known or true at that moment is
+    found. A refused call is a text for the model and never an exception.
 
     Args:
         manager: An `LLMMemoryManager`.
@@ -84,8 +84,12 @@ async def _facts(manager: LLMMemoryManager, query: str, choice: _Choice) -> list
     found = await manager.search_memories(query, MOST_FOUND, **choice)
     vitals = await manager.vitals([memory for memory, _ in found])
     return [
-        _row(memory.content, said_at(memory), score, facts.get("thread_id"))
-        | {"salience": round(signs.salience, _DIGITS), "origin": origin_of(memory).value}
+        _row(memory.content, said_at(memory) or None, score, facts.get("thread_id"))
+        | {
+            "salience": round(signs.salience, _DIGITS),
+            "origin": origin_of(memory).value,
+            **stated(memory),
+        }
         for (memory, score), signs in zip(found, vitals, strict=True)
         for facts in [memory.metadata]
     ]

@@ -56,7 +56,7 @@ async def version(sources: Sources, memory: Memory) -> Row:
         "type": memory.type.value,
         "key": memory.key,
         "content": memory.content,
-        "since": _text(said_at(memory)),
+        "since": said_at(memory) or None,
         "until": _text(memory.metadata.get("superseded_at")),
         "origin": _text(memory.metadata.get("origin")),
         "sources": await sources.of(memory),

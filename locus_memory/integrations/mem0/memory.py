@@ -309,7 +309,7 @@ class AsyncMemory(Resource):
         async for user, selection in self._places.selected(wanted):
             recall, scope = self._recalls[show_expired], self._places.scope(user)
             newest = [each.memory for each in await recall.newest(scope, most, selection)]
-            found += [(str(said_at(each)), user, each) for each in newest]
+            found += [(said_at(each), user, each) for each in newest]
         found.sort(key=itemgetter(0), reverse=True)
         return {"results": [await self._places.row(*each[1:]) for each in found[:most]]}
 

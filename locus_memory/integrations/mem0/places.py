@@ -94,7 +94,7 @@ class Places:
         first = memory
         if "supersedes" in memory.metadata:
             *_, first = await self._ledger.history(*place[1:])
-        return row(place, memory, said_at(first))
+        return row(place, memory, said_at(first) or None)
 
     async def ended(self, user: str | None, selection: Selection) -> list[Place]:
         """Return the places of the deleted memories of which a version counts."""

@@ -174,7 +174,7 @@ def row(place: Place, memory: Memory, created_at: str | None) -> dict[str, Any]:
         "hash": md5(memory.content.encode(), usedforsecurity=False).hexdigest(),
         "metadata": own or None,
         "created_at": apart.get("created_at") or created_at,
-        "updated_at": said_at(memory),
+        "updated_at": said_at(memory) or None,
         **({} if place.user is None else {"user_id": place.user}),
         **{name: told[name] for name in _BESIDE if told.get(name) is not None},
         **({} if last is None else {"expiration_date": last}),
@@ -208,7 +208,7 @@ def changes_of(place: Place, versions: Iterable[Memory]) -> list[dict[str, Any]]
     kept = [each for each in versions if ending_of(each) != "undo"]
     for each in sorted(kept, key=lambda each: each.metadata.get("sequence") or 0):
         told = each.metadata
-        event, at = "ADD" if old is None else "UPDATE", said_at(each)
+        event, at = "ADD" if old is None else "UPDATE", said_at(each) or None
         steps: list[tuple[str, str | None, str | None, Any]] = [(event, old, each.content, at)]
         if is_gone := ending_of(each) in ("delete", "evict"):
             steps.append(("DELETE", each.content, None, told.get("superseded_at")))

@@ -38,7 +38,7 @@ from locus_memory.memory.queue.pace import A_CALL
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.detection import find_secret
-from locus_memory.memory.validity import VALIDITY, checked, meant_validity
+from locus_memory.memory.validity import VALIDITY, checked
 from locus_memory.store.item import check_key
 from locus_memory.store.json_values import encode_json
 
@@ -204,6 +204,7 @@ class Extraction:
         """
         origin.check_new(draft.sources)
         told = speakers.origin(draft.sources, draft.text)
+        validity = {name: getattr(draft, name) or None for name in VALIDITY}
         note = Note(
             text=draft.text,
             kind=draft.kind,
@@ -212,9 +213,7 @@ class Extraction:
             thread=origin.thread_of(draft.sources) or "",
             message_ids=tuple(origin.ids(draft.sources)),
             origin="" if told is Origin.USER else told.value,
-            **meant_validity(
-                {name: getattr(draft, name) or None for name in VALIDITY}, self._options.zone()
-            ),
+            **checked(validity, self._options.zone(), leniently=True),
         )
         return note if self._may_hold("note", draft.text) else None
 
@@ -248,9 +247,8 @@ class Extraction:
         more |= {"extracted_at": self._ledger.now(), "extractor": self._extractor.name}
         memory = as_memory(change)
         own = {ORIGIN: Origin.USER.value} if origin_of(memory) is Origin.PERSON else {}
-        metadata = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
-        # What a model states in no valid way is left out.
-        metadata = checked(metadata, self._options.zone(), meant_validity)
+        told = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
+        metadata = checked(told, self._options.zone(), leniently=True)
         memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
         encode_json(check_length(memory, _LONGEST).to_store_value())
         is_kept = self._may_hold(memory.type.value, memory.content, memory.key)

@@ -39,8 +39,8 @@ Rules:
 the conversation. Write dates out, as in "on 12 May 2026", never "tomorrow" or "next Tuesday"; the \
 day on which a message was said stands before it. about is the date of what a note tells, or the \
 span, as in 2026-05-12/2026-05-14; null if it has none. valid_from and valid_to are the first and \
-the last day on which a fact or a note is true, as in 2026-05-12, only if that was said; else leave \
-them out.
+the last day on which a fact or a note is true, as in 2026-05-12, only if that was said; else \
+leave them out.
 - Keep what was said by the user or follows from the user's work; not small talk, not what the \
 assistant guessed, not what any tool or document can tell again.
 - key names the fact in a few lower-case words, such as home, \
@@ -59,8 +59,8 @@ Answer with one JSON object of this form and nothing else; {"changes":[],"notes"
 nothing to keep:
 {"changes":[{"op":"add|update|delete","type":"user|feedback|project|reference",\
 "key":"at most 120 characters","content":"at most 1000 characters","importance":0.5,\
-"messages":[1],"valid_from":null,"valid_to":null}],"notes":[{"text":"at most 300 characters","kind":"event|...","about":null,\
-"importance":0.5,"messages":[2,3]}]}"""
+"messages":[1],"valid_from":null,"valid_to":null}],"notes":[{"text":"at most 300 characters",\
+"kind":"event|...","about":null,"importance":0.5,"messages":[2,3]}]}"""
 """The task of an extraction, with the form of its answer."""
 
 TOOL_OUTPUT: Final = 500

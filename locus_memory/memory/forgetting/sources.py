@@ -59,7 +59,7 @@ class Sources:
         names = [name for name in ids if isinstance(name, str)] if isinstance(ids, list) else []
         # If a memory names only its thread, any message of it may be the source.
         for name in names or ["#"]:
-            moments = [moment] if isinstance(moment := said_at(memory), str) else []
+            moments = filter(None, [said_at(memory)])
             self.add(thread if isinstance(thread, str) else None, name, *moments)
 
     def are_of(self, thread: str, ids: Collection[str]) -> bool:

@@ -162,9 +162,7 @@ class Episode:
         """The text for search."""
         return "\n".join(note.text for note in self.notes)
 
-    def told_by(
-        self, origins: Collection[Origin] | None, then: Then | None = None
-    ) -> Self | None:
+    def told_by(self, origins: Collection[Origin] | None, then: Then | None = None) -> Self | None:
         """Return the episode with the notes that count alone; `None`: it has no such note.
 
         Args:

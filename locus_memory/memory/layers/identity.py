@@ -13,12 +13,11 @@ from typing import Any, Final, Self
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.layers.vitals import written_at
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import FIXED, ORIGIN, Memory, MemoryType, Origin, is_fixed
 from locus_memory.memory.scope import Scope, current_key, split_key
-from locus_memory.memory.validity import SAID_AT
+from locus_memory.memory.validity import SAID_AT, said_at
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Put, StoreItem
@@ -48,7 +47,7 @@ class Override:
     @classmethod
     def of(cls, memory: Memory) -> Self:
         """Return a fixed memory as a sentence."""
-        return cls(id=memory.id, text=memory.content, created_at=written_at(memory))
+        return cls(id=memory.id, text=memory.content, created_at=said_at(memory))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,7 @@ async def adopt(store: BaseStore, ledger: Ledger, scope: Scope) -> None:
     if record.item is None or record.item.value == record.unreadable:
         return
     for each in record.memories:
-        written = await fix(ledger, scope, each, written_at(each) or None)
+        written = await fix(ledger, scope, each, said_at(each) or None)
         if written is None and is_fixed(each):
             # What was deleted later under its key was not this sentence.
             await fix(ledger, scope, each)

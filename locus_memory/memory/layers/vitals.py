@@ -22,7 +22,7 @@ from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
-__all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of", "written_at"]
+__all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of"]
 
 _MOST_MESSAGES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
@@ -91,7 +91,7 @@ class Vitals:
 
     def at(self, memory: Memory, now: str) -> Self:
         """Return the vital signs at a moment, with what time has done to salience and trust."""
-        since = max(written_at(memory), self.told_at)
+        since = max(said_at(memory), self.told_at)
         salience = faded(importance_of(memory), since, now)
         return replace(self, salience=salience, trust=self.trust_at(now), trusted_at=now)
 
@@ -334,9 +334,3 @@ def version_of(memory: Memory) -> str | None:
 
 def _first_trust(memory: Memory) -> float:
     return DEFAULT_TRUST if has_authority(memory) else _TRUST_OF_TOOL
-
-
-def written_at(memory: Memory) -> str:
-    """Return the moment of a memory's statement; empty if it is unknown."""
-    moment = said_at(memory) or memory.metadata.get("created_at")
-    return moment if isinstance(moment, str) else ""

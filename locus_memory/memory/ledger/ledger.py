@@ -487,9 +487,10 @@ def _stands_for(known: Memory, new: Memory, last: Mapping[str, str | None]) -> b
         new: The new one.
         last: What each key of a batch says after it; `None`: it is retired then.
     """
-    says = last.get(current_key(known.type, known.key), known.content)
-    is_same = says is not None and folded(says) == folded(new.content)
+    content = last.get(current_key(known.type, known.key), known.content)
+    is_same = content is not None and folded(content) == folded(new.content)
     is_near = all(known.metadata.get(name) == new.metadata.get(name) for name in _PART)
-    when = (new.metadata.get(name) for name in VALIDITY)
-    is_near &= all(each in (None, known.metadata.get(n)) for n, each in zip(VALIDITY, when, strict=True))
+    is_near = is_near and all(
+        new.metadata.get(n) in (None, known.metadata.get(n)) for n in VALIDITY
+    )
     return is_same and is_near and (has_authority(known) or not has_authority(new))

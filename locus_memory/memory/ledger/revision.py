@@ -63,7 +63,7 @@ _KNOWN: Final = "known_at"
 MANAGED: Final = frozenset(
     ("created_at", SAID_AT, _KNOWN, "sequence", "supersedes", "superseded_at", "superseded_by")
 )
-"""The names in a memory's metadata that only a change of the memory writes; see also `VALID_FROM`."""
+"""The names in a memory's metadata that only a change of the memory writes; see `VALID_FROM`."""
 
 _ENDED: Final = ("superseded_at", "superseded_by")
 _GONE: Final = ("delete", "evict")
@@ -300,7 +300,7 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
     if writing.said_at is None:
         return False
     if shelf.item is not None:
-        moments = [None if shelf.memory is None else said_at(shelf.memory)]
+        moments = ["" if shelf.memory is None else said_at(shelf.memory)]
     else:
         past = [each for each in shelf.past.values() if each is not None]
         gone = [each for each in past if ending_of(each) in ("delete", "undo")]
@@ -339,9 +339,7 @@ def _own_validity(shelf: Shelf, memory: Memory) -> Memory:
     return replace(memory, metadata=given)
 
 
-def _managed(
-    memory: Memory, writing: Writing, managed: Mapping[str, Any], *moments: str
-) -> Memory:
+def _managed(memory: Memory, writing: Writing, managed: Mapping[str, Any], *moments: str) -> Memory:
     """Return a new version with what the ledger writes; `moments` are as for `known`."""
     # Nobody but a person fixes a memory.
     names = MANAGED if is_fixed(memory) else {*MANAGED, FIXED}
@@ -360,8 +358,8 @@ def known(memory: Memory) -> list[Any]:
     told = memory.metadata
     if isinstance(told.get(_KNOWN), list):
         return [*told[_KNOWN]]
-    since = [each for each in (said_at(memory), told.get("extracted_at")) if isinstance(each, str)]
-    return [max(since, default=None), *(told[name] for name in _ENDED[:1] if name in told)]
+    since = max(said_at(memory), str(told.get("extracted_at", "")))
+    return [since, *(told[name] for name in _ENDED[:1] if name in told)]
 
 
 def _known(memory: Memory, *moments: str) -> Memory:
@@ -381,8 +379,8 @@ def last_change(shelf: Shelf, writing: Writing) -> str | None:
     if undo(shelf, writing) is None:
         return None
     changed = shelf.past[_retired(shelf)] if shelf.item is None else shelf.memory
-    moment = None if changed is None else changed.metadata.get("superseded_at") or said_at(changed)
-    return moment if isinstance(moment, str) else ""
+    moment = None if changed is None else changed.metadata.get("superseded_at")
+    return moment if isinstance(moment, str) else said_at(changed) if changed else ""
 
 
 def _retired(shelf: Shelf) -> int:
@@ -472,12 +470,14 @@ def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
         versions: All versions of one key, in any order.
         then: The moment.
     """
-    told = [each for each in versions if then.as_of is None or known(each)]
+    told = list(versions)
     if then.as_of is not None:
-        told = list(filter(None, (_as_of(each, then.as_of) for each in told)))
+        told = [each for one in told if (each := _as_of(one, then.as_of)) is not None]
     if then.at is None:
         return next((each for each in told if "superseded_at" not in each.metadata), None)
-    starts = {each.metadata.get("sequence"): then.start(said_at(each), stated(each)) for each in told}
+    starts = {
+        each.metadata.get("sequence"): then.start(said_at(each), stated(each)) for each in told
+    }
     true = [
         (starts[number], number or 0, each)
         for each in told
@@ -503,6 +503,9 @@ def _as_of(version: Memory, moment: datetime) -> Memory | None:
 
 def _is_over(version: Memory, starts: Mapping[Any, datetime | None], at: datetime) -> bool:
     """Return whether a version was superseded, by one that is true already."""
-    end, by = read_moment(version.metadata.get("superseded_at")), version.metadata.get("superseded_by")
+    end, by = (
+        read_moment(version.metadata.get("superseded_at")),
+        version.metadata.get("superseded_by"),
+    )
     begins = starts.get(by.get("sequence")) if isinstance(by, Mapping) else None
     return end is not None and max(end, begins or end) <= at

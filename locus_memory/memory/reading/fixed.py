@@ -11,7 +11,6 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.identity import read_record
-from locus_memory.memory.layers.vitals import written_at
 from locus_memory.memory.ledger.revision import fixed_in, importance_of
 from locus_memory.memory.models import (
     FIXED,
@@ -25,6 +24,7 @@ from locus_memory.memory.reading.lines import Line, always_line, fact_line, fitt
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
+from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore
 
 __all__ = ["Fixed", "FixedBook"]
@@ -137,7 +137,7 @@ class FixedBook:
         )
         told = (*record.memories, *(each.memory for each in found))
         named = {current_key(each.type, each.key): each for each in told}
-        return sorted(named.values(), key=lambda each: (written_at(each), each.id))
+        return sorted(named.values(), key=lambda each: (said_at(each), each.id))
 
     async def _rules(self, scope: Scope) -> list[Memory]:
         """Return the feedback memories that are not fixed, the most salient first."""
@@ -146,5 +146,5 @@ class FixedBook:
         now = self.now()
         return sorted(
             (each for each in rules if not is_fixed(each)),
-            key=lambda each: -faded(importance_of(each), written_at(each), now),
+            key=lambda each: -faded(importance_of(each), said_at(each), now),
         )

@@ -138,12 +138,11 @@ def _mark(told: Memory | str) -> str:
 def _memory_line(memory: Memory, kind: LineKind, start: str, relevance: float = 0.0) -> Line:
     said = neutralise(memory.content[:_LONGEST])
     cut = _CUT if said and len(memory.content) > _LONGEST else ""
-    moment = said_at(memory)
     return Line(
         kind=kind,
         text=f"{start}{said}{cut}{validity_words(stated(memory), said)}" if said else "",
         name=current_key(memory.type, memory.key),
-        moment=moment if isinstance(moment, str) else "",
+        moment=said_at(memory),
         speaker=teller(memory) if has_authority(memory) else "",
         importance=importance_of(memory),
         relevance=relevance,

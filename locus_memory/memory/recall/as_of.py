@@ -51,7 +51,7 @@ async def copied(
     kinds = [type] if type else MemoryType
     found = [each for kind in kinds async for each in ledger.memories_at(scope, kind, then)]
     # The newest of them are the last ones that are put.
-    found.sort(key=lambda each: str(said_at(each[0])))
+    found.sort(key=lambda each: said_at(each[0]))
     puts = [current_put(scope, memory, text) for memory, text in found]
     if embedder is not None:
         vectors = await vectors_of(embedder, [memory.content for memory, _ in found])

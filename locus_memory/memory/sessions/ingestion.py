@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from hashlib import blake2b
 from typing import Any, Final, TypedDict, cast
 
@@ -13,6 +13,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import conversation, document, text_of
 from locus_memory.memory.forms import read_messages
 from locus_memory.memory.scope import metadata_of
+from locus_memory.memory.validity import moment_in
 from locus_memory.messages import Message
 from locus_memory.store.json_values import encode_json
 
@@ -140,15 +141,10 @@ def moment_of(
     """
     if session_date is None:
         return now, None
-    try:
-        read = datetime.fromisoformat(str(session_date))
-        offset = read.utcoffset()
-        told = read if offset is not None or zone is None else read.replace(tzinfo=zone)
-        moment = told.astimezone(UTC).isoformat(timespec="microseconds")
-    except (ValueError, OverflowError, OSError) as error:
-        raise InvalidArgumentError(
-            f"a moment, such as session_date, is ISO 8601, not {quote(session_date)}"
-        ) from error
+    moment = moment_in(str(session_date), zone, "a moment, such as session_date,").isoformat(
+        timespec="microseconds"
+    )
+    offset = datetime.fromisoformat(str(session_date).strip()).utcoffset()
     return moment, None if offset is None else int(offset.total_seconds() // 60)
 
 

@@ -14,13 +14,13 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.distillate import parse_distillate
-from locus_memory.memory.layers.vitals import written_at
 from locus_memory.memory.ledger.revision import importance_of
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryChange, has_authority, is_fixed
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.packing import packed
 from locus_memory.memory.scope import current_key
 from locus_memory.memory.tending.report import FactsChange
+from locus_memory.memory.validity import said_at, stated
 from locus_memory.messages import Message
 
 __all__ = ["batches", "facts_prompt", "read_proposal"]
@@ -60,7 +60,7 @@ def batches(facts: Sequence[Memory], day: str) -> list[list[Memory]]:
     """Return the facts of each prompt, at least two, the oldest first.
 
     What a tool told is never shown with what the user said, which it could ask to retire. A fact
-    that ends by itself or is fixed is left out, and so is one that a prompt cannot show whole. The
+    that ends by itself, is fixed or states when it is true is left out, and so is one that a prompt cannot show whole. The
     facts of a large scope are in another order every day, so that any two meet in time.
 
     Args:
@@ -68,13 +68,13 @@ def batches(facts: Sequence[Memory], day: str) -> list[list[Memory]]:
         day: A day.
     """
     mixed = sorted(facts, key=lambda fact: crc32(f"{day} {fact.id}".encode()))
-    movable = (e for e in mixed if EXPIRES_AT not in e.metadata and not is_fixed(e))
+    movable = (e for e in mixed if EXPIRES_AT not in e.metadata and not (is_fixed(e) or stated(e)))
     shown = [e for e in movable if len(e.content) <= _LONGEST]
     found: list[list[Memory]] = []
     for is_trusted in (True, False):
         told = (each for each in shown if has_authority(each) is is_trusted)
         found += packed(told, lambda fact: expected_tokens(_row(len(shown), fact)), _MOST_TOKENS)
-    return [sorted(batch, key=written_at) for batch in found if len(batch) > 1]
+    return [sorted(batch, key=said_at) for batch in found if len(batch) > 1]
 
 
 def facts_prompt(facts: Sequence[Memory]) -> tuple[Message, Message]:
@@ -136,8 +136,8 @@ def _may_go(old: Memory, new: Memory, *, is_rewritten: bool) -> bool:
 
     If it does, both may have the same moment.
     """
-    is_newer = days_between(written_at(old), written_at(new)) > 0
-    is_as_old = is_rewritten and days_between(written_at(new), written_at(old)) == 0
+    is_newer = days_between(said_at(old), said_at(new)) > 0
+    is_as_old = is_rewritten and days_between(said_at(new), said_at(old)) == 0
     is_loss = importance_of(old) >= _IMPORTANT > importance_of(new)
     is_risk = importance_of(new) >= _IMPORTANT and is_rewritten
     return old.type is new.type and (is_newer or is_as_old) and not (is_loss or is_risk)
@@ -145,7 +145,7 @@ def _may_go(old: Memory, new: Memory, *, is_rewritten: bool) -> bool:
 
 def _row(number: int, fact: Memory) -> str:
     told = f"{fact.type.value} | {neutralise(fact.key)} | {neutralise(fact.content)}"
-    return f"{number}. {told} [{written_at(fact)[:10]}]"
+    return f"{number}. {told} [{said_at(fact)[:10]}]"
 
 
 def _name(fact: Memory) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from locus_memory.chat.base import ChatModel
 from locus_memory.events import emit
 from locus_memory.memory.layers.log import logged
-from locus_memory.memory.layers.vitals import written_at
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import ORIGIN, Memory, Origin, origin_of
@@ -18,6 +17,7 @@ from locus_memory.memory.tending.passes import Pass
 from locus_memory.memory.tending.proposal import batches, facts_prompt, read_proposal
 from locus_memory.memory.tending.pruning import before, pages
 from locus_memory.memory.tending.report import FactsChange, FactsReport
+from locus_memory.memory.validity import said_at
 from locus_memory.store.item import Namespace
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ async def _make(work: Pass, change: FactsChange, shown: Sequence[Memory]) -> boo
     """
     known = {fact.key: fact for fact in shown if fact.type is change.type}
     facts = [known[key] for key in change.keys]
-    said_at, origin = written_at(facts[0]) or None, origin_of(facts[0])
+    moment, origin = said_at(facts[0]) or None, origin_of(facts[0])
     only, *others = (fact.metadata.get("sequence", 1) for fact in facts)
     new = _rewritten(facts, change.after, work.now)
-    if not await work.ledger.apply(work.scope, [Statement(new, said_at, only)]):
+    if not await work.ledger.apply(work.scope, [Statement(new, moment, only)]):
         return False
     edits = [
-        Retirement(change.type, key, said_at, number, origin)
+        Retirement(change.type, key, moment, number, origin)
         for key, number in zip(change.keys[1:], others, strict=True)
     ]
     await work.ledger.apply(work.scope, edits)

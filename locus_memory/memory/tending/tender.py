@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC
 from functools import partial
 from typing import Any, Final, cast
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory._internal.quoting import quote
 from locus_memory.chat.asking import check_model
 from locus_memory.chat.base import ChatModel
-from locus_memory.errors import BackendError, InvalidArgumentError
+from locus_memory.errors import BackendError
 from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry, log_put, timed
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.moments import as_moment
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
@@ -33,13 +31,11 @@ from locus_memory.memory.tending.rewriting import tidy_facts
 from locus_memory.memory.tending.schedule import Schedule
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.memory.tending.steps import make_steps
+from locus_memory.memory.validity import Moment, moment_in
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, Put, timestamp
+from locus_memory.store.item import Namespace, Put
 
-__all__ = ["Moment", "Tender", "model_of"]
-
-Moment = datetime | float | str
-"""A moment: a datetime, seconds since the epoch, or an ISO 8601 text; without a zone, UTC."""
+__all__ = ["Tender", "model_of"]
 
 
 def model_of(extractor: object) -> ChatModel | None:
@@ -202,15 +198,7 @@ def _as_text(moment: object) -> str:
     Raises:
         InvalidArgumentError: It is not a moment.
     """
-    read = as_moment(moment)
-    if isinstance(moment, int | float) and not isinstance(moment, bool):
-        with suppress(OverflowError, OSError, ValueError):
-            read = timestamp(moment)
-    if read is None:
-        raise InvalidArgumentError(
-            f"now is a datetime, seconds since the epoch or an ISO 8601 text, not {quote(moment)}"
-        )
-    return read.isoformat(timespec="microseconds")
+    return moment_in(moment, UTC, "now").isoformat(timespec="microseconds")
 
 
 def _report(error: Exception) -> None:

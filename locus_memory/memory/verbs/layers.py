@@ -9,7 +9,7 @@ from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.models import Origin
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
-from locus_memory.memory.tending.tender import Moment, Tender
+from locus_memory.memory.tending.tender import Tender
 from locus_memory.memory.validity import Moment
 from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.memory.verbs.single import SingleMemories

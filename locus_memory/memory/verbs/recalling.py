@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
@@ -121,9 +120,10 @@ class RecallVerbs(SingleMemories):
             type=kind, filter=filter, min_score=min_score, origins=origins, of_type=cap
         )
         then, blend = self._then(as_of, at), self._options.blending()
-        find = partial(Recall.find, strict=True, selection=selection, blend=blend)
         async with self._recalling(then, about, kind) as recall:
-            found = await find(recall, self._scope, most, about or None)
+            found = await recall.find(
+                self._scope, most, about or None, strict=True, selection=selection, blend=blend
+            )
         if then is None and about and blend is not None and blend.name == "trust":
             names = [current_key(each.type, each.key) for each in found]
             self._afterwards.count_uses(self._scope, names, "")
@@ -355,7 +355,8 @@ class RecallVerbs(SingleMemories):
 
 def _said_until(then: Then | None) -> dict[str, Any]:
     """Return the filter for the turns that were said until a moment."""
-    return {} if then is None else {"date": {"$gt": "", "$lte": then.last.isoformat()}}
+    moments = [] if then is None else list(filter(None, (then.as_of, then.at)))
+    return {"date": {"$gt": "", "$lte": min(moments).isoformat()}} if moments else {}
 
 
 def _told(

@@ -45,13 +45,12 @@ from locus_memory.memory.validity import (
     Then,
     checked,
     moment_in,
-    validity_of,
 )
 from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_key, check_version
 
-__all__ = ["SingleMemories", "check_sentence", "kinds_of", "moment_of"]
+__all__ = ["SingleMemories", "check_sentence", "kinds_of"]
 
 _LONGEST: Final = 2_000
 
@@ -291,9 +290,8 @@ class SingleMemories:
             BackendError: The store failed.
         """
         check_sentence(content, allow_secrets=self._options.allow_secrets)
-        given = {VALID_FROM: valid_from, VALID_TO: valid_to}
-        holds = validity_of(given, self._options.zone())
-        facts = {"extractor": extractor, **(source or {}), **holds}
+        told = {VALID_FROM: valid_from, VALID_TO: valid_to, "extractor": extractor}
+        facts = checked({**told, **(source or {})}, self._options.zone())
         memory = check_origin(await named_memory(content, metadata=facts))
         if memory.type is MemoryType.FEEDBACK and not has_authority(memory):
             # It is never a rule for the agent.
@@ -351,13 +349,13 @@ class SingleMemories:
             return None
         metadata = dict(known.metadata)
         if expires_at is not None:
-            metadata[EXPIRES_AT] = moment_of(expires_at).isoformat()
+            metadata[EXPIRES_AT] = moment_in(expires_at, UTC).isoformat()
         if content is not None and not same_content(content, known.content):
             metadata = {n: e for n, e in metadata.items() if n not in VALIDITY}
             metadata[ORIGIN] = Origin.PERSON.value
         told = {VALID_FROM: valid_from, VALID_TO: valid_to}
-        metadata |= {n: each for n, each in told.items() if each is not None}
-        metadata = checked(metadata, self._options.zone())
+        told = {name: each for name, each in told.items() if each is not None}
+        metadata = checked(metadata | told, self._options.zone())
         new = replace(
             known, content=known.content if content is None else content, metadata=metadata
         )
@@ -458,12 +456,3 @@ def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 -
         InvalidArgumentError: The type is unknown.
     """
     return list(MemoryType) if type is None else [as_type(type)]
-
-
-def moment_of(at: object) -> datetime:
-    """Return the moment of an argument, in UTC, as it is without an offset.
-
-    Raises:
-        InvalidArgumentError: It is not one.
-    """
-    return moment_in(at, UTC)

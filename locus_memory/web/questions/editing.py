@@ -210,9 +210,7 @@ async def edit_memory(data: Data, asked: EditMemory, match: Match) -> MemoryDeta
     sequence = None if match.tag in (None, "*") else read_etag(match.tag or "")
     name = current_key(asked.type, asked.key)
     try:
-        edited = await data.scoped(asked.user).update(
-            name, **given, if_sequence=sequence
-        )
+        edited = await data.scoped(asked.user).update(name, **given, if_sequence=sequence)
     except VersionConflictError as conflict:
         yours = asked.model_dump(mode="json", include=_CHANGES)
         raise await _stale(data, asked, conflict, yours) from conflict

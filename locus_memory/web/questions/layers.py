@@ -184,8 +184,8 @@ async def remove_override(data: Data, asked: RemoveOverride) -> IdentityAnswer:
 async def list_episodes(data: Data, asked: EpisodesAsked) -> EpisodesAnswer:
     """Return the digests of the newest sessions."""
     told, origins = data.scoped(asked.user), asked.origin and [asked.origin]
-    found = told.episodes(asked.limit, origins=origins, as_of=asked.as_of, at=asked.at)
-    return EpisodesAnswer(episodes=await found)
+    found = await told.episodes(asked.limit, origins=origins, **asked.moments)
+    return EpisodesAnswer(episodes=found)
 
 
 async def list_transcript(data: Data, asked: TranscriptAsked) -> TranscriptPage:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal
 
 from pydantic import Field
@@ -222,7 +221,6 @@ class _Rows:
 
 def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
     sequence = memory.metadata.get("sequence")
-    since = said_at(memory)
     return {
         "user": user,
         "id": memory.id,
@@ -230,7 +228,7 @@ def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
         "key": memory.key,
         "content": memory.content,
         "sequence": sequence if isinstance(sequence, int) else None,
-        "since": since if isinstance(since, str) else None,
+        "since": said_at(memory) or None,
         "metadata": memory.metadata,
         "salience": round(vitals.salience, 4),
         "trust": round(vitals.trust, 4),
@@ -289,7 +287,7 @@ async def _list_at(data: Data, asked: MemoriesAsked) -> MemoriesPage:
     manager = data.scoped(asked.user)
     after = cursor_key(asked.cursor) or ""
     found: list[Memory] = []
-    async for memory in manager.memories(asked.type, as_of=asked.as_of, at=asked.at):
+    async for memory in manager.memories(asked.type, **asked.moments):
         if current_key(memory.type, memory.key) > after:
             found.append(memory)
         if len(found) > asked.limit:
@@ -333,15 +331,12 @@ async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
     return MemoryHits(hits=hits, next=write_cursor(offset + asked.limit) if more else None)
 
 
-@asynccontextmanager
-async def _store_then(data: Data, asked: MemorySearchAsked) -> AsyncIterator[BaseStore]:
-    """Yield the store, or a copy of the memories as they were at a moment."""
+def _store_then(data: Data, asked: MemorySearchAsked) -> AbstractAsyncContextManager[BaseStore]:
+    """Return the store, or a copy of the memories as they were at a moment."""
     if asked.then is None:
-        yield data.store
-        return
+        return nullcontext(data.store)
     ledger, scope = Ledger(data.store, 0, clock=time.time), data.scope(asked.user)
-    async with copied(asked.then, ledger=ledger, embedder=data.embedder, scope=scope) as store:
-        yield store
+    return copied(asked.then, ledger=ledger, embedder=data.embedder, scope=scope)
 
 
 async def get_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:

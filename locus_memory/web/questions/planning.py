@@ -97,11 +97,10 @@ async def list_runs(data: Data, asked: SawAsked) -> SawAnswer:
 async def plan_run(data: Data, asked: PlanAsked) -> PlanAnswer:
     """Return what the model would be shown before a message, why, and what is left out.
 
-    It is planned with the memories of now, or of a moment, and the default options of an agent's memory. Nothing is
-    counted, kept or written.
+    It is planned with the memories of now, or of a moment, and the default options of an agent's
+    memory. Nothing is counted, kept or written.
     """
-    then = {"as_of": asked.as_of, "at": asked.at}
-    plan = await _manager(data, asked).plan(asked.text, explain=True, **then)
+    plan = await _manager(data, asked).plan(asked.text, explain=True, **asked.moments)
     return PlanAnswer(
         user=asked.user,
         text=asked.text,

@@ -176,7 +176,7 @@ async def collect(
     if query is None:
         from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
 
-        found.sort(key=lambda each: str(said_at(each[1]) or ""), reverse=True)
+        found.sort(key=lambda each: said_at(each[1]), reverse=True)
     sources = Sources(backend)
     end = offset + limit
     rows = [
