@@ -5,17 +5,20 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final
 
-__all__ = ["as_moment", "days_between", "local_day", "read_moment"]
+__all__ = ["days_between", "local_day", "read_moment"]
 
 _DAY: Final = 86_400.0
 
 
 def read_moment(text: object) -> datetime | None:
-    """Return the moment of an ISO 8601 text, in UTC; `None` if it is not one."""
-    if not isinstance(text, str):
+    """Return the moment of an ISO 8601 text or a `datetime`, in UTC; `None` if it is neither.
+
+    One without an offset is in UTC.
+    """
+    if not isinstance(text, str | datetime):
         return None
     try:
-        parsed = datetime.fromisoformat(text)
+        parsed = text if isinstance(text, datetime) else datetime.fromisoformat(text)
         return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
@@ -34,15 +37,6 @@ def local_day(text: object, zone: tzinfo | None) -> date | None:
     except (ValueError, OverflowError, OSError):
         # At the ends of the calendar, there is no such day.
         return None
-
-
-def as_moment(value: object) -> datetime | None:
-    """Return the moment of a caller's argument, in UTC; `None` if it is not one.
-
-    Args:
-        value: A `datetime` or ISO 8601; without a time zone, UTC.
-    """
-    return read_moment(value.isoformat() if isinstance(value, datetime) else value)
 
 
 def days_between(earlier: object, later: object) -> float:

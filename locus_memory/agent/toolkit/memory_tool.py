@@ -105,11 +105,8 @@ class _MemoryTool:
         ) -> object:
             if action not in self._actions:
                 return f"refused: action is of {', '.join(self._actions)}, not {quote(action)}"
-            then, validity = (
-                {"as_of": as_of, "at": at},
-                {VALID_FROM: valid_from, VALID_TO: valid_to},
-            )
-            named = validity if action == "remember" else then
+            validity = {VALID_FROM: valid_from, VALID_TO: valid_to}
+            named = validity if action == "remember" else {"as_of": as_of, "at": at}
             given = {name: each for name, each in named.items() if each}
             if given and not self._verbs.takes_moments:
                 return f"refused: this memory knows no {next(iter(given))}"

@@ -248,8 +248,7 @@ def undo(shelf: Shelf, writing: Writing, origin: Origin = Origin.PERSON) -> Step
         return None
     restored = _current_again(Memory(shelf.kind, shelf.key, target.content, target.metadata))
     # As many as tell of the versions that are kept.
-    moments = [*known(target), writing.now][-1 - 2 * writing.history_limit :]
-    restored = _known(restored, *moments)
+    restored = _known(restored, *[*known(target), writing.now][-1 - 2 * writing.history_limit :])
     for each in (shelf.memory, restored):
         if each and (refused := refusal(each, each.type, origin)) is not None:
             return Step((), None, refused=refused)

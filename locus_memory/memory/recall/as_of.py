@@ -48,8 +48,11 @@ async def copied(
     Raises:
         BackendError: The store failed.
     """
-    kinds = [type] if type else MemoryType
-    found = [each for kind in kinds async for each in ledger.memories_at(scope, kind, then)]
+    found = [
+        each
+        for kind in ([type] if type else MemoryType)
+        async for each in ledger.memories_at(scope, kind, then)
+    ]
     # The newest of them are the last ones that are put.
     found.sort(key=lambda each: said_at(each[0]))
     puts = [current_put(scope, memory, text) for memory, text in found]
@@ -71,9 +74,13 @@ async def said_then(
     """
     episodes = await EpisodeBook(store).newest(scope, _EVERY, then=then)
     notes = [episode_put(scope, each) for each in reversed(episodes)]
-    said = {(each.namespace, each.key): each for each in turns}
-    fields = ("namespace", "key", "value", "metadata")
-    return [*notes, *(Put(**{n: getattr(each, n) for n in fields}) for each in said.values())]
+    said = {
+        (each.namespace, each.key): Put(
+            namespace=each.namespace, key=each.key, value=each.value, metadata=each.metadata
+        )
+        for each in turns
+    }
+    return [*notes, *said.values()]
 
 
 def _with_vector(put: Put, vectors: Mapping[str, Sequence[float]], embedder: Embedder) -> Put:

@@ -141,11 +141,10 @@ def moment_of(
     """
     if session_date is None:
         return now, None
-    moment = moment_in(str(session_date), zone, "a moment, such as session_date,").isoformat(
-        timespec="microseconds"
-    )
+    read = moment_in(str(session_date), zone, "a moment, such as session_date,")
     offset = datetime.fromisoformat(str(session_date).strip()).utcoffset()
-    return moment, None if offset is None else int(offset.total_seconds() // 60)
+    minutes = None if offset is None else int(offset.total_seconds() // 60)
+    return read.isoformat(timespec="microseconds"), minutes
 
 
 def said_messages(messages: Any) -> list[Any]:

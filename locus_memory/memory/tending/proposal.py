@@ -60,8 +60,9 @@ def batches(facts: Sequence[Memory], day: str) -> list[list[Memory]]:
     """Return the facts of each prompt, at least two, the oldest first.
 
     What a tool told is never shown with what the user said, which it could ask to retire. A fact
-    that ends by itself, is fixed or states when it is true is left out, and so is one that a prompt cannot show whole. The
-    facts of a large scope are in another order every day, so that any two meet in time.
+    that ends by itself, is fixed or states when it is true is left out, and so is one that a prompt
+    cannot show whole. The facts of a large scope are in another order every day, so that any two
+    meet in time.
 
     Args:
         facts: The facts.

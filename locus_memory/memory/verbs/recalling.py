@@ -355,8 +355,10 @@ class RecallVerbs(SingleMemories):
 
 def _said_until(then: Then | None) -> dict[str, Any]:
     """Return the filter for the turns that were said until a moment."""
-    moments = [] if then is None else list(filter(None, (then.as_of, then.at)))
-    return {"date": {"$gt": "", "$lte": min(moments).isoformat()}} if moments else {}
+    if then is None:
+        return {}
+    last = min(filter(None, (then.as_of, then.at)))
+    return {"date": {"$gt": "", "$lte": last.isoformat()}}
 
 
 def _told(

@@ -63,7 +63,6 @@ __all__ = [
 
 _ALL = 2**31
 _NAMED = 5
-_NOW: Mapping[str, Any] = {}
 
 
 def list_memories(
@@ -163,7 +162,7 @@ async def collect(
     kind: Kind | None = None,
     origin: Origin | None = None,
     query: str | None = None,
-    then: Mapping[str, Any] = _NOW,
+    then: Mapping[str, Any] | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> dict[str, Any]:
@@ -171,7 +170,7 @@ async def collect(
     found: list[tuple[str | None, Memory]] = []
     for user in wanted:
         scoped = manager if user is None else manager.for_user(user)
-        recalled = await _recall(scoped, kind, query, then, origin and {origin.value})
+        recalled = await _recall(scoped, kind, query, then or {}, origin and {origin.value})
         found += [(user, each) for each in recalled]
     if query is None:
         from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
@@ -314,7 +313,7 @@ async def remember_sentence(
     kind: Kind | None,
     user: str | None,
     prefix: str,
-    validity: Mapping[str, str | None] = _NOW,
+    validity: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
     """Save a sentence, and return the document of `remember --json`."""
     from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
@@ -322,7 +321,7 @@ async def remember_sentence(
 
     manager = scoped_manager(backend.store, prefix, user)
     wanted = None if kind is None else kind.value
-    memory = await named_memory(content, key, wanted, {"extractor": "by hand", **validity})
+    memory = await named_memory(content, key, wanted, {"extractor": "by hand", **(validity or {})})
     with collect() as events:
         saved = await manager.save([memory])
     duplicates = [

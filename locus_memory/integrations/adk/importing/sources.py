@@ -21,7 +21,7 @@ from locus_memory.integrations.foreign import (
     postgresql_source,
     sqlite_source,
 )
-from locus_memory.memory.moments import as_moment
+from locus_memory.memory.moments import read_moment
 from locus_memory.store.item import timestamp
 
 __all__ = ["Original", "SessionName", "Source", "State", "open_source"]
@@ -230,7 +230,7 @@ def _seconds(value: object) -> float:
     """Return the seconds since the epoch of a number, or of a moment in UTC."""
     if isinstance(value, int | float):
         return float(value)
-    moment = as_moment(value)
+    moment = read_moment(value)
     if moment is None:
         raise ValueError("a moment cannot be read")
     return moment.timestamp()

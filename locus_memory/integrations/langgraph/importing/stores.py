@@ -20,7 +20,7 @@ from locus_memory.integrations.foreign import (
     sqlite_source,
 )
 from locus_memory.integrations.langgraph.items.restoring import PastItem
-from locus_memory.memory.moments import as_moment
+from locus_memory.memory.moments import read_moment
 from locus_memory.store.item import check_key, check_namespace
 from locus_memory.store.json_values import encode_json
 
@@ -161,13 +161,13 @@ def _of_row(row: Sequence[Any]) -> StoredItem:
     if stored.item is None or expires is None:
         return stored
     minutes = float(ttl) if isinstance(ttl, int | float) and ttl > 0 else None
-    return replace(stored, item=replace(stored.item, ttl=minutes, expires_at=as_moment(expires)))
+    return replace(stored, item=replace(stored.item, ttl=minutes, expires_at=read_moment(expires)))
 
 
 def _stored(
     namespace: tuple[str, ...], key: str, value: Any, moments: tuple[object, object]
 ) -> StoredItem:
-    created, updated = map(as_moment, moments)
+    created, updated = map(read_moment, moments)
     try:
         check_namespace(namespace)
         check_key(key)
