@@ -212,23 +212,23 @@ class Then:
         """The present of the answer: ages and ends are those of this moment."""
         return self.as_of or self.at or datetime.now(UTC)
 
-    def start(self, said: object, validity: Mapping[str, Any]) -> datetime | None:
-        """Return since when something is true; `None`: unknown.
+    def has(self, said: object, validity: Mapping[str, Any]) -> bool:
+        """Return whether something that was said once was known and true then.
 
         Args:
             said: The moment of its statement, from which it is true if it states no validity.
             validity: Its stated validity.
         """
-        return (bounds(validity, self.zone)[0] or _ALWAYS) if validity else read_moment(said)
-
-    def has(self, said: object, validity: Mapping[str, Any]) -> bool:
-        """Return whether something that was said once was known and true then."""
         moment = read_moment(said)
         is_known = self.as_of is None or (moment is not None and moment <= self.as_of)
         return is_known and (self.at is None or self.is_true(said, validity))
 
+    def has_begun(self, said: object, validity: Mapping[str, Any]) -> bool:
+        """Return whether something has begun to be true until `at`."""
+        start = (bounds(validity, self.zone)[0] or _ALWAYS) if validity else read_moment(said)
+        return start is not None and start <= (self.at or self.now)
+
     def is_true(self, said: object, validity: Mapping[str, Any]) -> bool:
         """Return whether something with this validity is true at `at`."""
-        start, end = self.start(said, validity), bounds(validity, self.zone)[1]
-        at = self.at or self.now
-        return start is not None and start <= at and (end is None or at < end)
+        end = bounds(validity, self.zone)[1]
+        return self.has_begun(said, validity) and (end is None or (self.at or self.now) < end)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -12,12 +14,17 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.layers.episodes import Episode, Note, episode_put
+from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.validity import Then, checked
+from locus_memory.memory.scope import Scope
+from locus_memory.memory.validity import Then, checked, stated
+from locus_memory.messages import Message
 from locus_memory.registry import get_store
-from locus_memory.testing import FakeClock
+from locus_memory.testing import FakeClock, FakeEmbedder, FakeModel
 
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 VERBS = ["save", "late", "delete", "gone", "undo", "forget"]
@@ -57,6 +64,11 @@ async def change(manager, now, verb, key, word):
 
 async def listed(manager, **then):
     return {each.key: each.content async for each in manager.memories(**then)}
+
+
+def at(days):
+    """Return a moment so many days after the start."""
+    return START + timedelta(days=days)
 
 
 def as_dict(memories):
@@ -119,35 +131,160 @@ SPANS = st.none() | st.integers(0, 9)
 @settings(max_examples=80, deadline=None)
 @given(told=st.lists(st.tuples(st.sampled_from("ab"), SPANS, SPANS), max_size=6))
 async def test_what_was_true_is_that_of_a_plain_model(told):
-    """A version counts in its span, until it is superseded or, if later, the next one begins."""
-    day = timedelta(days=1)
+    """What was said last of what had begun, unless it is over."""
     async with clocked(timezone="UTC") as (manager, clock):
-        model: dict[str, list[list]] = {}
+        model = []
         for number, (key, first, last) in enumerate(told):
-            now = datetime.fromtimestamp(clock(), UTC)
-            start, end = (
-                None if e is None else (START + e * day).isoformat() for e in (first, last)
-            )
-            if None not in (first, last) and first >= last:
+            start, end = (None if each is None else at(each) for each in (first, last))
+            if start and end and start >= end:
                 continue
-            memory = Memory("user", key, f"{number}.", valid_from=start, valid_to=end)
-            await manager.save(memory)
-            ends = START + last * day if last is not None else None
-            begins = START + first * day if first is not None else now if last is None else None
-            versions = model.setdefault(key, [])
-            if versions:
-                versions[-1][3] = max(now, begins or now)
-            versions.append([begins or START - 99 * day, ends, f"{number}.", None])
+            content = f"{number} of {key}."
+            await manager.save(Memory("user", key, content, valid_from=start, valid_to=end))
+            said = datetime.fromtimestamp(clock(), UTC)
+            begins = start or (at(-99) if end else said)
+            model.append((key, content, begins, end))
             clock.advance(86_400)
-        for hour in range(-12, 24 * 11, 24):
-            at = START + timedelta(hours=hour)
-            expected = {}
-            for key, versions in model.items():
-                true = [
-                    (since, number, content)
-                    for number, (since, ends, content, over) in enumerate(versions)
-                    if since <= at and (ends is None or at < ends) and (over is None or at < over)
-                ]
-                if true:
-                    expected[key] = max(true)[2]
-            assert await listed(manager, at=at) == expected
+        for days in range(-1, 12):
+            moment = at(days + 0.25)
+            begun = {key: (text, end) for key, text, start, end in model if start <= moment}
+            true = {key: text for key, (text, end) in begun.items() if not end or moment < end}
+            assert await listed(manager, at=moment) == true
+
+
+async def moved(manager, clock):
+    """Ada lives in Graz, then in Linz, of which a note and a turn tell on their days."""
+    scope = Scope(manager.namespace)
+    for city in ("Graz", "Linz"):
+        said = datetime.fromtimestamp(clock(), UTC).isoformat(timespec="microseconds")
+        await manager.save(Memory("user", "home", f"Ada lives in {city}."))
+        note = Note(f"Ada moved to {city}.", valid_from="2026-03-02" if city == "Linz" else "")
+        notes = Episode(session_id=city, started_at=said, ended_at=said, notes=(note,))
+        turn = Message.user(f"I moved to {city}.")
+        puts = [episode_put(scope, notes), *transcript_puts(scope, city, [turn], 1, said)]
+        await manager._store.put_batch(puts)
+        clock.advance(2 * 86_400)
+
+
+@pytest.mark.parametrize("options", [{}, {"embedder": FakeEmbedder(64)}])
+async def test_every_search_list_and_block_answers_as_of_a_moment(options):
+    async with clocked(timezone="UTC", **options) as (manager, clock):
+        await moved(manager, clock)
+
+        async def told(**then):
+            query = "where did Ada move, where does Ada live?"
+            yield [each.content async for each in manager.memories(**then)]
+            yield [each.content for each in await manager.retrieve(query, **then)]
+            yield [each.content for each in await manager.search(query, **then)]
+            yield [each.text for each, _ in await manager.search_episodes(query, **then)]
+            yield [each.text for each in await manager.episodes(**then)]
+            yield [each.text for each in await manager.search_transcript("moved", **then)]
+            yield [(await manager.plan(query, **then)).block]
+
+        cities = [at(1), at(1).isoformat(), at(1).timestamp(), "2026-03-02T10:00:00"]
+        for moment in cities:
+            for found in [each async for each in told(as_of=moment)]:
+                assert "Graz" in "".join(found), found
+                assert "Linz" not in "".join(found), found
+        for found in [each async for each in told()]:
+            assert "Linz" in "".join(found), found
+        assert not any(
+            ["".join(map(str, found)).strip("None") async for found in told(as_of=at(-1))]
+        )
+        # On the third day it was said; it is true from the second one on.
+        (now,) = await manager.episodes(at=at(1), limit=1)
+        assert now.text == "Ada moved to Linz."
+        assert [each.text for each in await manager.episodes(at=at(0.1))] == ["Ada moved to Graz."]
+        await manager.forget("home")
+        assert [each async for each in manager.memories(as_of=at(1))] == []
+        for verb in (manager.search, manager.search_transcript, manager.plan, manager.retrieve):
+            with pytest.raises(InvalidArgumentError, match="a moment is a datetime"):
+                await verb("tea", as_of="soon")
+
+
+async def test_a_moment_without_an_offset_is_of_the_zone_of_the_user():
+    async with clocked(timezone="Pacific/Auckland") as (manager, _):
+        await manager.save(Memory("user", "home", "Ada lives in Graz."))
+        assert await listed(manager, as_of="2026-03-01T22:59:59") == {}
+        assert await listed(manager, as_of="2026-03-01T23:00") == {"home": "Ada lives in Graz."}
+
+
+async def test_what_is_known_and_what_is_true_are_two_times():
+    """In May it is told that Ada lived in Graz until March: April's answer of April stays."""
+    async with clocked(timezone="UTC") as (manager, clock):
+        await manager.remember("Ada rents a flat.", valid_from="2026-01-15")
+        clock.advance(60 * 86_400)
+        known = await manager.remember("Ada rents a flat.", valid_to=date(2026, 3, 31))
+        (memory,) = [each async for each in manager.memories()]
+        assert (memory.id, memory.metadata["valid_from"]) == (known, "2026-01-15")
+        assert memory.metadata["valid_to"] == "2026-03-31"
+        for when, known_then, now in (
+            ("2026-01-14", 0, 0),
+            ("2026-03-31T23", 1, 1),
+            ("2026-04-02", 1, 0),
+        ):
+            assert len(await listed(manager, at=when, as_of=at(30))) == known_then
+            assert len(await listed(manager, at=when)) == now
+        plan = await manager.plan("Where is the flat of Ada?")
+        assert "Ada rents a flat. (2026-01-15 to 2026-03-31)" in plan.block
+        before = await manager.plan("Where is the flat of Ada?", as_of=at(30))
+        assert "Ada rents a flat. (from 2026-01-15)" in before.block
+        (found,) = await manager.search("flat")
+        assert (found.valid_from, found.valid_to) == ("2026-01-15", "2026-03-31")
+        await manager.undo(memory.key)
+        assert len(await listed(manager, at="2026-04-02")) == 1
+
+
+async def test_a_validity_survives_what_is_done_with_a_memory(tmp_path):
+    async with clocked("sqlite:" + str(tmp_path / "a.db"), timezone="UTC") as (manager, clock):
+        ada, bob = manager.for_user("ada"), manager.for_user("bob")
+        span = {"valid_from": "2026-03-05", "valid_to": "2026-03-07T12:00:00+02:00"}
+        await ada.save(Memory("user", "trip", "Ada is in Rome.", **span))
+        await ada.save([replace(each, metadata={**each.metadata}) async for each in ada.memories()])
+        await bob.import_facts([each async for each in ada.export_facts()], trust=True)
+        (copied,) = [each async for each in bob.memories()]
+        assert {name: copied.metadata[name] for name in span} == span
+        clock.advance(86_400)
+        await ada.save(Memory("user", "trip", "Ada is in Oslo."))
+        assert await listed(ada, at="2026-03-06") == {"trip": "Ada is in Oslo."}
+        past = (await ada.history("trip"))[1]
+        assert {name: past.metadata[name] for name in span} == span
+        restored = await ada.undo("trip")
+        assert {name: restored.metadata[name] for name in span} == span
+        changed = await ada.update("user:trip", "Ada is in Bern.")
+        assert "valid_to" not in changed.metadata
+        ended = await ada.update("user:trip", valid_to="2026-04-01")
+        assert (ended.content, ended.metadata["valid_to"]) == ("Ada is in Bern.", "2026-04-01")
+        with pytest.raises(InvalidArgumentError, match="a moment is a datetime"):
+            await ada.save(Memory("user", "trip", "Ada is away.", valid_from="spring"))
+        with pytest.raises(InvalidArgumentError, match="valid_to is after"):
+            await ada.remember("Ada is away.", valid_from="2026-05-02", valid_to="2026-05-01")
+
+
+async def test_a_model_states_when_something_is_true_and_nonsense_is_left_out():
+    told = [
+        ("2026-05-01", "2026-05-31"),
+        ("soon", "2026-05-31"),
+        (5, None),
+        ("2026-05-02", "2026-05-01"),
+    ]
+    answer = {
+        "changes": [
+            {"op": "add", "type": "user", "key": f"k{n}", "content": f"Fact {n}.",
+             "valid_from": first, "valid_to": last, "messages": [1]}
+            for n, (first, last) in enumerate(told)
+        ],
+        "notes": [{"text": "Ada is away.", "valid_from": "2026-05-01", "valid_to": "later"}],
+    }  # fmt: skip
+    model = FakeModel([Message.assistant(json.dumps(answer))])
+    async with clocked(extract_fn=LLMExtractor(model), timezone="UTC") as (manager, _):
+        await manager.add("Plans of Ada.", thread_id="t")
+        await manager.sync_now()
+        found = {each.key: stated(each) async for each in manager.memories()}
+        assert found == {
+            "k0": {"valid_from": "2026-05-01", "valid_to": "2026-05-31"},
+            "k1": {"valid_to": "2026-05-31"},
+            "k2": {},
+            "k3": {"valid_from": "2026-05-02"},
+        }
+        ((note,),) = [each.notes for each in await manager.episodes()]
+        assert (note.valid_from, note.valid_to) == ("2026-05-01", "")

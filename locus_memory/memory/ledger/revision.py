@@ -299,7 +299,7 @@ def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
     if writing.said_at is None:
         return False
     if shelf.item is not None:
-        moments = ["" if shelf.memory is None else said_at(shelf.memory)]
+        moments: list[Any] = ["" if shelf.memory is None else said_at(shelf.memory)]
     else:
         past = [each for each in shelf.past.values() if each is not None]
         gone = [each for each in past if ending_of(each) in ("delete", "undo")]
@@ -462,8 +462,8 @@ def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
 
     With `as_of`, the versions are as the ledger knew them at that moment, and what was undone later
     is among them. Without `at`, the version counts that was current. With it, the one counts that
-    was true: from `valid_from` to `valid_to`, or else from its statement, and until it was
-    superseded, or until a later version begins. A change that was undone counts as never made.
+    was true: of those that had begun, the one that was said last, unless it was over by its
+    `valid_to`, or was deleted. A change that was undone counts as never made.
 
     Args:
         versions: All versions of one key, in any order.
@@ -474,18 +474,17 @@ def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
         told = [each for one in told if (each := _as_of(one, then.as_of)) is not None]
     if then.at is None:
         return next((each for each in told if "superseded_at" not in each.metadata), None)
-    starts = {
-        each.metadata.get("sequence"): then.start(said_at(each), stated(each)) for each in told
-    }
-    true = [
-        (starts[number], number or 0, each)
+    numbers = {each.metadata.get("sequence") for each in told}
+    begun = [
+        (said_at(each), each.metadata.get("sequence") or 0, each)
         for each in told
-        if ending_of(each) != "undo"
-        and then.is_true(said_at(each), stated(each))
-        and not _is_over(each, starts, then.at)
-        for number in [each.metadata.get("sequence")]
+        if ending_of(each) != "undo" and then.has_begun(said_at(each), stated(each))
     ]
-    return max(true, key=itemgetter(0, 1), default=(None, 0, None))[2]
+    _, _, last = max(begun, key=itemgetter(0, 1), default=("", 0, None))
+    if last is None or not then.is_true(said_at(last), stated(last)):
+        return None
+    gone = None if _successor(last) in numbers else read_moment(last.metadata.get("superseded_at"))
+    return last if gone is None or then.at < gone else None
 
 
 def _as_of(version: Memory, moment: datetime) -> Memory | None:
@@ -495,16 +494,12 @@ def _as_of(version: Memory, moment: datetime) -> Memory | None:
     if len(passed) % 2:
         return _current_again(version)
     if passed and passed != marks:
-        ends = {"superseded_at": passed[-1], "superseded_by": {"change": "update"}}
+        ends = {"superseded_at": passed[-1], "superseded_by": {"change": "delete"}}
         return replace(version, metadata=version.metadata | ends)
     return version if passed else None
 
 
-def _is_over(version: Memory, starts: Mapping[Any, datetime | None], at: datetime) -> bool:
-    """Return whether a version was superseded, by one that is true already."""
-    end, by = (
-        read_moment(version.metadata.get("superseded_at")),
-        version.metadata.get("superseded_by"),
-    )
-    begins = starts.get(by.get("sequence")) if isinstance(by, Mapping) else None
-    return end is not None and max(end, begins or end) <= at
+def _successor(version: Memory) -> object:
+    """Return the number of the version that replaced one; 0: none did."""
+    by = version.metadata.get("superseded_by")
+    return by.get("sequence", 0) if isinstance(by, Mapping) else 0
