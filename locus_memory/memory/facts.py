@@ -119,8 +119,7 @@ def _metadata(fact: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(rest, dict):
         unknown = {name: each for name, each in unknown.items() if name != _REST} | rest
     # A start that cannot be read is another program's.
-    is_start = bounds(unknown, UTC)[0] is not None
-    names = _OWN if is_start else {*_OWN, VALID_FROM}
+    names = _OWN if bounds(unknown, UTC)[0] is not None else {*_OWN, VALID_FROM}
     foreign = {name: each for name, each in unknown.items() if name in names}
     known = {name: each for name, each in unknown.items() if name not in names}
     return known | {_FOREIGN: foreign} if foreign else known

@@ -69,7 +69,7 @@ class ThenAsked(UserAsked):
         return Then.read(self.as_of, self.at, UTC)
 
     @property
-    def moments(self) -> dict[str, datetime]:
+    def moments(self) -> dict[str, Any]:
         """The moments by name, as the verbs of a manager take them."""
         given = (("as_of", self.as_of), ("at", self.at))
         return {name: moment_in(each, UTC) for name, each in given if each}

@@ -7,8 +7,17 @@ from typing import Any, Final, Literal
 
 from locus_memory._internal.quoting import quote
 from locus_memory.agent.current import CURRENT_CALL
-from locus_memory.agent.toolkit.moments import AsOf, At, ValidFrom, ValidTo
-from locus_memory.agent.toolkit.scope import Verbs, Writes, packed, row, verbs_of
+from locus_memory.agent.toolkit.scope import (
+    AsOf,
+    At,
+    ValidFrom,
+    ValidTo,
+    Verbs,
+    Writes,
+    packed,
+    row,
+    verbs_of,
+)
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.origin import Speakers, follows_tool

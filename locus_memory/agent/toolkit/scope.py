@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import orjson
+from pydantic import Field
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.recent import RecentlyUsed
@@ -20,7 +21,21 @@ from locus_memory.memory.validity import VALIDITY
 from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.retrieval.pack import pack
 
-__all__ = ["MOST_FOUND", "Row", "Verbs", "Writes", "managed", "packed", "row", "shown", "verbs_of"]
+__all__ = [
+    "MOST_FOUND",
+    "AsOf",
+    "At",
+    "Row",
+    "ValidFrom",
+    "ValidTo",
+    "Verbs",
+    "Writes",
+    "managed",
+    "packed",
+    "row",
+    "shown",
+    "verbs_of",
+]
 
 MOST_FOUND: Final = 10
 """The most results of one call."""
@@ -36,6 +51,13 @@ _VERBS: Final = ("search", "remember", "forget", "reflect")
 
 Row = dict[str, Any]
 
+AsOf = Annotated[str | None, Field(description="only what was known at this moment, ISO 8601")]
+At = Annotated[str | None, Field(description="only what was true at this moment, ISO 8601")]
+ValidFrom = Annotated[
+    str | None, Field(description="the first day on which it is true, as in 2026-05-12, if said")
+]
+ValidTo = Annotated[str | None, Field(description="the last day on which it is true, likewise")]
+
 
 class Verbs(Protocol):
     """The verbs of a memory, bound to one user."""
@@ -44,11 +66,11 @@ class Verbs(Protocol):
     owner: object
     takes_moments: bool
 
-    async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
         """Return what matches, the best first; of a moment, as for `LLMMemoryManager.search`."""
         ...
 
-    async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
         """Keep a sentence, and return its id."""
         ...
 
@@ -56,7 +78,7 @@ class Verbs(Protocol):
         """Drop a memory, and return whether it was there."""
         ...
 
-    async def reflect(self, query: str, **then: str) -> str:
+    async def reflect(self, query: str, **then: Any) -> str:
         """Return an answer from many memories; empty if that is not supported."""
         ...
 
@@ -71,17 +93,16 @@ class _ManagerVerbs:
         self._manager = manager
         self.token_counter = manager.token_counter
 
-    async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
         return await self._manager.search(query, MOST_FOUND, **then)
 
-    async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
-        told = {"extractor": "tool", "source": source}
-        return await self._manager.remember(content, **told, **validity)
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
+        return await self._manager.remember(content, extractor="tool", source=source, **validity)
 
     async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
         return await self._manager.delete(memory_id, origin=source[ORIGIN])
 
-    async def reflect(self, query: str, **then: str) -> str:
+    async def reflect(self, query: str, **then: Any) -> str:
         return await self._manager.reflect(query, **then)
 
 
@@ -95,12 +116,12 @@ class _ProviderVerbs:
         self.owner: object = provider
         self._provider = provider
 
-    async def search(self, query: str, **then: str) -> Sequence[MemorySearchResult]:
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
         del then
         found: Sequence[MemorySearchResult] = await self._provider.search(query, MOST_FOUND)
         return found
 
-    async def remember(self, content: str, source: Mapping[str, Any], **validity: str) -> str:
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
         del source, validity
         check_sentence(content)
         return str(await self._provider.remember(content))
@@ -109,7 +130,7 @@ class _ProviderVerbs:
         del source
         return bool(await self._provider.forget(memory_id))
 
-    async def reflect(self, query: str, **then: str) -> str:
+    async def reflect(self, query: str, **then: Any) -> str:
         del then
         return str(await self._provider.reflect(query))
 

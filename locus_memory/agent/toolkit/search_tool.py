@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field
 
 from locus_memory._internal.quoting import quote
-from locus_memory.agent.toolkit.moments import AsOf, At
-from locus_memory.agent.toolkit.scope import MOST_FOUND, Row, managed, packed, shown
+from locus_memory.agent.toolkit.scope import MOST_FOUND, AsOf, At, Row, managed, packed, shown
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import OriginName, origin_of

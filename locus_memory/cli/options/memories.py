@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,7 +122,7 @@ def scoped_manager(store: BaseStore, prefix: str, user: str | None) -> LLMMemory
     return manager if user is None else manager.for_user(user)
 
 
-def moments(as_of: str | None, at: str | None) -> dict[str, datetime | None]:
+def moments(as_of: str | None, at: str | None) -> dict[str, Any]:
     """Return the arguments of `--as-of` and `--at`; without an offset, they are in UTC.
 
     Raises:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
-from locus_memory.agent.toolkit.moments import AsOf, At, ValidFrom, ValidTo
+from locus_memory.agent.toolkit.scope import AsOf, At, ValidFrom, ValidTo
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
@@ -96,8 +96,12 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
         check_sentence(content)
         if key is not None and find_secret(key) is not None:
             raise InvalidArgumentError("the key looks like a secret, and is not kept")
-        told = {"extractor": "mcp", ORIGIN: Origin.ASSISTANT.value}
-        told |= {VALID_FROM: valid_from or None, VALID_TO: valid_to or None}
+        told: dict[str, Any] = {
+            "extractor": "mcp",
+            ORIGIN: Origin.ASSISTANT.value,
+            VALID_FROM: valid_from or None,
+            VALID_TO: valid_to or None,
+        }
         memory = await named_memory(content, key, type, told)
         saved = await manager.save(memory)
         if not saved:

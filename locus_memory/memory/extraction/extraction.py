@@ -204,7 +204,6 @@ class Extraction:
         """
         origin.check_new(draft.sources)
         told = speakers.origin(draft.sources, draft.text)
-        validity = {name: getattr(draft, name) or None for name in VALIDITY}
         note = Note(
             text=draft.text,
             kind=draft.kind,
@@ -213,7 +212,11 @@ class Extraction:
             thread=origin.thread_of(draft.sources) or "",
             message_ids=tuple(origin.ids(draft.sources)),
             origin="" if told is Origin.USER else told.value,
-            **checked(validity, self._options.zone(), leniently=True),
+            **checked(
+                {name: getattr(draft, name) or None for name in VALIDITY},
+                self._options.zone(),
+                leniently=True,
+            ),
         )
         return note if self._may_hold("note", draft.text) else None
 
@@ -247,8 +250,8 @@ class Extraction:
         more |= {"extracted_at": self._ledger.now(), "extractor": self._extractor.name}
         memory = as_memory(change)
         own = {ORIGIN: Origin.USER.value} if origin_of(memory) is Origin.PERSON else {}
-        told = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
-        metadata = checked(told, self._options.zone(), leniently=True)
+        facts = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
+        metadata = checked(facts, self._options.zone(), leniently=True)
         memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
         encode_json(check_length(memory, _LONGEST).to_store_value())
         is_kept = self._may_hold(memory.type.value, memory.content, memory.key)

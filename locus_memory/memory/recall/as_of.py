@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from locus_memory.memory.layers.episodes import EpisodeBook, episode_put
@@ -31,7 +31,7 @@ async def copied(
     scope: Scope,
     type: MemoryType | None = None,  # noqa: A002 - the field's word
     further: Iterable[Put] = (),
-) -> AsyncIterator[BaseStore]:
+) -> AsyncGenerator[BaseStore]:
     """Yield a store in memory that has the memories of a scope as they were at a moment.
 
     A store searches current memories only. So those of the moment are copied, each with the search

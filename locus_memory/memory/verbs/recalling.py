@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -136,21 +136,20 @@ class RecallVerbs(SingleMemories):
         query: str | None,
         kind: MemoryType | None = None,
         further: Iterable[Put] = (),
-    ) -> AsyncIterator[Recall]:
+    ) -> AsyncGenerator[Recall]:
         """Yield the search of the present, or of a moment; `further` is what else it finds."""
         if then is None:
             yield self._recall
             return
         embedder = self._recall.embedder if query else None
-        past = copied(
+        async with copied(
             then,
             ledger=self._ledger,
             embedder=embedder,
             scope=self._scope,
             type=kind,
             further=further,
-        )
-        async with past as store:
+        ) as store:
             yield Recall(store, embedder, clock=then.now.timestamp)
 
     async def search(
@@ -324,7 +323,7 @@ class RecallVerbs(SingleMemories):
         then = self._then(as_of, at)
         if then is None:
             return await self._reader.plan(self._scope, query, explain=explain)
-        spoken = {"filter": _said_until(then), "recursive": True}
+        spoken: Any = {"filter": _said_until(then), "recursive": True}
         turns = [*await self._store.search(self._scope.transcripts, None, _TURNS, **spoken)]
         if query:
             hits = self._hybrid.search(self._scope.transcripts, query, _HITS, **spoken)
@@ -357,8 +356,7 @@ def _said_until(then: Then | None) -> dict[str, Any]:
     """Return the filter for the turns that were said until a moment."""
     if then is None:
         return {}
-    last = min(filter(None, (then.as_of, then.at)))
-    return {"date": {"$gt": "", "$lte": last.isoformat()}}
+    return {"date": {"$gt": "", "$lte": min(filter(None, (then.as_of, then.at))).isoformat()}}
 
 
 def _told(

@@ -353,9 +353,10 @@ class SingleMemories:
         if content is not None and not same_content(content, known.content):
             metadata = {n: e for n, e in metadata.items() if n not in VALIDITY}
             metadata[ORIGIN] = Origin.PERSON.value
-        told = {VALID_FROM: valid_from, VALID_TO: valid_to}
-        told = {name: each for name, each in told.items() if each is not None}
-        metadata = checked(metadata | told, self._options.zone())
+        told = ((VALID_FROM, valid_from), (VALID_TO, valid_to))
+        metadata = checked(
+            metadata | {n: e for n, e in told if e is not None}, self._options.zone()
+        )
         new = replace(
             known, content=known.content if content is None else content, metadata=metadata
         )
