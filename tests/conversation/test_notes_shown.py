@@ -95,6 +95,6 @@ async def check(words, erasures, *, condenses):
         before, calls = lines, source.calls
         said.append(Message.assistant(f"All right, {number}. {'done ' * 20}"))
     if condenses:
-        assert source.calls <= TURNS // 8 + 2 * len(erasures)
+        assert source.calls <= TURNS // 6 + 2 * len(erasures)
         # What one prompt has no room for, when all is read anew, is left out.
         assert source.erased or told[0][0][0] == 0

@@ -168,8 +168,6 @@ class Reader:
         )
         self._afterwards = afterwards
         self._count = count
-        # Of each part as a message.
-        self._fence = message_tokens(Message.system(_fenced("")), count)
         self._now = now
         self._model = model
         self._unread = unread
