@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 from uuid import uuid4
 
 from typing_extensions import override
@@ -135,7 +135,8 @@ class Agent(Resource):
             raise ConfigurationError("a model that may call tools takes the keyword tools=")
         self.max_iterations, self.agent_id = options.max_iterations, options.agent_id
         self.inherit_user, self.end_on_error = options.inherit_user, options.end_on_error
-        self.memory_placement, self.on_memory_error = settings.placement, settings.on_error
+        self.memory_placement: Literal["system", "user"] = settings.placement
+        self.on_memory_error = settings.on_error
         self.checkpointer: BaseCheckpointer | None = None
         if checkpointer is not None:
             self.checkpointer = self._own(*as_checkpointer(checkpointer))
