@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Literal
 
 from locus_memory._internal.offload import in_thread
@@ -290,6 +290,11 @@ class Reader:
         if thread and not explain:
             return await self._stables.of(scope, thread, budget, keeps=not request.off_record)
         return await self._stables.build(scope, thread, budget)
+
+    @cached_property
+    def _fence(self) -> int:
+        """The tokens of a part as a message, without its lines."""
+        return message_tokens(Message.system(_fenced("")), self._count)
 
     async def _plan(self, request: _Request, stable: Stable, *, explain: bool) -> Plan:
         found = await self._tail.lines(
