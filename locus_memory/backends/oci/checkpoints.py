@@ -40,6 +40,7 @@ from typing import Final, Generic, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
 from locus_memory.backends.oci.connection.driver import Client, Listed
 from locus_memory.backends.oci.items.items import together
@@ -70,7 +71,7 @@ _PAGE: Final = 500
 """The threads whose heads are read before others are."""
 
 
-class OCIDeltaStorage(DeltaStorage):
+class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
     """Records in a bucket of Object Storage, safe for many tasks and processes.
 
     Args:
@@ -96,14 +97,6 @@ class OCIDeltaStorage(DeltaStorage):
         options = Keywords(self, keywords).all_into(OCIOptions, options=options)
         self._connection, self._owned = connection_for(bucket, client, options)
         self._threads = Threads(self._connection)
-
-    def __repr__(self) -> str:
-        return f"OCIDeltaStorage({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @override
     async def store(
@@ -242,15 +235,6 @@ class OCIDeltaStorage(DeltaStorage):
     @override
     async def reclaim(self) -> None:
         await self._threads.reclaim()
-
-    @override
-    async def open(self) -> None:
-        await self._connection.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
 
 def _is_between(name: str, prefix: str | None, after: str | None) -> bool:

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.quoting import quote
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.changes import (
@@ -82,7 +83,7 @@ _COPIED_RECORDS: Final = 200
 """The most payloads that a copy reads and writes at once."""
 
 
-class OpenSearchDeltaStorage(DeltaStorage):
+class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage):
     """Records in an OpenSearch cluster, safe for many tasks, event loops and processes.
 
     Args:
@@ -108,14 +109,6 @@ class OpenSearchDeltaStorage(DeltaStorage):
         self._connection, self._owned = connection_for(hosts, client, options)
         self._documents = ThreadDocuments(self._connection)
         self._groupings: LoopLocal[Grouping[Save, int]] = LoopLocal()
-
-    def __repr__(self) -> str:
-        return f"OpenSearchDeltaStorage({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @override
     async def store(
@@ -402,11 +395,6 @@ class OpenSearchDeltaStorage(DeltaStorage):
     @override
     async def open(self) -> None:
         await self._connection.ensure(CHECKPOINTS)
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
     def _busy(self, thread_id: str) -> BackendUnavailableError:
         return BackendUnavailableError(

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
@@ -64,7 +65,7 @@ _PURGED: Final = 4_096
 """The most items that a purge deletes: more than can expire meanwhile."""
 
 
-class OpenSearchStore(CheckedStore[Operation]):
+class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operation]):
     """Items in an OpenSearch cluster, safe for any number of tasks, loops and processes.
 
     A read by name sees each write at once. Searches and listings see each write of this process
@@ -114,14 +115,6 @@ class OpenSearchStore(CheckedStore[Operation]):
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
         self._groups: LoopLocal[Grouping[Operation, Outcome]] = LoopLocal()
         self._until_purge = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @property
     @override
@@ -251,11 +244,6 @@ class OpenSearchStore(CheckedStore[Operation]):
     @override
     async def open(self) -> None:
         await self._connection.ensure(ITEMS)
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
     async def _read(self, read: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return what a read by name returns, at this moment."""

@@ -13,6 +13,7 @@ from typing import Final, Generic, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.oracle.checkpoint_queries import (
     ADVANCE,
     APPEND,
@@ -92,7 +93,7 @@ _REFUSALS: Final = (UNIQUE_VIOLATED, NULL_GUARD, NULL_GUARD_IN_UPDATE, NO_PARENT
 """The errors of an append that one pipeline cannot do."""
 
 
-class OracleDeltaStorage(DeltaStorage):
+class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
     """Records in an Oracle Database, safe for many tasks, event loops and processes.
 
     Args:
@@ -112,15 +113,7 @@ class OracleDeltaStorage(DeltaStorage):
         **keywords: Unpack[OracleKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._pool, self._owned = pool_for(dsn, pool, options)
-
-    def __repr__(self) -> str:
-        return f"OracleDeltaStorage({self._pool!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._pool.where.partition(" ")[2]
+        self._connection, self._owned = pool_for(dsn, pool, options)
 
     @override
     async def store(
@@ -132,7 +125,7 @@ class OracleDeltaStorage(DeltaStorage):
     ) -> int:
         sequence = None if rebased else await self._append(record, expected_parent)
         if sequence is None:
-            sequence = await self._pool.transact(
+            sequence = await self._connection.transact(
                 lambda session: self._make_room(session, record, expected_parent, rebased)
             )
         return sequence
@@ -157,7 +150,7 @@ class OracleDeltaStorage(DeltaStorage):
             # The whole name of a new thread is too long for the pipeline.
             return None
         try:
-            return await self._pool.transact(work)
+            return await self._connection.transact(work)
         except BackendError as error:
             if any(code in str(error) for code in _REFUSALS):
                 return None
@@ -209,7 +202,7 @@ class OracleDeltaStorage(DeltaStorage):
         statement, binds = FIND_NEWEST, {"thread": digest_of(thread_id)}
         if checkpoint_id is not None:
             statement, binds = FIND_NAMED, {**binds, "name": name_of(checkpoint_id)}
-        rows = await self._pool.fetch(statement, binds)
+        rows = await self._connection.fetch(statement, binds)
         return check_name(read_head(thread_id, rows[0]), checkpoint_id) if rows else None
 
     @override
@@ -219,7 +212,7 @@ class OracleDeltaStorage(DeltaStorage):
         statement, binds = CHAIN_OF_NEWEST, {"thread": digest_of(thread_id)}
         if checkpoint_id is not None:
             statement, binds = CHAIN_OF_NAMED, {**binds, "name": name_of(checkpoint_id)}
-        rows = await self._pool.fetch(statement, binds)
+        rows = await self._connection.fetch(statement, binds)
         if not rows:
             return []
         records = {int(row[0]): read_record(thread_id, row) for row in rows}
@@ -235,11 +228,11 @@ class OracleDeltaStorage(DeltaStorage):
             "before": _NO_BOUND if before is None else clamped(before),
             "most": _NO_BOUND if limit is None else clamped(limit),
         }
-        return [read_head(thread_id, row) for row in await self._pool.fetch(LIST, binds)]
+        return [read_head(thread_id, row) for row in await self._connection.fetch(LIST, binds)]
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
-        rows = await self._pool.fetch(SEQUENCES, {"thread": digest_of(thread_id)})
+        rows = await self._connection.fetch(SEQUENCES, {"thread": digest_of(thread_id)})
         return [int(row[0]) for row in rows]
 
     @override
@@ -270,7 +263,7 @@ class OracleDeltaStorage(DeltaStorage):
             await session.commit()
             return count
 
-        return await self._pool.transact(work)
+        return await self._connection.transact(work)
 
     async def _renew(self, session: Session, thread: bytes) -> None:
         """Name the newest record of a thread in its row, or delete the row."""
@@ -291,11 +284,11 @@ class OracleDeltaStorage(DeltaStorage):
         low = start if after is None else max(start, encode_text(after).encode() + b"\x01")
         binds: Binds = {"low": first_of(low) or _NO_PARENT, "most": clamped(limit)}
         binds["high"] = high if len(high) <= LONGEST else first_of(high) + BEYOND
-        rows = await self._pool.fetch(THREADS, binds)
+        rows = await self._connection.fetch(THREADS, binds)
         if not any(is_cut(name) for name, _ in rows) and len(low) <= LONGEST:
             return [read_thread(*row) for row in rows]
         # Names that are cut are in no order: all of them are sorted here.
-        rows = await self._pool.fetch(THREADS, {**binds, "most": _NO_BOUND})
+        rows = await self._connection.fetch(THREADS, {**binds, "most": _NO_BOUND})
         wanted = {whole or name: (name, whole) for name, whole in rows}
         found = sorted(each for each in wanted if low <= each < high)
         return [read_thread(*wanted[each]) for each in found[:limit]]
@@ -318,7 +311,7 @@ class OracleDeltaStorage(DeltaStorage):
             return count
 
         try:
-            return await self._pool.transact(work)
+            return await self._connection.transact(work)
         except BackendError as error:
             existing = await self.find(target)
             if existing is not None and any(code in str(error) for code in _REFUSALS):
@@ -352,22 +345,13 @@ class OracleDeltaStorage(DeltaStorage):
         before = _NO_BOUND
         while len(found) < limit:
             binds = {"before": before, "most": _PAGE}
-            rows = await self._pool.fetch(HEADS_OF_ALL, binds)
+            rows = await self._connection.fetch(HEADS_OF_ALL, binds)
             heads = [read_head(read_thread(row[9], row[10]), row) for row in rows]
             found += [head for head in heads if matches(condition, None, head.metadata)]
             if len(rows) < _PAGE:
                 break
             before = heads[-1].sequence
         return found[:limit]
-
-    @override
-    async def open(self) -> None:
-        await self._pool.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._pool.close()
 
 
 def _claim(record: Record, expected_parent: str | Unset | None) -> Binds:

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.record_rows import check_name
 from locus_memory.backends.redis.connection.connection import (
     RedisConnection,
@@ -71,7 +72,7 @@ _PAGE: Final = 100
 """The number of threads whose heads are read in one round trip."""
 
 
-class RedisDeltaStorage(DeltaStorage):
+class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
     """Records in Redis, safe for many tasks and processes.
 
     Args:
@@ -101,14 +102,6 @@ class RedisDeltaStorage(DeltaStorage):
         self._lifetime = "" if ttl is None else str(int(ttl * 1000))
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
-
-    def __repr__(self) -> str:
-        return f"RedisDeltaStorage({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @override
     async def store(
@@ -258,15 +251,6 @@ class RedisDeltaStorage(DeltaStorage):
             found = heapq.nlargest(limit, found + matching, key=_recency)
             after = threads[-1]
         return found
-
-    @override
-    async def open(self) -> None:
-        await self._connection.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
     def _keys(self, thread_id: str) -> ThreadKeys:
         return thread_keys(self._connection.key(), thread_id)

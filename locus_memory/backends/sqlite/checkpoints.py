@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.record_rows import check_name, clamped, fork_text
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
@@ -150,7 +151,7 @@ _PAGES: Final = 2000
 """How many pages are given back in one transaction, so that other writers do not wait long."""
 
 
-class SQLiteDeltaStorage(DeltaStorage):
+class SQLiteDeltaStorage(OverConnection[SQLiteDatabase], DeltaStorage):
     """Records in a SQLite file, safe for many tasks and processes.
 
     Args:
@@ -170,18 +171,10 @@ class SQLiteDeltaStorage(DeltaStorage):
         synchronous: Literal["normal", "full"] = "normal",
     ) -> None:
         self._owned = database is None
-        self._database = database or SQLiteDatabase(
+        self._connection = database or SQLiteDatabase(
             path, busy_timeout=busy_timeout, synchronous=synchronous
         )
-        self.persistent = self._database.path != MEMORY
-
-    def __repr__(self) -> str:
-        return f"SQLiteDeltaStorage({self._database.path!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._database.path
+        self.persistent = self._connection.path != MEMORY
 
     @override
     async def store(
@@ -208,7 +201,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             )
             return connection.execute(_APPEND, {**row, "unchecked": True}).lastrowid or 0
 
-        return await self._database.write(work)
+        return await self._connection.write(work)
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
@@ -218,7 +211,7 @@ class SQLiteDeltaStorage(DeltaStorage):
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         with blaming(thread_id, checkpoint_id):
-            return await self._database.read(lambda c: _find(c, thread_id, checkpoint_id))
+            return await self._connection.read(lambda c: _find(c, thread_id, checkpoint_id))
 
     @override
     async def retrieve_chain(
@@ -231,20 +224,20 @@ class SQLiteDeltaStorage(DeltaStorage):
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
     ) -> T:
         with blaming(thread_id, checkpoint_id):
-            return await self._database.read(lambda c: work(_chain(c, thread_id, checkpoint_id)))
+            return await self._connection.read(lambda c: work(_chain(c, thread_id, checkpoint_id)))
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
         with blaming(thread_id, None):
-            return await self._database.read(lambda c: _heads(c, thread_id, limit, before))
+            return await self._connection.read(lambda c: _heads(c, thread_id, limit, before))
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
         name = (encode_text(thread_id),)
         with blaming(thread_id, None):
-            return await self._database.read(
+            return await self._connection.read(
                 lambda c: [row[0] for row in c.execute(_SEQUENCES, name)]
             )
 
@@ -272,7 +265,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             connection.execute(_REMOVE_EMPTY_THREAD, {"thread": found[0]})
             return count
 
-        return await self._database.write(work)
+        return await self._connection.write(work)
 
     @override
     async def list_threads(
@@ -286,7 +279,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             "bound": prefix_upper_bound(start),
             "limit": clamped(limit),
         }
-        rows = await self._database.read(lambda c: c.execute(_THREADS, bounds).fetchall())
+        rows = await self._connection.read(lambda c: c.execute(_THREADS, bounds).fetchall())
         return [read_thread(row[0]) for row in rows]
 
     @override
@@ -303,7 +296,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             }
             return connection.execute(_COPY, bounds).rowcount
 
-        return await self._database.write(work)
+        return await self._connection.write(work)
 
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
@@ -320,22 +313,13 @@ class SQLiteDeltaStorage(DeltaStorage):
                 raise
             return [read_head(read_thread(row[-1]), row) for row in rows]
 
-        return await self._database.read(work)
+        return await self._connection.read(work)
 
     @override
     async def reclaim(self) -> None:
-        while await self._database.write(_give_pages_back):
+        while await self._connection.write(_give_pages_back):
             pass
-        await self._database.empty_log()
-
-    @override
-    async def open(self) -> None:
-        await self._database.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._database.close()
+        await self._connection.empty_log()
 
 
 def _seals_of_copies(

@@ -679,8 +679,8 @@ class TestBackend:
         ) as backend:
             await backend.store.put(("a",), "k", 1)
             await backend.checkpointer.save({"n": 1}, "t")
-            assert backend.store._pool is backend.checkpointer.storage._pool
-            assert len(backend.store._pool._loop_pools) == 1
+            assert backend.store._connection is backend.checkpointer.storage._connection
+            assert len(backend.store._connection._loop_pools) == 1
             for part in (backend.store, backend.checkpointer):
                 await part.close()
             assert await backend.store.get(("a",), "k") == 1

@@ -15,7 +15,8 @@ import orjson
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.loops import LoopLocal, PerLoop
 from locus_memory.backends.opensearch.connection.address import hosts_of, place_of
 from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, LoopClient, Request
@@ -69,7 +70,7 @@ _writes: Final[defaultdict[tuple[str, str], _Writes]] = defaultdict(_Writes)
 """By cluster and index, for all connections of this process."""
 
 
-class OpenSearchConnection(Resource):
+class OpenSearchConnection(SharedConnection):
     """An OpenSearch cluster that any number of tasks and event loops share.
 
     It connects on first use, and again after a node went away. Each event loop has a client with
@@ -130,9 +131,6 @@ class OpenSearchConnection(Resource):
         self._refreshing: LoopLocal[asyncio.Lock] = LoopLocal()
         if client is None:
             warn_unless_closed(self, f"opensearch {self.place}", self._clients.is_open)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.place!r})"
 
     @property
     def trusts_all(self) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.driver_errors import repeated
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.oracle.connection.address import Address, parse_address
@@ -134,7 +135,7 @@ class Session:
         await self._connection.rollback()
 
 
-class OraclePool(Resource):
+class OraclePool(SharedConnection):
     """Connections to an Oracle Database, opened on first use.
 
     Each event loop has connections of its own, at most `pool_size`. The tables are created, or
@@ -166,6 +167,7 @@ class OraclePool(Resource):
         self._options = Keywords(self, keywords).all_into(OracleOptions, options=options)
         address = Address("", None, None, "oracle") if pool is not None else parse_address(dsn)
         self._where = address.place
+        self.place = self._where.partition(" ")[2]
         self._arguments = _arguments(address, self._options)
         self._names = Names(self._options.schema, self._options.table_prefix)
         self._borrowed = pool

@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.driver_errors import repeated
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.postgresql.connection.address import (
@@ -63,7 +64,7 @@ _STATEMENTS: Final = 1000
 """How many templates are remembered with their names filled in."""
 
 
-class PostgreSQLPool(Resource):
+class PostgreSQLPool(SharedConnection):
     """Connections to a PostgreSQL database, opened on first use.
 
     Each event loop has connections of its own, at most `pool_size`. The tables are made, or
@@ -93,6 +94,7 @@ class PostgreSQLPool(Resource):
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
         self.where = described(database)
+        self.place = self.where.partition(" ")[2]
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._names = Names(options.schema, options.table_prefix)
         self._arguments = connection_arguments(

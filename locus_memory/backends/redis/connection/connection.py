@@ -19,7 +19,8 @@ from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.redis.connection.address import RedisAddress, parse_redis_url
 from locus_memory.backends.redis.connection.clients import (
@@ -113,7 +114,7 @@ def tag(name: Name) -> bytes:
     return b"{%s}" % hashlib.blake2b(encoded, digest_size=16).hexdigest().encode()
 
 
-class RedisConnection(Resource):
+class RedisConnection(SharedConnection):
     """A Redis server, or a cluster, that any number of tasks and event loops share.
 
     It connects on first use, and again after the server went away. A command whose connection
@@ -171,9 +172,6 @@ class RedisConnection(Resource):
         self._lock = threading.Lock()
         if client is None:
             warn_unless_closed(self, f"redis {self.place}", self._clients.is_open)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.place!r})"
 
     @property
     def features(self) -> Features:
