@@ -281,6 +281,31 @@ def check_replacement(
         raise StaleChainError
 
 
+def check_room(
+    heads: Sequence[RecordHead],
+    record: Record,
+    expected_parent: str | Unset | None,
+    rebased: Sequence[Record],
+) -> None:
+    """Raise unless a record may be appended in place of the one of its name.
+
+    Args:
+        heads: The heads of the thread before the write, newest first.
+        record: The record.
+        expected_parent: See `DeltaStorage.store`.
+        rebased: The records that the write overwrites.
+
+    Raises:
+        CheckpointConflictError: The newest checkpoint is another one than `expected_parent`.
+        StaleChainError: The revision is taken, or a base would be missing.
+    """
+    check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
+    if any(head.revision == record.revision for head in heads):
+        raise StaleChainError
+    removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
+    check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
+
+
 def chain_of(find: Callable[[int], Record | None], newest: Record) -> list[Record]:
     """Return the chain of `newest`, the full record first; `find` returns a revision's record.
 

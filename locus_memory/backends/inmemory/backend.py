@@ -30,8 +30,9 @@ class InMemoryBackend(Backend):
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._store = InMemoryStore(**(store_options or {}))
-        options: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: MemoryCheckpointer = MemoryCheckpointer(**options)
+        self._checkpointer: MemoryCheckpointer = MemoryCheckpointer(
+            **(checkpointer_options or CheckpointerOptions())
+        )
 
     @property
     def store(self) -> InMemoryStore:

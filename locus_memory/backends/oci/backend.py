@@ -53,10 +53,10 @@ class OCIBackend(ConnectedBackend[OCIConnection, OCIStore, OCICheckpointer[Any]]
     ) -> None:
         options = Keywords(self, keywords).all_into(OCIOptions, options=options)
         self._connection, self._owned = connection_for(bucket, client, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = OCIStore(client=self._connection, **for_store)
-        for_checkpointer: CheckpointerOptions[Any] = checkpointer_options or {}
-        self._checkpointer = OCICheckpointer(client=self._connection, **for_checkpointer)
+        self._store = OCIStore(client=self._connection, **(store_options or {}))
+        self._checkpointer = OCICheckpointer(
+            client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())
+        )
 
     @override
     async def advice(self) -> list[Advice]:

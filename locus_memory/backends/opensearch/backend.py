@@ -57,10 +57,10 @@ class OpenSearchBackend(
     ) -> None:
         options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
         self._connection, self._owned = connection_for(hosts, client, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = OpenSearchStore(client=self._connection, **for_store)
-        for_checkpointer: CheckpointerOptions[Any] = checkpointer_options or {}
-        self._checkpointer = OpenSearchCheckpointer(client=self._connection, **for_checkpointer)
+        self._store = OpenSearchStore(client=self._connection, **(store_options or {}))
+        self._checkpointer = OpenSearchCheckpointer(
+            client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())
+        )
 
     @override
     async def advice(self) -> list[Advice]:

@@ -49,10 +49,10 @@ class OracleBackend(ConnectedBackend[OraclePool, OracleStore, OracleCheckpointer
     ) -> None:
         options = Keywords(self, keywords).all_into(OracleOptions, options=options)
         self._connection, self._owned = pool_for(dsn, pool, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = OracleStore(pool=self._connection, **for_store)
-        for_checkpointer: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer = OracleCheckpointer(pool=self._connection, **for_checkpointer)
+        self._store = OracleStore(pool=self._connection, **(store_options or {}))
+        self._checkpointer = OracleCheckpointer(
+            pool=self._connection, **(checkpointer_options or CheckpointerOptions())
+        )
 
     @override
     async def problems(self) -> list[str]:

@@ -55,7 +55,6 @@ from locus_memory.backends.oracle.connection.driver_errors import (
 from locus_memory.backends.oracle.items.naming import BEYOND, LONGEST, cut, first_of, is_cut
 from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.oracle.records import (
-    digest_of,
     name_of,
     read_head,
     read_record,
@@ -64,17 +63,15 @@ from locus_memory.backends.oracle.records import (
     to_rewrite,
     to_row,
 )
-from locus_memory.backends.record_rows import check_name, clamped
+from locus_memory.backends.record_rows import LARGEST, chain_from, check_name, clamped, digest_of
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
     check_replacement,
+    check_room,
     copied,
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
@@ -83,7 +80,6 @@ from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OracleCheckpointer", "OracleDeltaStorage"]
 
-_NO_BOUND: Final = 2**63 - 1
 _PAGE: Final = 200
 
 _NO_PARENT: Final = b"\0"
@@ -171,11 +167,7 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
             long_name = thread_row(record.thread_id)["long_name"]
             await session.execute(SET_LONG_NAME, {"long_name": long_name, "digest": thread})
         heads = await self._heads(session, record.thread_id)
-        check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
-        if any(head.revision == record.revision for head in heads):
-            raise StaleChainError
-        removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
-        check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
+        check_room(heads, record, expected_parent, rebased)
         row = {"thread": thread, **to_row(record)}
         found = Query(SEQUENCE, {"thread": thread, "revision": record.revision})
         (((sequence,),),) = await session.run(
@@ -189,7 +181,7 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
 
     async def _heads(self, session: Session, thread_id: str) -> list[RecordHead]:
         """Return the heads of a thread whose row is locked, newest first."""
-        binds = {"thread": digest_of(thread_id), "before": _NO_BOUND, "most": _NO_BOUND}
+        binds = {"thread": digest_of(thread_id), "before": LARGEST, "most": LARGEST}
         return [read_head(thread_id, row) for row in await session.fetch(LIST, binds)]
 
     @override
@@ -213,11 +205,7 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
         if checkpoint_id is not None:
             statement, binds = CHAIN_OF_NAMED, {**binds, "name": name_of(checkpoint_id)}
         rows = await self._connection.fetch(statement, binds)
-        if not rows:
-            return []
-        records = {int(row[0]): read_record(thread_id, row) for row in rows}
-        newest = check_name(records[int(rows[0][0])], checkpoint_id)
-        return chain_of(records.get, newest)
+        return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     @override
     async def list_checkpoints(
@@ -225,8 +213,8 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
     ) -> list[RecordHead]:
         binds = {
             "thread": digest_of(thread_id),
-            "before": _NO_BOUND if before is None else clamped(before),
-            "most": _NO_BOUND if limit is None else clamped(limit),
+            "before": clamped(before),
+            "most": clamped(limit),
         }
         return [read_head(thread_id, row) for row in await self._connection.fetch(LIST, binds)]
 
@@ -288,14 +276,14 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
         if not any(is_cut(name) for name, _ in rows) and len(low) <= LONGEST:
             return [read_thread(*row) for row in rows]
         # Names that are cut are in no order: all of them are sorted here.
-        rows = await self._connection.fetch(THREADS, {**binds, "most": _NO_BOUND})
+        rows = await self._connection.fetch(THREADS, {**binds, "most": LARGEST})
         wanted = {whole or name: (name, whole) for name, whole in rows}
         found = sorted(each for each in wanted if low <= each < high)
         return [read_thread(*wanted[each]) for each in found[:limit]]
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        last = _NO_BOUND if through is None else clamped(through)
+        last = clamped(through)
 
         async def work(session: Session) -> int:
             after, count = -1, 0
@@ -342,7 +330,7 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
         found: list[RecordHead] = []
-        before = _NO_BOUND
+        before = LARGEST
         while len(found) < limit:
             binds = {"before": before, "most": _PAGE}
             rows = await self._connection.fetch(HEADS_OF_ALL, binds)

@@ -59,10 +59,10 @@ class PostgreSQLBackend(
     ) -> None:
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._connection, self._owned = pool_for(database, pool, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = PostgreSQLStore(pool=self._connection, **for_store)
-        for_checkpointer: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer = PostgreSQLCheckpointer(pool=self._connection, **for_checkpointer)
+        self._store = PostgreSQLStore(pool=self._connection, **(store_options or {}))
+        self._checkpointer = PostgreSQLCheckpointer(
+            pool=self._connection, **(checkpointer_options or CheckpointerOptions())
+        )
 
     @override
     async def problems(self) -> list[str]:

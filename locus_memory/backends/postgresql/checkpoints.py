@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from operator import itemgetter
-from typing import Any, Final, Generic, NamedTuple, Unpack
+from typing import Any, Generic, NamedTuple, Unpack
 
 from typing_extensions import override
 
@@ -52,7 +52,6 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLOptions,
 )
 from locus_memory.backends.postgresql.records import (
-    digest_of,
     name_of,
     read_head,
     read_record,
@@ -62,17 +61,22 @@ from locus_memory.backends.postgresql.records import (
     to_row,
 )
 from locus_memory.backends.postgresql.search.filters import compile_filter
-from locus_memory.backends.record_rows import check_name, clamped, fork_text
+from locus_memory.backends.record_rows import (
+    LARGEST,
+    chain_from,
+    check_name,
+    clamped,
+    digest_of,
+    fork_text,
+)
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
     check_replacement,
+    check_room,
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
 from locus_memory.events import emit
@@ -80,8 +84,6 @@ from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 
 __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
-
-_NO_BOUND: Final = 2**63 - 1
 
 
 class _Append(NamedTuple):
@@ -178,11 +180,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         names = digest_of(record.thread_id), encode_text(record.thread_id)
         thread = await connection.fetchval(self._connection.sql(CLAIM), *names)
         heads = await self._heads(connection, record.thread_id)
-        check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
-        if any(head.revision == record.revision for head in heads):
-            raise StaleChainError
-        removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
-        check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
+        check_room(heads, record, expected_parent, rebased)
         await self._overwrite(connection, thread, rebased)
         row = to_row(record)
         await connection.execute(self._connection.sql(REMOVE_NAMED), thread, row[0])
@@ -191,7 +189,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
 
     async def _heads(self, connection: Connection, thread_id: str) -> list[RecordHead]:
         """Return the heads of a thread whose row is locked, newest first."""
-        bounds = digest_of(thread_id), _NO_BOUND, None
+        bounds = digest_of(thread_id), LARGEST, LARGEST
         rows = await connection.fetch(self._connection.sql(LIST), *bounds)
         return [read_head(thread_id, row) for row in rows]
 
@@ -224,21 +222,15 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         else:
             names = digest_of(thread_id), name_of(checkpoint_id)[0]
             rows = await self._connection.fetch(CHAIN_OF_NAMED, *names)
-        if not rows:
-            return []
-        records = {row[1]: read_record(thread_id, row) for row in rows}
-        newest = records[rows[0][1]]
-        return chain_of(
-            records.get, newest if checkpoint_id is None else check_name(newest, checkpoint_id)
-        )
+        return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
         bounds = (
-            _NO_BOUND if before is None else clamped(before),
-            None if limit is None else clamped(limit),
+            clamped(before),
+            clamped(limit),
         )
         rows = await self._connection.fetch(LIST, digest_of(thread_id), *bounds)
         return [read_head(thread_id, row) for row in rows]
@@ -285,7 +277,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        bound = _NO_BOUND if through is None else clamped(through)
+        bound = clamped(through)
         names = digest_of(source), digest_of(target), encode_text(target)
         seals = await self._seals_of_copies(source, target, through)
         count: int = await self._connection.fetchval(COPY, *names, bound, *seals)

@@ -55,10 +55,10 @@ class RedisBackend(ConnectedBackend[RedisConnection, RedisStore, RedisCheckpoint
     ) -> None:
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = RedisStore(client=self._connection, **for_store)
-        for_checkpointer: RedisCheckpointerOptions = checkpointer_options or {}
-        self._checkpointer = RedisCheckpointer(client=self._connection, **for_checkpointer)
+        self._store = RedisStore(client=self._connection, **(store_options or {}))
+        self._checkpointer = RedisCheckpointer(
+            client=self._connection, **(checkpointer_options or RedisCheckpointerOptions())
+        )
 
     @override
     async def advice(self) -> list[Advice]:

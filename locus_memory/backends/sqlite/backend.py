@@ -57,8 +57,9 @@ class SQLiteBackend(ConnectedBackend[SQLiteDatabase, SQLiteStore, SQLiteCheckpoi
             path, readers=readers, busy_timeout=busy_timeout, synchronous=synchronous
         )
         self._store = SQLiteStore(database=self._connection, **(store_options or {}))
-        options: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer = SQLiteCheckpointer(database=self._connection, **options)
+        self._checkpointer = SQLiteCheckpointer(
+            database=self._connection, **(checkpointer_options or CheckpointerOptions())
+        )
 
     @override
     async def problems(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.record_rows import check_name, clamped, fork_text
+from locus_memory.backends.record_rows import chain_from, check_name, clamped, fork_text
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.records import (
@@ -28,11 +28,9 @@ from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
     check_replacement,
+    check_room,
 )
 from locus_memory.errors import (
     CheckpointConflictError,
@@ -145,7 +143,6 @@ _FIND_SEQUENCE: Final = f"""
 SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence = ?
 """  # noqa: S608
 
-_NO_BOUND: Final = 2**63 - 1
 
 _PAGES: Final = 2000
 """How many pages are given back in one transaction, so that other writers do not wait long."""
@@ -193,7 +190,8 @@ class SQLiteDeltaStorage(OverConnection[SQLiteDatabase], DeltaStorage):
             if sequence is not None:
                 return sequence
             thread = _add_thread(connection, row["thread"])
-            _make_room(connection, record, expected_parent, rebased)
+            heads = _heads(connection, record.thread_id, None, None)
+            check_room(heads, record, expected_parent, rebased)
             _overwrite(connection, rebased)
             connection.execute(
                 "DELETE FROM checkpoints WHERE thread = ? AND checkpoint_id = ?",
@@ -291,7 +289,7 @@ class SQLiteDeltaStorage(OverConnection[SQLiteDatabase], DeltaStorage):
             bounds = {
                 "source": _add_thread(connection, encode_text(source)),
                 "target": _add_thread(connection, encode_text(target)),
-                "through": _NO_BOUND if through is None else clamped(through),
+                "through": clamped(through),
                 **_seals_of_copies(connection, source, target, through),
             }
             return connection.execute(_COPY, bounds).rowcount
@@ -348,21 +346,6 @@ def _append(connection: sqlite3.Connection, row: dict[str, Any]) -> int | None:
     return cursor.lastrowid if cursor.rowcount else None
 
 
-def _make_room(
-    connection: sqlite3.Connection,
-    record: Record,
-    expected_parent: str | Unset | None,
-    rebased: Sequence[Record],
-) -> None:
-    """Raise unless the record may be appended once the one of its name is deleted."""
-    heads = _heads(connection, record.thread_id, None, None)
-    check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
-    removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
-    if any(head.revision == record.revision for head in heads):
-        raise StaleChainError
-    check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
-
-
 def _overwrite(connection: sqlite3.Connection, rebased: Sequence[Record]) -> None:
     connection.executemany(_OVERWRITE, map(to_row, rebased))
 
@@ -408,14 +391,7 @@ def _chain(
     else:
         names = (encode_text(thread_id), encode_text(checkpoint_id))
         cursor = connection.execute(_CHAIN_OF_NAMED, names)
-    rows = cursor.fetchall()
-    if not rows:
-        return []
-    records = {row[1]: read_record(thread_id, row) for row in rows}
-    newest = records[rows[0][1]]
-    return chain_of(
-        records.get, newest if checkpoint_id is None else check_name(newest, checkpoint_id)
-    )
+    return chain_from([read_record(thread_id, row) for row in cursor], checkpoint_id)
 
 
 def _heads(
@@ -423,8 +399,8 @@ def _heads(
 ) -> list[RecordHead]:
     bounds = (
         encode_text(thread_id),
-        _NO_BOUND if before is None else clamped(before),
-        -1 if limit is None else clamped(limit),
+        clamped(before),
+        clamped(limit),
     )
     rows = connection.execute(_LIST, bounds).fetchall()
     return [read_head(thread_id, row) for row in rows]

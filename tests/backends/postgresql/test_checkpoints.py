@@ -22,7 +22,8 @@ from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLDeltaStorage,
 )
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.records import digest_of, to_row
+from locus_memory.backends.postgresql.records import to_row
+from locus_memory.backends.record_rows import digest_of
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError
 from locus_memory.errors import (
