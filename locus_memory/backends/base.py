@@ -21,6 +21,7 @@ __all__ = [
     "ComposedBackend",
     "ConnectedBackend",
     "OverConnection",
+    "PairedBackend",
     "SharedConnection",
     "compact_parts",
 ]
@@ -150,11 +151,9 @@ class Backend(Resource, ABC, Generic[StateT]):
         """Close the connection; calling it again is harmless."""
 
 
-class ConnectedBackend(Backend[Any], Generic[ConnectionT, StoreT, CheckpointerT]):
-    """A store and a checkpointer over one connection; a subclass sets the attributes."""
+class PairedBackend(Backend[Any], Generic[StoreT, CheckpointerT]):
+    """A store and a checkpointer; a subclass sets the attributes."""
 
-    _connection: ConnectionT
-    _owned: bool
     _store: StoreT
     _checkpointer: CheckpointerT
 
@@ -178,9 +177,23 @@ class ConnectedBackend(Backend[Any], Generic[ConnectionT, StoreT, CheckpointerT]
 
     @override
     async def close(self) -> None:
-        """Close the connection, unless it was passed in."""
+        """Close both."""
         await self._store.close()
         await self._checkpointer.close()
+
+
+class ConnectedBackend(
+    PairedBackend[StoreT, CheckpointerT], Generic[ConnectionT, StoreT, CheckpointerT]
+):
+    """A store and a checkpointer over one connection; a subclass sets the attributes."""
+
+    _connection: ConnectionT
+    _owned: bool
+
+    @override
+    async def close(self) -> None:
+        """Close the connection, unless it was passed in."""
+        await super().close()
         if self._owned:
             await self._connection.close()
 

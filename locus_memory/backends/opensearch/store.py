@@ -6,13 +6,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.checked_store import CheckedStore, Purging
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.connection.connection import (
@@ -38,7 +38,6 @@ from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorS
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import (
     BackendCorruptError,
-    BackendError,
     ConfigurationError,
     LocusMemoryError,
 )
@@ -57,12 +56,6 @@ from locus_memory.store.listing import Listing
 __all__ = ["OpenSearchStore"]
 
 T = TypeVar("T")
-
-_PURGE_EVERY: Final = 1_024
-"""Items written between two purges of what has expired; the first write of a store is one."""
-
-_PURGED: Final = 4_096
-"""The most items that a purge deletes: more than can expire meanwhile."""
 
 
 class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operation]):
@@ -114,7 +107,11 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
         self._groups: LoopLocal[Grouping[Operation, Outcome]] = LoopLocal()
-        self._until_purge = 0
+        self._purging = Purging(
+            partial(items.purge, self._connection),
+            most=4_096,
+            failed=lambda error: emit("opensearch.purge_failed", error=error),
+        )
 
     @property
     @override
@@ -169,7 +166,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
                 raise
             if any(isinstance(each, BackendCorruptError) for each in results):
                 self._vectors.forget()
-            await self._purge(now, len(operations))
+            await self._purging.wrote(len(operations), now)
             return results
 
         return await self._connection.with_index(ITEMS, work)
@@ -275,15 +272,3 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         if capability == "transactions":
             return "use put_batch and delete_batch, which take few requests and are not atomic"
         return super()._remedy(capability)
-
-    async def _purge(self, now: datetime, written: int) -> None:
-        """Delete some of the expired items, once in a while."""
-        self._until_purge -= written
-        if self._until_purge > 0:
-            return
-        self._until_purge = _PURGE_EVERY
-        try:
-            await items.purge(self._connection, now, _PURGED)
-        except BackendError as error:
-            # The write of the caller is done.
-            emit("opensearch.purge_failed", error=error)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Unpack
+from functools import partial
+from typing import Any, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.checked_store import CheckedStore, Purging
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
@@ -30,7 +31,6 @@ from locus_memory.backends.oracle.search.texts import query_stems, search_text
 from locus_memory.backends.oracle.search.vectors import search_vectors
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import (
-    BackendError,
     BackendUnavailableError,
     ConfigurationError,
     InvalidEmbeddingError,
@@ -50,12 +50,6 @@ from locus_memory.store.item import (
 from locus_memory.store.listing import Listing
 
 __all__ = ["OracleStore"]
-
-_PURGE_EVERY: Final = 1_024
-"""Rows written between two purges of expired items; the first write of a store is one."""
-
-_PURGED: Final = 2_048
-"""The most that a purge deletes: more than can expire meanwhile."""
 
 
 class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
@@ -100,7 +94,11 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
             )
         self._clock = clock
         self._dimension = fixed if embedding_dimension is None else embedding_dimension
-        self._until_purge = 0
+        self._purging = Purging(
+            partial(items.purge, self._connection),
+            most=2_048,
+            failed=lambda error: emit("oracle.purge_failed", error=error),
+        )
 
     @property
     @override
@@ -145,7 +143,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         self._check_dimension(operations)
         now = self._now()
         results = await items.write(self._connection, operations, now)
-        await self._purge(now, len(operations))
+        await self._purging.wrote(len(operations), now)
         return results
 
     def _check_dimension(self, operations: Sequence[ItemRow | Address]) -> None:
@@ -235,15 +233,3 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         if capability == "semantic_search":
             return "The type VECTOR needs Oracle Database 23.4 or newer"
         return super()._remedy(capability)
-
-    async def _purge(self, now: datetime, written: int) -> None:
-        """Delete some expired items, once in a while."""
-        self._until_purge -= written
-        if self._until_purge > 0:
-            return
-        self._until_purge = _PURGE_EVERY
-        try:
-            await items.purge(self._connection, now, _PURGED)
-        except BackendError as error:
-            # The caller's write is done.
-            emit("oracle.purge_failed", error=error)

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import wraps
-from typing import Any, Final, Literal, TypeVar, Unpack, cast
+from functools import partial, wraps
+from typing import Any, Literal, TypeVar, Unpack, cast
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore, needed
+from locus_memory.backends.checked_store import CheckedStore, Purging, needed
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
     pool_for,
@@ -38,7 +38,7 @@ from locus_memory.backends.postgresql.search.vectors import (
 )
 from locus_memory.backends.postgresql.search.words import query_stems
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
+from locus_memory.errors import BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
 from locus_memory.store.batches import as_restored
 from locus_memory.store.item import (
@@ -57,12 +57,6 @@ from locus_memory.store.words.long_texts import are_long, prepared
 __all__ = ["PostgreSQLStore"]
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
-
-_PURGE_EVERY: Final = 1_024
-"""Rows written between two purges of what has expired; the first write of a store is one."""
-
-_PURGED: Final = 4_096
-"""The most that a purge takes away: more than can expire meanwhile."""
 
 
 def _read(verb: _Verb) -> _Verb:
@@ -132,7 +126,11 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
             exact_below=exact_below,
             most_own=namespace_indexes,
         )
-        self._until_purge = 0
+        self._purging = Purging(
+            partial(items.purge, self._connection),
+            most=4_096,
+            failed=lambda error: emit("postgresql.purge_failed", error=error),
+        )
 
     @property
     @override
@@ -171,7 +169,7 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         await self._connection.open()
         now = self._now()
         results = await items.write(self._connection, operations, now)
-        await self._purge(now, len(operations))
+        await self._purging.wrote(len(operations), now)
         return results
 
     @override
@@ -253,7 +251,7 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         if rows:
             now = self._now()
             await restoring.restore(self._connection, rows, given, now)
-            await self._purge(now, len(rows))
+            await self._purging.wrote(len(rows), now)
 
     @override
     @_read
@@ -324,20 +322,8 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         await self._connection.open()
         now = self._now()
         versions = await items.put_columns(self._connection, columns, now)
-        await self._purge(now, len(versions))
+        await self._purging.wrote(len(versions), now)
         return versions
-
-    async def _purge(self, now: datetime, written: int) -> None:
-        """Clear some expired items away, once in a while."""
-        self._until_purge -= written
-        if self._until_purge > 0:
-            return
-        self._until_purge = _PURGE_EVERY
-        try:
-            await items.purge(self._connection, now, _PURGED)
-        except BackendError as error:
-            # What the caller asked for is done.
-            emit("postgresql.purge_failed", error=error)
 
 
 def _columns(operations: Sequence[Put | Delete]) -> Columns:

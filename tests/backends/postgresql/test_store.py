@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.items import items, queries
+from locus_memory.backends.postgresql.items import queries
 from locus_memory.backends.postgresql.items.naming import Address, path_of
 from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
@@ -324,7 +324,7 @@ class TestTidiness:
         async def refuse(*_):
             raise BackendError("no")
 
-        monkeypatch.setattr(items, "purge", refuse)
+        monkeypatch.setattr(store._purging, "_purge", refuse)
         events = []
         stop = subscribe(events.append)
         try:

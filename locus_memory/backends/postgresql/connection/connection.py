@@ -102,7 +102,9 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         self._standbys: Standbys | None = None
         if options.standby_reads:
             check_standbys(database, borrowed=pool is not None)
-            self._standbys = Standbys(self._make_standby_pool, self._position, where)
+            self._standbys = Standbys(
+                partial(self._make_own_pool, connected_to_standby), self._position, where
+            )
         names = Names(options.schema, options.table_prefix)
         super().__init__(where, names, translated, owned=pool is None)
 
@@ -280,13 +282,12 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
             return BorrowedPool(
                 self._borrowed, acquire_timeout=self._acquire_timeout, where=self.where
             )
-        connecting = partial(connected, self.where, self._arguments)
-        return OwnPool(
-            connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
-        )
+        return self._make_own_pool(connected)
 
-    def _make_standby_pool(self) -> LoopPool:
-        connecting = partial(connected_to_standby, self.where, self._arguments)
+    def _make_own_pool(
+        self, connect: Callable[[str, dict[str, Any]], Awaitable[Connection]]
+    ) -> OwnPool:
+        connecting = partial(connect, self.where, self._arguments)
         return OwnPool(
             connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
         )
