@@ -53,7 +53,7 @@ class OCIBackend(ConnectedBackend[OCIConnection, OCIStore, OCICheckpointer[Any]]
     ) -> None:
         options = Keywords(self, keywords).all_into(OCIOptions, options=options)
         self._connection, self._owned = connection_for(bucket, client, options)
-        self._store = OCIStore(client=self._connection, **(store_options or {}))
+        self._store = OCIStore(client=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = OCICheckpointer(
             client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())
         )

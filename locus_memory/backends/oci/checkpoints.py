@@ -31,11 +31,10 @@ why, and what happens to packs that nothing refers to.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, Generic, Unpack
+from typing import Generic, Unpack
 
 from typing_extensions import override
 
@@ -63,12 +62,8 @@ from locus_memory.checkpoint.storage import (
     newest_first,
 )
 from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
-from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OCICheckpointer", "OCIDeltaStorage"]
-
-_PAGE: Final = 500
-"""The threads whose heads are read before others are."""
 
 
 class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
@@ -221,16 +216,9 @@ class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
         return len(records)
 
     @override
-    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        found: list[RecordHead] = []
-        after: str | None = None
-        while threads := await self.list_threads(_PAGE, after=after):
-            lists = await together(lambda name: self.list_checkpoints(name, None), threads)
-            heads = [h for each in lists for h in each if matches(condition, None, h.metadata)]
-            recency = attrgetter("created_at", "sequence")
-            found = heapq.nlargest(limit, found + heads, key=recency)
-            after = threads[-1]
-        return found
+    async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        lists = await together(lambda name: self.list_checkpoints(name, None), threads)
+        return [head for each in lists for head in each]
 
     @override
     async def reclaim(self) -> None:

@@ -57,7 +57,9 @@ class OpenSearchBackend(
     ) -> None:
         options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
         self._connection, self._owned = connection_for(hosts, client, options)
-        self._store = OpenSearchStore(client=self._connection, **(store_options or {}))
+        self._store = OpenSearchStore(
+            client=self._connection, **(store_options or dict[str, Any]())
+        )
         self._checkpointer = OpenSearchCheckpointer(
             client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())
         )

@@ -7,7 +7,6 @@ a request.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, Generic, Unpack
@@ -64,7 +63,6 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.store.encoding import encode_text
-from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OpenSearchCheckpointer", "OpenSearchDeltaStorage"]
 
@@ -74,9 +72,6 @@ _ATTEMPTS: Final = 64
 _PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
 """Seconds before the second attempt, and before the later ones at most."""
-
-_PAGE: Final = 1000
-"""The number of threads of one search."""
 
 _COPIED_BYTES: Final = 4 * 2**20
 _COPIED_RECORDS: Final = 200
@@ -95,6 +90,8 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
     Raises:
         ConfigurationError: An option is invalid.
     """
+
+    _threads_at_once = 1000
 
     @checked
     def __init__(
@@ -367,17 +364,12 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
         return len(new)
 
     @override
-    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        found: list[RecordHead] = []
-        after: str | None = None
-        while names := await self.list_threads(_PAGE, after=after):
-            for thread in await self._documents.read_all(names):
-                rows = await self._documents.rows(thread)
-                heads = (read_head(thread.thread_id, row) for row in rows)
-                found += [head for head in heads if matches(condition, None, head.metadata)]
-            found = heapq.nlargest(limit, found, key=_recency)
-            after = names[-1]
-        return found
+    async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        return [
+            read_head(thread.thread_id, row)
+            for thread in await self._documents.read_all(threads)
+            for row in await self._documents.rows(thread)
+        ]
 
     @override
     async def reclaim(self) -> None:
@@ -415,10 +407,6 @@ def _portions(rows: Sequence[Row]) -> Iterator[list[Row]]:
         size += row.stored_size
     if portion:
         yield portion
-
-
-def _recency(head: RecordHead) -> tuple[float, int]:
-    return head.created_at, head.sequence
 
 
 async def _pause(attempt: int) -> None:

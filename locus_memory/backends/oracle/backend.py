@@ -49,7 +49,7 @@ class OracleBackend(ConnectedBackend[OraclePool, OracleStore, OracleCheckpointer
     ) -> None:
         options = Keywords(self, keywords).all_into(OracleOptions, options=options)
         self._connection, self._owned = pool_for(dsn, pool, options)
-        self._store = OracleStore(pool=self._connection, **(store_options or {}))
+        self._store = OracleStore(pool=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = OracleCheckpointer(
             pool=self._connection, **(checkpointer_options or CheckpointerOptions())
         )

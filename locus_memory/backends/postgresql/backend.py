@@ -59,7 +59,7 @@ class PostgreSQLBackend(
     ) -> None:
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._connection, self._owned = pool_for(database, pool, options)
-        self._store = PostgreSQLStore(pool=self._connection, **(store_options or {}))
+        self._store = PostgreSQLStore(pool=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = PostgreSQLCheckpointer(
             pool=self._connection, **(checkpointer_options or CheckpointerOptions())
         )

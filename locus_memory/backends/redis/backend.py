@@ -55,7 +55,7 @@ class RedisBackend(ConnectedBackend[RedisConnection, RedisStore, RedisCheckpoint
     ) -> None:
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
-        self._store = RedisStore(client=self._connection, **(store_options or {}))
+        self._store = RedisStore(client=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = RedisCheckpointer(
             client=self._connection, **(checkpointer_options or RedisCheckpointerOptions())
         )

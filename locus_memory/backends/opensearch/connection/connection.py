@@ -114,14 +114,15 @@ class OpenSearchConnection(SharedConnection):
                 "opensearch: the user is given twice, in the address and as http_auth"
             )
         self._given = client
-        self._home: asyncio.AbstractEventLoop | None = None
         self.place = place_of(self._hosts) if client is None else _place_of(client)
         self.plain_hosts = [
             host.host for host in self._hosts if client is None and not host.use_ssl
         ]
         uses_tls = client is None and any(host.use_ssl for host in self._hosts)
         self._context = tls_context(self.options) if uses_tls else None
-        self._clients: PerLoop[LoopClient] = PerLoop(f"opensearch {self.place}")
+        self._clients: PerLoop[LoopClient] = PerLoop(
+            f"opensearch {self.place}", None if client is None else "pass addresses"
+        )
         self._retrying = Retrying(self.place, retries=self.options.retries, nodes=len(self._hosts))
         self._features: Features | None = None
         self._ready: set[str] = set()
@@ -408,7 +409,6 @@ class OpenSearchConnection(SharedConnection):
             raise
 
     async def _open_client(self) -> LoopClient:
-        self._check_home()
         client = self._given or make_client(self._hosts, self.options, self._context)
         here = LoopClient(
             client,
@@ -420,16 +420,6 @@ class OpenSearchConnection(SharedConnection):
         )
         await here.start()
         return here
-
-    def _check_home(self) -> None:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._given is not None and self._home not in (None, loop):
-                raise ConfigurationError(
-                    f"opensearch {self.place}: the client belongs to another event loop; pass "
-                    "addresses"
-                )
-            self._home = loop
 
 
 def _operations(lines: Sequence[bytes]) -> list[bytes]:

@@ -150,7 +150,6 @@ class RedisConnection(SharedConnection):
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._prefix = options.key_prefix.encode()
         self._given = client
-        self._home: asyncio.AbstractEventLoop | None = None
         address = parse_redis_url(url)
         self._cluster = _is_cluster(client, address, option=options.cluster)
         self._wait = (
@@ -168,7 +167,9 @@ class RedisConnection(SharedConnection):
         self.pool_size = options.pool_size
         self.plain_hosts = address.plain_hosts if client is None else []
         self._features: Features | None = None
-        self._clients: PerLoop[LoopClient] = PerLoop(f"redis {self.place}")
+        self._clients: PerLoop[LoopClient] = PerLoop(
+            f"redis {self.place}", None if client is None else "pass a url"
+        )
         self._lock = threading.Lock()
         if client is None:
             warn_unless_closed(self, f"redis {self.place}", self._clients.is_open)
@@ -298,7 +299,6 @@ class RedisConnection(SharedConnection):
         return self._clients.here() or await self._clients.opened(self._open_client)
 
     async def _open_client(self) -> LoopClient:
-        self._check_home()
         client = LoopClient(self._make())
         try:
             await self._prepare(client)
@@ -306,15 +306,6 @@ class RedisConnection(SharedConnection):
             await client.close()
             raise
         return client
-
-    def _check_home(self) -> None:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._given is not None and self._home not in (None, loop):
-                raise ConfigurationError(
-                    f"redis {self.place}: the client belongs to another event loop; pass a url"
-                )
-            self._home = loop
 
     def _make(self) -> Link:
         if self._given is not None:
