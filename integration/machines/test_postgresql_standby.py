@@ -36,7 +36,7 @@ def events():
 
 async def reads_on_standby(store, namespace):
     """Return how many of 20 searches ran on a standby."""
-    pool, count = store._pool, 0
+    pool, count = store._connection, 0
     asked = pool._standbys.acquire
 
     async def counted():

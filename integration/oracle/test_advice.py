@@ -57,7 +57,7 @@ async def run(backend, statement):
         await session.execute(statement, {})
         await session.commit()
 
-    await backend._pool.transact(work)
+    await backend._connection.transact(work)
 
 
 @asynccontextmanager

@@ -123,7 +123,7 @@ async def test_a_low_compatible_leaves_the_tokens_of_filters_in_a_blob(server, m
     for _ in range(2):
         async with OracleStore(server.url, table_prefix="COMPATIBLE_") as store:
             await store.put(("a",), "k", {"n": 1})
-            assert not store._pool.features.native_json
+            assert not store._connection.features.native_json
             assert [item.key for item in await store.search(("a",), filter={"n": 1})] == ["k"]
             assert await store.search(("a",), filter={"n": 2}) == []
         monkeypatch.undo()
@@ -137,7 +137,7 @@ async def test_all_connections_busy_is_an_outage_that_passes(server):
         async def hold(_session):
             await release.wait()
 
-        holder = asyncio.create_task(store._pool.transact(hold))
+        holder = asyncio.create_task(store._connection.transact(hold))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         with pytest.raises(BackendUnavailableError, match="1 connections are busy"):
@@ -178,7 +178,7 @@ async def test_a_call_that_waits_for_a_lock_can_be_cancelled(server):
             locked.set()
             await release.wait()
 
-        holder = asyncio.create_task(first._pool.transact(hold))
+        holder = asyncio.create_task(first._connection.transact(hold))
         await locked.wait()
         waiting = asyncio.create_task(second.put(("a",), "k", 2))
         await asyncio.sleep(0.3)

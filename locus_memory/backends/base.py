@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from typing_extensions import override
 
@@ -16,7 +16,60 @@ if TYPE_CHECKING:
     from locus_memory.backends.advice import Advice
     from locus_memory.backends.remains import ByteSearch, Place
 
-__all__ = ["Backend", "ComposedBackend", "compact_parts"]
+__all__ = [
+    "Backend",
+    "ComposedBackend",
+    "ConnectedBackend",
+    "OverConnection",
+    "PairedBackend",
+    "SharedConnection",
+    "compact_parts",
+]
+
+
+class SharedConnection(Resource):
+    """The connection to a database, which a store and a checkpointer share.
+
+    Attributes:
+        place: The place of the database, without a password: a path, or hosts and a name.
+    """
+
+    place: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.place!r})"
+
+
+ConnectionT = TypeVar("ConnectionT", bound=SharedConnection)
+StoreT = TypeVar("StoreT", bound=BaseStore)
+CheckpointerT = TypeVar("CheckpointerT", bound=BaseCheckpointer)
+
+
+class OverConnection(Resource, Generic[ConnectionT]):
+    """A store, or a storage of checkpoints, over a connection that others may share.
+
+    It closes the connection only if it made it. A subclass sets both attributes.
+    """
+
+    _connection: ConnectionT
+    _owned: bool
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.place!r})"
+
+    @property
+    def place(self) -> str:
+        """The place of the database, without a password."""
+        return self._connection.place
+
+    @override
+    async def open(self) -> None:
+        await self._connection.open()
+
+    @override
+    async def close(self) -> None:
+        if self._owned:
+            await self._connection.close()
 
 
 class Backend(Resource, ABC, Generic[StateT]):
@@ -96,6 +149,53 @@ class Backend(Resource, ABC, Generic[StateT]):
     @override
     async def close(self) -> None:
         """Close the connection; calling it again is harmless."""
+
+
+class PairedBackend(Backend[Any], Generic[StoreT, CheckpointerT]):
+    """A store and a checkpointer; a subclass sets the attributes."""
+
+    _store: StoreT
+    _checkpointer: CheckpointerT
+
+    @property
+    @override
+    def store(self) -> StoreT:
+        """The store."""
+        return self._store
+
+    @property
+    @override
+    def checkpointer(self) -> CheckpointerT:
+        """The checkpointer."""
+        return self._checkpointer
+
+    @override
+    async def open(self) -> None:
+        """Connect and set the database up now, rather than at the first use."""
+        await self._store.open()
+        await self._checkpointer.open()
+
+    @override
+    async def close(self) -> None:
+        """Close both."""
+        await self._store.close()
+        await self._checkpointer.close()
+
+
+class ConnectedBackend(
+    PairedBackend[StoreT, CheckpointerT], Generic[ConnectionT, StoreT, CheckpointerT]
+):
+    """A store and a checkpointer over one connection; a subclass sets the attributes."""
+
+    _connection: ConnectionT
+    _owned: bool
+
+    @override
+    async def close(self) -> None:
+        """Close the connection, unless it was passed in."""
+        await super().close()
+        if self._owned:
+            await self._connection.close()
 
 
 async def compact_parts(backend: Backend) -> None:

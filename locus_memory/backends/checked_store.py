@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from typing_extensions import override
 
 from locus_memory.backends.selection import KeyRange, Page, Selection, at_most
+from locus_memory.errors import BackendError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.batches import as_names, as_operations, as_puts, as_restored
 from locus_memory.store.item import (
@@ -31,7 +33,7 @@ from locus_memory.store.listing import Listing
 from locus_memory.store.text import query_words
 from locus_memory.store.words.long_texts import from_query, prepared
 
-__all__ = ["CheckedStore", "implements", "needed"]
+__all__ = ["CheckedStore", "Purging", "implements", "needed"]
 
 Encoded = TypeVar("Encoded")
 
@@ -43,6 +45,43 @@ _BEHIND: Final = {
     "search_by_embedding": "_search_vectors",
 }
 """The optional methods of a backend, by the verbs that call them."""
+
+
+_PURGE_EVERY: Final = 1_024
+"""Items written between two purges of expired items; the first write of a store is one."""
+
+
+class Purging:
+    """The purges of expired items: some of them are deleted after some of the writes.
+
+    Args:
+        purge: Deletes at most so many items that are expired at a moment.
+        most: How many: more than can expire meanwhile.
+        failed: Reports the failure of a purge; the write of the caller is done by then.
+    """
+
+    def __init__(
+        self,
+        purge: Callable[[datetime, int], Awaitable[None]],
+        *,
+        most: int,
+        failed: Callable[[BackendError], None],
+    ) -> None:
+        self._purge = purge
+        self._most = most
+        self._failed = failed
+        self._left = 0
+
+    async def wrote(self, count: int, now: datetime) -> None:
+        """Count the items of a write, and purge if it is time for it."""
+        self._left -= count
+        if self._left > 0:
+            return
+        self._left = _PURGE_EVERY
+        try:
+            await self._purge(now, self._most)
+        except BackendError as error:
+            self._failed(error)
 
 
 class CheckedStore(BaseStore, Generic[Encoded]):

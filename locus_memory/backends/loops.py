@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from locus_memory.errors import BackendClosedError
+from locus_memory.errors import BackendClosedError, ConfigurationError
 
 __all__ = ["LoopLocal", "OfOneLoop", "PerLoop", "close_elsewhere", "sever", "until_the_loop_ends"]
 
@@ -59,10 +59,14 @@ class PerLoop(Generic[HeldT]):
 
     Args:
         place: The name of the database in messages.
+        remedy: With a client of the caller's, which belongs to the first event loop that uses it:
+            what to pass instead; `None`: each event loop has its own.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, remedy: str | None = None) -> None:
         self._place = place
+        self._remedy = remedy
+        self._home: asyncio.AbstractEventLoop | None = None
         self._places: dict[asyncio.AbstractEventLoop, _Place[HeldT]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -108,6 +112,7 @@ class PerLoop(Generic[HeldT]):
 
         Raises:
             BackendClosedError: After `close`.
+            ConfigurationError: The client of the caller belongs to another event loop.
             Exception: The error of `opening`.
         """
         place = self._place_here()
@@ -141,9 +146,15 @@ class PerLoop(Generic[HeldT]):
         return await self._kept(place, held)
 
     def _place_here(self) -> _Place[HeldT]:
+        loop = asyncio.get_running_loop()
         with self._lock:
             self._forget_ended_loops()
-            return self._places.setdefault(asyncio.get_running_loop(), _Place())
+            if self._remedy is not None and self._home not in (None, loop):
+                raise ConfigurationError(
+                    f"{self._place}: the client belongs to another event loop; {self._remedy}"
+                )
+            self._home = loop
+            return self._places.setdefault(loop, _Place())
 
     async def _kept(self, place: _Place[HeldT], held: HeldT) -> HeldT:
         with self._lock:

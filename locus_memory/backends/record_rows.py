@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 
 from locus_memory._internal.quoting import quote
-from locus_memory.checkpoint.record import ForkPoint, RecordHead, fork_point
+from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
+from locus_memory.checkpoint.storage import chain_of
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.encoding import decode_text
 
 __all__ = [
     "LARGEST",
+    "chain_from",
     "check_name",
     "clamped",
     "damage",
+    "digest_of",
     "fork_text",
     "head_fields",
     "thread_name",
+    "uuid_bytes",
 ]
 
 R = TypeVar("R", bound=RecordHead)
@@ -34,13 +40,15 @@ class _Row(Protocol):
 LARGEST: Final = 2**63 - 1
 """The largest integer of a column."""
 
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 _DAMAGED: Final = (AttributeError, KeyError, StopIteration, TypeError, ValueError)
 """The errors of reading a value that is not the one that was written."""
 
 
-def clamped(number: int) -> int:
-    """Return the number, or the largest that a column can store."""
-    return min(number, LARGEST)
+def clamped(number: int | None) -> int:
+    """Return the number, or the largest that a column can store; `None` is that as well."""
+    return LARGEST if number is None else min(number, LARGEST)
 
 
 def fork_text(forked_from: ForkPoint | None) -> str | None:
@@ -103,6 +111,37 @@ def check_name(head: R, checkpoint_id: str | None) -> R:
     if checkpoint_id not in (None, head.checkpoint_id):
         raise head.corrupt(f"it was found as {quote(checkpoint_id)}")
     return head
+
+
+def chain_from(records: Sequence[Record], checkpoint_id: str | None) -> list[Record]:
+    """Return the chain of the first record, the full record first; none of no record.
+
+    Args:
+        records: The record that was asked for, and those that it builds on, in any order.
+        checkpoint_id: The name that it was found as; `None`: any.
+
+    Raises:
+        CheckpointCorruptError: It has another name, a base is missing, or the links form a circle.
+    """
+    if not records:
+        return []
+    known = {record.revision: record for record in records}
+    return chain_of(known.get, check_name(records[0], checkpoint_id))
+
+
+def digest_of(name: str) -> bytes:
+    """Return the 16 bytes for a name in the indexes, however long it is."""
+    return blake2b(name.encode(), digest_size=16).digest()
+
+
+def uuid_bytes(checkpoint_id: str) -> bytes | None:
+    """Return the 17 bytes for a UUID, which keep the order of time-ordered ones; else `None`.
+
+    No digest is as long.
+    """
+    if _UUID.fullmatch(checkpoint_id):
+        return b"\0" + bytes.fromhex(checkpoint_id.replace("-", ""))
+    return None
 
 
 def thread_name(encoded: Any, read_text: Callable[[Any], str]) -> str:

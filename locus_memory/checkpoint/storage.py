@@ -11,6 +11,7 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from locus_memory.checkpoint.base import UNSET, Unset
@@ -27,6 +28,7 @@ __all__ = [
     "check_parent",
     "check_range",
     "check_replacement",
+    "check_room",
     "copied",
     "newest_first",
     "page_of",
@@ -59,6 +61,9 @@ class DeltaStorage(ABC):
     loops in their own threads, may call a storage concurrently: its data in memory is read and
     changed under a lock.
     """
+
+    _threads_at_once: int = _PAGE
+    """How many threads `query_by_metadata` reads before it goes on."""
 
     persistent: bool = True
     """Whether records outlive the process."""
@@ -226,12 +231,16 @@ class DeltaStorage(ABC):
         """Return the heads of all threads whose metadata matches, newest first."""
         found: list[RecordHead] = []
         after: str | None = None
-        while threads := await self.list_threads(_PAGE, after=after):
-            for thread_id in threads:
-                heads = await self.list_checkpoints(thread_id, None)
-                found += [h for h in heads if matches(condition, None, h.metadata)]
+        while threads := await self.list_threads(self._threads_at_once, after=after):
+            heads = await self._heads_of(threads)
+            found += [head for head in heads if matches(condition, None, head.metadata)]
+            found = heapq.nlargest(limit, found, key=attrgetter("created_at", "sequence"))
             after = threads[-1]
-        return heapq.nlargest(limit, found, key=lambda head: (head.created_at, head.sequence))
+        return found
+
+    async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        """Return all heads of some threads; override it if that takes fewer round trips."""
+        return [head for name in threads for head in await self.list_checkpoints(name, None)]
 
     async def reclaim(self) -> None:
         """Return the space of removed records to the system."""
@@ -279,6 +288,31 @@ def check_replacement(
         after[record.revision] = record.base
     if any(link is not None and link not in after for link in (*after.values(), base)):
         raise StaleChainError
+
+
+def check_room(
+    heads: Sequence[RecordHead],
+    record: Record,
+    expected_parent: str | Unset | None,
+    rebased: Sequence[Record],
+) -> None:
+    """Raise unless a record may be appended in place of the one of its name.
+
+    Args:
+        heads: The heads of the thread before the write, newest first.
+        record: The record.
+        expected_parent: See `DeltaStorage.store`.
+        rebased: The records that the write overwrites.
+
+    Raises:
+        CheckpointConflictError: The newest checkpoint is another one than `expected_parent`.
+        StaleChainError: The revision is taken, or a base would be missing.
+    """
+    check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
+    if any(head.revision == record.revision for head in heads):
+        raise StaleChainError
+    removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
+    check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
 
 
 def chain_of(find: Callable[[int], Record | None], newest: Record) -> list[Record]:

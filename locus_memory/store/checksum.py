@@ -18,6 +18,7 @@ import orjson
 
 __all__ = [
     "canonical",
+    "check_item",
     "has_vector",
     "item_checksum",
     "name_checksum",
@@ -55,6 +56,19 @@ def item_checksum(
     """
     rest = crc32(extra + metadata, name ^ vector)
     return (crc32(value, name) << _HALF | rest & ~1 | vector) - _SIGN
+
+
+def check_item(
+    checksum: int, name: int, value: bytes, metadata: bytes, *, extra: bytes = b""
+) -> None:
+    """Check that an item has a checksum; the arguments are those of `item_checksum`.
+
+    Raises:
+        ValueError: It has another one.
+    """
+    vector = has_vector(checksum)
+    if checksum != item_checksum(name, value, metadata, vector=vector, extra=extra):
+        raise ValueError("the checksum does not match")
 
 
 def value_matches(checksum: int, name: int, value: bytes) -> bool:

@@ -1,14 +1,15 @@
-"""The arguments of `list_namespaces`, for backends that walk namespaces in order; pure."""
+"""The arguments of `list_namespaces`, for backends that walk namespaces in order; no I/O here."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from locus_memory.store.encoding import encode_namespace, namespace_upper_bound
 from locus_memory.store.item import Namespace, check_limit, check_namespace
 
-__all__ = ["Listing"]
+__all__ = ["Listing", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,31 @@ class Listing:
             return namespace_upper_bound(namespace[: self.max_depth]) or ""
         # Nothing sorts between a path and its first descendant's.
         return encode_namespace(namespace) + "\x01"
+
+
+async def listed(
+    listing: Listing,
+    limit: int,
+    read: Callable[[str, str | None], Awaitable[tuple[Sequence[Namespace], bool]]],
+) -> list[Namespace]:
+    """Return the namespaces of a listing, in order, from pages of those that hold an item.
+
+    Args:
+        listing: Which.
+        limit: The most to return.
+        read: Returns a page between two encoded paths (`None`: to the end), in order, and whether
+            it is the last one.
+    """
+    if listing.max_depth == 0:
+        return []
+    low, high = listing.range()
+    found: dict[Namespace, None] = {}
+    while True:
+        page, is_last = await read(low, high)
+        found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
+        if is_last or len(found) >= limit:
+            return list(found)[:limit]
+        low = listing.beyond(page[-1])
 
 
 def _begins_with(namespace: Namespace, labels: Namespace) -> bool:

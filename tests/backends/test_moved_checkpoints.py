@@ -15,7 +15,7 @@ from locus_memory.backends.file.schema import folder_name
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.records import digest_of
+from locus_memory.backends.record_rows import digest_of
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 from locus_memory.backends.redis.schema import thread_keys
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer

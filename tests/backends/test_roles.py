@@ -13,7 +13,7 @@ BACKENDS = ROOT / "locus_memory" / "backends"
 PAGE = (ROOT / "docs" / "writing-a-backend.md").read_text("utf-8")
 ROW = re.compile(r"^\| `([a-z_/]+\.py)` \|[^|]+\| (?:`\*(\w+)`)? ?\| ([a-z, ]+) \|$", re.MULTILINE)
 ROLES = [(file, suffix, set(names.split(", "))) for file, suffix, names in ROW.findall(PAGE)]
-FOLDERS = {path.parent.name: path.parent for path in BACKENDS.glob("*/__init__.py")}
+FOLDERS = {path.parent.name: path.parent for path in BACKENDS.glob("*/backend.py")}
 
 
 def test_the_table_is_read_whole():

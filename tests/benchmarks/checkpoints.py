@@ -110,7 +110,7 @@ async def against_raw(folder: Path) -> list[Row]:
     """A save against a bare insert of an equal blob through the same threads, in turn."""
     path = folder / "raw.db"
     checkpointer = SQLiteCheckpointer(path, state_type=None)
-    database: Any = checkpointer.storage._database
+    database: Any = checkpointer.storage._connection
     await database.write(lambda c: c.execute("CREATE TABLE raw (id INTEGER PRIMARY KEY, b BLOB)"))
     ours: list[float] = []
     raw: list[float] = []

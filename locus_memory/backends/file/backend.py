@@ -37,8 +37,9 @@ class FileBackend(Backend):
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._folder = Path(base_dir)
-        options: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: FileCheckpointer = FileCheckpointer(base_dir, **options)
+        self._checkpointer: FileCheckpointer = FileCheckpointer(
+            base_dir, **(checkpointer_options or CheckpointerOptions())
+        )
 
     @property
     def checkpointer(self) -> FileCheckpointer:

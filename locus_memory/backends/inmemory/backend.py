@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import PairedBackend
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.checkpoint.chain import CheckpointerOptions
@@ -13,7 +13,7 @@ from locus_memory.checkpoint.chain import CheckpointerOptions
 __all__ = ["InMemoryBackend"]
 
 
-class InMemoryBackend(Backend):
+class InMemoryBackend(PairedBackend[InMemoryStore, MemoryCheckpointer[Any]]):
     """A store and a checkpointer in this process.
 
     Args:
@@ -30,20 +30,4 @@ class InMemoryBackend(Backend):
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._store = InMemoryStore(**(store_options or {}))
-        options: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: MemoryCheckpointer = MemoryCheckpointer(**options)
-
-    @property
-    def store(self) -> InMemoryStore:
-        """The store."""
-        return self._store
-
-    @property
-    def checkpointer(self) -> MemoryCheckpointer:
-        """The checkpointer."""
-        return self._checkpointer
-
-    async def close(self) -> None:
-        """Close both."""
-        await self._store.close()
-        await self._checkpointer.close()
+        self._checkpointer = MemoryCheckpointer(**(checkpointer_options or CheckpointerOptions()))

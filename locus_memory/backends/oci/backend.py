@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.oci.advice import advise
 from locus_memory.backends.oci.checkpoints import OCICheckpointer
 from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
@@ -21,7 +21,7 @@ from locus_memory.checkpoint.chain import CheckpointerOptions
 __all__ = ["OCIBackend"]
 
 
-class OCIBackend(Backend):
+class OCIBackend(ConnectedBackend[OCIConnection, OCIStore, OCICheckpointer[Any]]):
     """A store and a checkpointer in one bucket of Object Storage, over the same threads.
 
     Args:
@@ -53,24 +53,10 @@ class OCIBackend(Backend):
     ) -> None:
         options = Keywords(self, keywords).all_into(OCIOptions, options=options)
         self._connection, self._owned = connection_for(bucket, client, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = OCIStore(client=self._connection, **for_store)
-        for_checkpointer: CheckpointerOptions[Any] = checkpointer_options or {}
-        self._checkpointer: OCICheckpointer[Any] = OCICheckpointer(
-            client=self._connection, **for_checkpointer
+        self._store = OCIStore(client=self._connection, **(store_options or dict[str, Any]()))
+        self._checkpointer = OCICheckpointer(
+            client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())
         )
-
-    @property
-    @override
-    def store(self) -> OCIStore:
-        """The store."""
-        return self._store
-
-    @property
-    @override
-    def checkpointer(self) -> OCICheckpointer[Any]:
-        """The checkpointer."""
-        return self._checkpointer
 
     @override
     async def advice(self) -> list[Advice]:
@@ -78,11 +64,5 @@ class OCIBackend(Backend):
 
     @override
     async def open(self) -> None:
-        """Connect now, rather than at the first use."""
+        """Connect now, rather than at the first use; the requests are billed, so it is one."""
         await self._connection.open()
-
-    @override
-    async def close(self) -> None:
-        """Close the connection, unless it was passed in."""
-        if self._owned:
-            await self._connection.close()

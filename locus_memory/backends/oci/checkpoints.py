@@ -31,15 +31,15 @@ why, and what happens to packs that nothing refers to.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, Generic, Unpack
+from typing import Generic, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
 from locus_memory.backends.oci.connection.driver import Client, Listed
 from locus_memory.backends.oci.items.items import together
@@ -62,15 +62,11 @@ from locus_memory.checkpoint.storage import (
     newest_first,
 )
 from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
-from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OCICheckpointer", "OCIDeltaStorage"]
 
-_PAGE: Final = 500
-"""The threads whose heads are read before others are."""
 
-
-class OCIDeltaStorage(DeltaStorage):
+class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
     """Records in a bucket of Object Storage, safe for many tasks and processes.
 
     Args:
@@ -96,14 +92,6 @@ class OCIDeltaStorage(DeltaStorage):
         options = Keywords(self, keywords).all_into(OCIOptions, options=options)
         self._connection, self._owned = connection_for(bucket, client, options)
         self._threads = Threads(self._connection)
-
-    def __repr__(self) -> str:
-        return f"OCIDeltaStorage({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @override
     async def store(
@@ -228,29 +216,13 @@ class OCIDeltaStorage(DeltaStorage):
         return len(records)
 
     @override
-    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        found: list[RecordHead] = []
-        after: str | None = None
-        while threads := await self.list_threads(_PAGE, after=after):
-            lists = await together(lambda name: self.list_checkpoints(name, None), threads)
-            heads = [h for each in lists for h in each if matches(condition, None, h.metadata)]
-            recency = attrgetter("created_at", "sequence")
-            found = heapq.nlargest(limit, found + heads, key=recency)
-            after = threads[-1]
-        return found
+    async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        lists = await together(lambda name: self.list_checkpoints(name, None), threads)
+        return [head for each in lists for head in each]
 
     @override
     async def reclaim(self) -> None:
         await self._threads.reclaim()
-
-    @override
-    async def open(self) -> None:
-        await self._connection.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
 
 def _is_between(name: str, prefix: str | None, after: str | None) -> bool:

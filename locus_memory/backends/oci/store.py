@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
 from locus_memory.backends.oci.connection.driver import Client
@@ -35,7 +36,7 @@ from locus_memory.store.listing import Listing
 __all__ = ["OCIStore"]
 
 
-class OCIStore(CheckedStore[Operation]):
+class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
     """Items in a bucket of Object Storage, safe for any number of tasks and processes.
 
     A put or a delete is one conditional request, so versions are exact. A batch sends its requests
@@ -70,14 +71,6 @@ class OCIStore(CheckedStore[Operation]):
         self._connection, self._owned = connection_for(bucket, client, options)
         self._items = Items(self._connection, clock)
         self._walk = NamespaceWalk(self._items)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @property
     @override
@@ -157,12 +150,3 @@ class OCIStore(CheckedStore[Operation]):
     async def compact(self) -> None:
         """Delete all items that have expired."""
         await lists.purge_expired(self._items)
-
-    @override
-    async def open(self) -> None:
-        await self._connection.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.opensearch.advice import advise, outdated
 from locus_memory.backends.opensearch.checkpoints import OpenSearchCheckpointer
 from locus_memory.backends.opensearch.connection.connection import (
@@ -24,7 +24,9 @@ from locus_memory.checkpoint.chain import CheckpointerOptions
 __all__ = ["OpenSearchBackend"]
 
 
-class OpenSearchBackend(Backend):
+class OpenSearchBackend(
+    ConnectedBackend[OpenSearchConnection, OpenSearchStore, OpenSearchCheckpointer[Any]]
+):
     """A store and a checkpointer in one OpenSearch cluster, over the same connections.
 
     Args:
@@ -55,24 +57,12 @@ class OpenSearchBackend(Backend):
     ) -> None:
         options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
         self._connection, self._owned = connection_for(hosts, client, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = OpenSearchStore(client=self._connection, **for_store)
-        for_checkpointer: CheckpointerOptions[Any] = checkpointer_options or {}
-        self._checkpointer: OpenSearchCheckpointer = OpenSearchCheckpointer(
-            client=self._connection, **for_checkpointer
+        self._store = OpenSearchStore(
+            client=self._connection, **(store_options or dict[str, Any]())
         )
-
-    @property
-    @override
-    def store(self) -> OpenSearchStore:
-        """The store."""
-        return self._store
-
-    @property
-    @override
-    def checkpointer(self) -> OpenSearchCheckpointer:
-        """The checkpointer."""
-        return self._checkpointer
+        self._checkpointer = OpenSearchCheckpointer(
+            client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())
+        )
 
     @override
     async def advice(self) -> list[Advice]:
@@ -81,17 +71,3 @@ class OpenSearchBackend(Backend):
     @override
     async def outdated(self) -> list[Advice]:
         return await outdated(self._connection)
-
-    @override
-    async def open(self) -> None:
-        """Connect and create the indexes now, rather than at the first use."""
-        await self._store.open()
-        await self._checkpointer.open()
-
-    @override
-    async def close(self) -> None:
-        """Close the connections, unless the connection was passed in."""
-        await self._store.close()
-        await self._checkpointer.close()
-        if self._owned:
-            await self._connection.close()

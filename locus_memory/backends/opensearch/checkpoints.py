@@ -7,7 +7,6 @@ a request.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, Generic, Unpack
@@ -16,6 +15,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.quoting import quote
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.changes import (
@@ -63,7 +63,6 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.store.encoding import encode_text
-from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OpenSearchCheckpointer", "OpenSearchDeltaStorage"]
 
@@ -74,15 +73,12 @@ _PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
 """Seconds before the second attempt, and before the later ones at most."""
 
-_PAGE: Final = 1000
-"""The number of threads of one search."""
-
 _COPIED_BYTES: Final = 4 * 2**20
 _COPIED_RECORDS: Final = 200
 """The most payloads that a copy reads and writes at once."""
 
 
-class OpenSearchDeltaStorage(DeltaStorage):
+class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage):
     """Records in an OpenSearch cluster, safe for many tasks, event loops and processes.
 
     Args:
@@ -94,6 +90,8 @@ class OpenSearchDeltaStorage(DeltaStorage):
     Raises:
         ConfigurationError: An option is invalid.
     """
+
+    _threads_at_once = 1000
 
     @checked
     def __init__(
@@ -108,14 +106,6 @@ class OpenSearchDeltaStorage(DeltaStorage):
         self._connection, self._owned = connection_for(hosts, client, options)
         self._documents = ThreadDocuments(self._connection)
         self._groupings: LoopLocal[Grouping[Save, int]] = LoopLocal()
-
-    def __repr__(self) -> str:
-        return f"OpenSearchDeltaStorage({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @override
     async def store(
@@ -374,17 +364,12 @@ class OpenSearchDeltaStorage(DeltaStorage):
         return len(new)
 
     @override
-    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        found: list[RecordHead] = []
-        after: str | None = None
-        while names := await self.list_threads(_PAGE, after=after):
-            for thread in await self._documents.read_all(names):
-                rows = await self._documents.rows(thread)
-                heads = (read_head(thread.thread_id, row) for row in rows)
-                found += [head for head in heads if matches(condition, None, head.metadata)]
-            found = heapq.nlargest(limit, found, key=_recency)
-            after = names[-1]
-        return found
+    async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        return [
+            read_head(thread.thread_id, row)
+            for thread in await self._documents.read_all(threads)
+            for row in await self._documents.rows(thread)
+        ]
 
     @override
     async def reclaim(self) -> None:
@@ -402,11 +387,6 @@ class OpenSearchDeltaStorage(DeltaStorage):
     @override
     async def open(self) -> None:
         await self._connection.ensure(CHECKPOINTS)
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
     def _busy(self, thread_id: str) -> BackendUnavailableError:
         return BackendUnavailableError(
@@ -427,10 +407,6 @@ def _portions(rows: Sequence[Row]) -> Iterator[list[Row]]:
         size += row.stored_size
     if portion:
         yield portion
-
-
-def _recency(head: RecordHead) -> tuple[float, int]:
-    return head.created_at, head.sequence
 
 
 async def _pause(attempt: int) -> None:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.base import OverConnection
+from locus_memory.backends.checked_store import CheckedStore, Purging
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.connection.connection import (
@@ -37,7 +38,6 @@ from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorS
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import (
     BackendCorruptError,
-    BackendError,
     ConfigurationError,
     LocusMemoryError,
 )
@@ -57,14 +57,8 @@ __all__ = ["OpenSearchStore"]
 
 T = TypeVar("T")
 
-_PURGE_EVERY: Final = 1_024
-"""Items written between two purges of what has expired; the first write of a store is one."""
 
-_PURGED: Final = 4_096
-"""The most items that a purge deletes: more than can expire meanwhile."""
-
-
-class OpenSearchStore(CheckedStore[Operation]):
+class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operation]):
     """Items in an OpenSearch cluster, safe for any number of tasks, loops and processes.
 
     A read by name sees each write at once. Searches and listings see each write of this process
@@ -113,15 +107,11 @@ class OpenSearchStore(CheckedStore[Operation]):
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
         self._groups: LoopLocal[Grouping[Operation, Outcome]] = LoopLocal()
-        self._until_purge = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
+        self._purging = Purging(
+            partial(items.purge, self._connection),
+            most=4_096,
+            failed=lambda error: emit("opensearch.purge_failed", error=error),
+        )
 
     @property
     @override
@@ -176,7 +166,7 @@ class OpenSearchStore(CheckedStore[Operation]):
                 raise
             if any(isinstance(each, BackendCorruptError) for each in results):
                 self._vectors.forget()
-            await self._purge(now, len(operations))
+            await self._purging.wrote(len(operations), now)
             return results
 
         return await self._connection.with_index(ITEMS, work)
@@ -252,11 +242,6 @@ class OpenSearchStore(CheckedStore[Operation]):
     async def open(self) -> None:
         await self._connection.ensure(ITEMS)
 
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
-
     async def _read(self, read: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return what a read by name returns, at this moment."""
         work = partial(read, self._connection, *arguments, self._now())
@@ -287,15 +272,3 @@ class OpenSearchStore(CheckedStore[Operation]):
         if capability == "transactions":
             return "use put_batch and delete_batch, which take few requests and are not atomic"
         return super()._remedy(capability)
-
-    async def _purge(self, now: datetime, written: int) -> None:
-        """Delete some of the expired items, once in a while."""
-        self._until_purge -= written
-        if self._until_purge > 0:
-            return
-        self._until_purge = _PURGE_EVERY
-        try:
-            await items.purge(self._connection, now, _PURGED)
-        except BackendError as error:
-            # The write of the caller is done.
-            emit("opensearch.purge_failed", error=error)

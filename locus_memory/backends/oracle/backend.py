@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.oracle.advice import advise, outdated
 from locus_memory.backends.oracle.checkpoints import OracleCheckpointer
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
@@ -22,7 +22,7 @@ from locus_memory.checkpoint.chain import CheckpointerOptions
 __all__ = ["OracleBackend"]
 
 
-class OracleBackend(Backend):
+class OracleBackend(ConnectedBackend[OraclePool, OracleStore, OracleCheckpointer[Any]]):
     """A store and a checkpointer in one schema of a database, over the same connections.
 
     Args:
@@ -48,49 +48,25 @@ class OracleBackend(Backend):
         **keywords: Unpack[OracleKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._pool, self._owned = pool_for(dsn, pool, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = OracleStore(pool=self._pool, **for_store)
-        for_checkpointer: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: OracleCheckpointer = OracleCheckpointer(
-            pool=self._pool, **for_checkpointer
+        self._connection, self._owned = pool_for(dsn, pool, options)
+        self._store = OracleStore(pool=self._connection, **(store_options or dict[str, Any]()))
+        self._checkpointer = OracleCheckpointer(
+            pool=self._connection, **(checkpointer_options or CheckpointerOptions())
         )
-
-    @property
-    def store(self) -> OracleStore:
-        """The store."""
-        return self._store
-
-    @property
-    def checkpointer(self) -> OracleCheckpointer:
-        """The checkpointer."""
-        return self._checkpointer
 
     @override
     async def problems(self) -> list[str]:
         """Return the number of lost vectors, which a search does not detect."""
-        await self._pool.open()
-        if not self._pool.features.has_vectors:
+        await self._connection.open()
+        if not self._connection.features.has_vectors:
             return []
-        ((lost,),) = await self._pool.fetch(LOST_VECTORS, {})
+        ((lost,),) = await self._connection.fetch(LOST_VECTORS, {})
         return [f"oracle: items without their vector: {lost}"] if lost else []
 
     @override
     async def advice(self) -> list[Advice]:
-        return await advise(self._pool)
+        return await advise(self._connection)
 
     @override
     async def outdated(self) -> list[Advice]:
-        return await outdated(self._pool)
-
-    async def open(self) -> None:
-        """Connect and create the tables now, rather than at the first use."""
-        await self._store.open()
-        await self._checkpointer.open()
-
-    async def close(self) -> None:
-        """Close the connections, unless the pool was passed in."""
-        await self._store.close()
-        await self._checkpointer.close()
-        if self._owned:
-            await self._pool.close()
+        return await outdated(self._connection)

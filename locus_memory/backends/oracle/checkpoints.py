@@ -13,6 +13,7 @@ from typing import Final, Generic, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.oracle.checkpoint_queries import (
     ADVANCE,
     APPEND,
@@ -54,7 +55,6 @@ from locus_memory.backends.oracle.connection.driver_errors import (
 from locus_memory.backends.oracle.items.naming import BEYOND, LONGEST, cut, first_of, is_cut
 from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.oracle.records import (
-    digest_of,
     name_of,
     read_head,
     read_record,
@@ -63,17 +63,15 @@ from locus_memory.backends.oracle.records import (
     to_rewrite,
     to_row,
 )
-from locus_memory.backends.record_rows import check_name, clamped
+from locus_memory.backends.record_rows import LARGEST, chain_from, check_name, clamped, digest_of
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
     check_replacement,
+    check_room,
     copied,
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
@@ -82,7 +80,6 @@ from locus_memory.store.filters import Condition, matches
 
 __all__ = ["OracleCheckpointer", "OracleDeltaStorage"]
 
-_NO_BOUND: Final = 2**63 - 1
 _PAGE: Final = 200
 
 _NO_PARENT: Final = b"\0"
@@ -92,7 +89,7 @@ _REFUSALS: Final = (UNIQUE_VIOLATED, NULL_GUARD, NULL_GUARD_IN_UPDATE, NO_PARENT
 """The errors of an append that one pipeline cannot do."""
 
 
-class OracleDeltaStorage(DeltaStorage):
+class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
     """Records in an Oracle Database, safe for many tasks, event loops and processes.
 
     Args:
@@ -112,15 +109,7 @@ class OracleDeltaStorage(DeltaStorage):
         **keywords: Unpack[OracleKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._pool, self._owned = pool_for(dsn, pool, options)
-
-    def __repr__(self) -> str:
-        return f"OracleDeltaStorage({self._pool!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._pool.where.partition(" ")[2]
+        self._connection, self._owned = pool_for(dsn, pool, options)
 
     @override
     async def store(
@@ -132,7 +121,7 @@ class OracleDeltaStorage(DeltaStorage):
     ) -> int:
         sequence = None if rebased else await self._append(record, expected_parent)
         if sequence is None:
-            sequence = await self._pool.transact(
+            sequence = await self._connection.transact(
                 lambda session: self._make_room(session, record, expected_parent, rebased)
             )
         return sequence
@@ -157,7 +146,7 @@ class OracleDeltaStorage(DeltaStorage):
             # The whole name of a new thread is too long for the pipeline.
             return None
         try:
-            return await self._pool.transact(work)
+            return await self._connection.transact(work)
         except BackendError as error:
             if any(code in str(error) for code in _REFUSALS):
                 return None
@@ -178,11 +167,7 @@ class OracleDeltaStorage(DeltaStorage):
             long_name = thread_row(record.thread_id)["long_name"]
             await session.execute(SET_LONG_NAME, {"long_name": long_name, "digest": thread})
         heads = await self._heads(session, record.thread_id)
-        check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
-        if any(head.revision == record.revision for head in heads):
-            raise StaleChainError
-        removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
-        check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
+        check_room(heads, record, expected_parent, rebased)
         row = {"thread": thread, **to_row(record)}
         found = Query(SEQUENCE, {"thread": thread, "revision": record.revision})
         (((sequence,),),) = await session.run(
@@ -196,7 +181,7 @@ class OracleDeltaStorage(DeltaStorage):
 
     async def _heads(self, session: Session, thread_id: str) -> list[RecordHead]:
         """Return the heads of a thread whose row is locked, newest first."""
-        binds = {"thread": digest_of(thread_id), "before": _NO_BOUND, "most": _NO_BOUND}
+        binds = {"thread": digest_of(thread_id), "before": LARGEST, "most": LARGEST}
         return [read_head(thread_id, row) for row in await session.fetch(LIST, binds)]
 
     @override
@@ -209,7 +194,7 @@ class OracleDeltaStorage(DeltaStorage):
         statement, binds = FIND_NEWEST, {"thread": digest_of(thread_id)}
         if checkpoint_id is not None:
             statement, binds = FIND_NAMED, {**binds, "name": name_of(checkpoint_id)}
-        rows = await self._pool.fetch(statement, binds)
+        rows = await self._connection.fetch(statement, binds)
         return check_name(read_head(thread_id, rows[0]), checkpoint_id) if rows else None
 
     @override
@@ -219,12 +204,8 @@ class OracleDeltaStorage(DeltaStorage):
         statement, binds = CHAIN_OF_NEWEST, {"thread": digest_of(thread_id)}
         if checkpoint_id is not None:
             statement, binds = CHAIN_OF_NAMED, {**binds, "name": name_of(checkpoint_id)}
-        rows = await self._pool.fetch(statement, binds)
-        if not rows:
-            return []
-        records = {int(row[0]): read_record(thread_id, row) for row in rows}
-        newest = check_name(records[int(rows[0][0])], checkpoint_id)
-        return chain_of(records.get, newest)
+        rows = await self._connection.fetch(statement, binds)
+        return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     @override
     async def list_checkpoints(
@@ -232,14 +213,14 @@ class OracleDeltaStorage(DeltaStorage):
     ) -> list[RecordHead]:
         binds = {
             "thread": digest_of(thread_id),
-            "before": _NO_BOUND if before is None else clamped(before),
-            "most": _NO_BOUND if limit is None else clamped(limit),
+            "before": clamped(before),
+            "most": clamped(limit),
         }
-        return [read_head(thread_id, row) for row in await self._pool.fetch(LIST, binds)]
+        return [read_head(thread_id, row) for row in await self._connection.fetch(LIST, binds)]
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
-        rows = await self._pool.fetch(SEQUENCES, {"thread": digest_of(thread_id)})
+        rows = await self._connection.fetch(SEQUENCES, {"thread": digest_of(thread_id)})
         return [int(row[0]) for row in rows]
 
     @override
@@ -270,7 +251,7 @@ class OracleDeltaStorage(DeltaStorage):
             await session.commit()
             return count
 
-        return await self._pool.transact(work)
+        return await self._connection.transact(work)
 
     async def _renew(self, session: Session, thread: bytes) -> None:
         """Name the newest record of a thread in its row, or delete the row."""
@@ -291,18 +272,18 @@ class OracleDeltaStorage(DeltaStorage):
         low = start if after is None else max(start, encode_text(after).encode() + b"\x01")
         binds: Binds = {"low": first_of(low) or _NO_PARENT, "most": clamped(limit)}
         binds["high"] = high if len(high) <= LONGEST else first_of(high) + BEYOND
-        rows = await self._pool.fetch(THREADS, binds)
+        rows = await self._connection.fetch(THREADS, binds)
         if not any(is_cut(name) for name, _ in rows) and len(low) <= LONGEST:
             return [read_thread(*row) for row in rows]
         # Names that are cut are in no order: all of them are sorted here.
-        rows = await self._pool.fetch(THREADS, {**binds, "most": _NO_BOUND})
+        rows = await self._connection.fetch(THREADS, {**binds, "most": LARGEST})
         wanted = {whole or name: (name, whole) for name, whole in rows}
         found = sorted(each for each in wanted if low <= each < high)
         return [read_thread(*wanted[each]) for each in found[:limit]]
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        last = _NO_BOUND if through is None else clamped(through)
+        last = clamped(through)
 
         async def work(session: Session) -> int:
             after, count = -1, 0
@@ -318,7 +299,7 @@ class OracleDeltaStorage(DeltaStorage):
             return count
 
         try:
-            return await self._pool.transact(work)
+            return await self._connection.transact(work)
         except BackendError as error:
             existing = await self.find(target)
             if existing is not None and any(code in str(error) for code in _REFUSALS):
@@ -349,25 +330,16 @@ class OracleDeltaStorage(DeltaStorage):
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
         found: list[RecordHead] = []
-        before = _NO_BOUND
+        before = LARGEST
         while len(found) < limit:
             binds = {"before": before, "most": _PAGE}
-            rows = await self._pool.fetch(HEADS_OF_ALL, binds)
+            rows = await self._connection.fetch(HEADS_OF_ALL, binds)
             heads = [read_head(read_thread(row[9], row[10]), row) for row in rows]
             found += [head for head in heads if matches(condition, None, head.metadata)]
             if len(rows) < _PAGE:
                 break
             before = heads[-1].sequence
         return found[:limit]
-
-    @override
-    async def open(self) -> None:
-        await self._pool.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._pool.close()
 
 
 def _claim(record: Record, expected_parent: str | Unset | None) -> Binds:

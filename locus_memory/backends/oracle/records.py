@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from hashlib import blake2b
 from typing import Any, Final
 
 import orjson
 
 from locus_memory.backends.oracle.connection.driver import Binds, Row
 from locus_memory.backends.oracle.items.naming import cut, is_cut
-from locus_memory.backends.record_rows import damage, fork_text, head_fields, thread_name
+from locus_memory.backends.record_rows import (
+    damage,
+    digest_of,
+    fork_text,
+    head_fields,
+    thread_name,
+    uuid_bytes,
+)
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
     "HEAD",
-    "digest_of",
     "name_of",
     "read_head",
     "read_record",
@@ -32,19 +36,10 @@ HEAD: Final = (
 )
 """The first columns of rows for `read_head` and `read_record`; a payload comes last."""
 
-_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-def digest_of(name: str) -> bytes:
-    """Return the 16 bytes for a thread, however long its name is."""
-    return blake2b(name.encode(), digest_size=16).digest()
-
 
 def name_of(checkpoint_id: str) -> bytes:
     """Return the bytes for a checkpoint in the indexes: those of a UUID, or a digest."""
-    if _UUID.fullmatch(checkpoint_id):
-        return b"\0" + bytes.fromhex(checkpoint_id.replace("-", ""))
-    return digest_of(checkpoint_id)
+    return uuid_bytes(checkpoint_id) or digest_of(checkpoint_id)
 
 
 def thread_row(thread_id: str) -> Binds:

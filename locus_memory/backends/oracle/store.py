@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Unpack
+from functools import partial
+from typing import Any, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.base import OverConnection
+from locus_memory.backends.checked_store import CheckedStore, Purging
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
@@ -29,7 +31,6 @@ from locus_memory.backends.oracle.search.texts import query_stems, search_text
 from locus_memory.backends.oracle.search.vectors import search_vectors
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import (
-    BackendError,
     BackendUnavailableError,
     ConfigurationError,
     InvalidEmbeddingError,
@@ -50,14 +51,8 @@ from locus_memory.store.listing import Listing
 
 __all__ = ["OracleStore"]
 
-_PURGE_EVERY: Final = 1_024
-"""Rows written between two purges of expired items; the first write of a store is one."""
 
-_PURGED: Final = 2_048
-"""The most that a purge deletes: more than can expire meanwhile."""
-
-
-class OracleStore(CheckedStore[ItemRow | Address]):
+class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
     """Items in an Oracle Database, safe for any number of tasks, loops and processes.
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
@@ -89,8 +84,8 @@ class OracleStore(CheckedStore[ItemRow | Address]):
         **keywords: Unpack[OracleKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._pool, self._owned = pool_for(dsn, pool, options)
-        fixed = self._pool.options.vector_dimension
+        self._connection, self._owned = pool_for(dsn, pool, options)
+        fixed = self._connection.options.vector_dimension
         if embedding_dimension is not None and (
             embedding_dimension < 1 or fixed not in (None, embedding_dimension)
         ):
@@ -99,15 +94,11 @@ class OracleStore(CheckedStore[ItemRow | Address]):
             )
         self._clock = clock
         self._dimension = fixed if embedding_dimension is None else embedding_dimension
-        self._until_purge = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._pool!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._pool.where.partition(" ")[2]
+        self._purging = Purging(
+            partial(items.purge, self._connection),
+            most=2_048,
+            failed=lambda error: emit("oracle.purge_failed", error=error),
+        )
 
     @property
     @override
@@ -115,7 +106,7 @@ class OracleStore(CheckedStore[ItemRow | Address]):
         """The capabilities of the database; before the store is open, those of every database."""
         vectors = False
         with suppress(BackendUnavailableError):
-            vectors = self._pool.features.has_vectors
+            vectors = self._connection.features.has_vectors
         return StoreCapabilities(
             search=True,
             semantic_search=vectors,
@@ -148,16 +139,16 @@ class OracleStore(CheckedStore[ItemRow | Address]):
     @override
     async def _write(self, operations: Sequence[ItemRow | Address]) -> list[int]:
         # It is known by then whether there are vectors that a put makes stale.
-        await self._pool.open()
+        await self._connection.open()
         self._check_dimension(operations)
         now = self._now()
-        results = await items.write(self._pool, operations, now)
-        await self._purge(now, len(operations))
+        results = await items.write(self._connection, operations, now)
+        await self._purging.wrote(len(operations), now)
         return results
 
     def _check_dimension(self, operations: Sequence[ItemRow | Address]) -> None:
         """Refuse vectors that the column does not take."""
-        wanted = self._pool.features.dimension
+        wanted = self._connection.features.dimension
         for each in operations:
             vector = each.vector if isinstance(each, ItemRow) else None
             if wanted is not None and vector is not None and len(vector) != 4 * wanted:
@@ -167,38 +158,42 @@ class OracleStore(CheckedStore[ItemRow | Address]):
 
     @override
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(self._pool, Address.of(namespace, key), self._now())
+        return await items.read_item(self._connection, Address.of(namespace, key), self._now())
 
     @override
     async def _get_values(
         self, names: Sequence[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
         given = {Address.of(*name).name: name for name in names}
-        found = await items.get_items(self._pool, list(given), self._now())
+        found = await items.get_items(self._connection, list(given), self._now())
         return {given[name]: item.value for name, item in found.items()}
 
     @override
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
         now = self._now()
-        return await items.scan(self._pool, Scope.of(namespace, now), keys, limit, now)
+        return await items.scan(self._connection, Scope.of(namespace, now), keys, limit, now)
 
     @override
     async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await items.scan_keys(self._pool, Scope.of(namespace, self._now()), keys, limit)
+        return await items.scan_keys(
+            self._connection, Scope.of(namespace, self._now()), keys, limit
+        )
 
     @override
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await list_namespaces(self._pool, listing, limit, self._now())
+        return await list_namespaces(self._connection, listing, limit, self._now())
 
     @override
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         scope = Scope.of(namespace, self._now(), recursive=recursive)
-        return await items.clear(self._pool, scope)
+        return await items.clear(self._connection, scope)
 
     @override
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        await self._pool.open()
-        return await items.newest(self._pool, self._scope(selection), selection.condition, page)
+        await self._connection.open()
+        return await items.newest(
+            self._connection, self._scope(selection), selection.condition, page
+        )
 
     @override
     def _query_words(self, query: str) -> list[str]:
@@ -208,14 +203,14 @@ class OracleStore(CheckedStore[ItemRow | Address]):
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        await self._pool.open()
+        await self._connection.open()
         scope = self._scope(selection)
-        return await search_text(self._pool, scope, words, selection.condition, page)
+        return await search_text(self._connection, scope, words, selection.condition, page)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         address = Address.of(namespace, key)
-        vector = await items.read_vector_at(self._pool, address, self._now())
+        vector = await items.read_vector_at(self._connection, address, self._now())
         return None if vector is None else embedding_numbers(vector)
 
     @override
@@ -223,16 +218,9 @@ class OracleStore(CheckedStore[ItemRow | Address]):
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         scope = self._scope(selection)
-        return await search_vectors(self._pool, scope, vector, selection.condition, page, threshold)
-
-    @override
-    async def open(self) -> None:
-        await self._pool.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._pool.close()
+        return await search_vectors(
+            self._connection, scope, vector, selection.condition, page, threshold
+        )
 
     def _now(self) -> datetime:
         return timestamp(self._clock())
@@ -245,15 +233,3 @@ class OracleStore(CheckedStore[ItemRow | Address]):
         if capability == "semantic_search":
             return "The type VECTOR needs Oracle Database 23.4 or newer"
         return super()._remedy(capability)
-
-    async def _purge(self, now: datetime, written: int) -> None:
-        """Delete some expired items, once in a while."""
-        self._until_purge -= written
-        if self._until_purge > 0:
-            return
-        self._until_purge = _PURGE_EVERY
-        try:
-            await items.purge(self._pool, now, _PURGED)
-        except BackendError as error:
-            # The caller's write is done.
-            emit("oracle.purge_failed", error=error)

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend, compact_parts
+from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.postgresql.advice import advise, outdated
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
@@ -30,7 +30,9 @@ from locus_memory.checkpoint.chain import CheckpointerOptions
 __all__ = ["PostgreSQLBackend"]
 
 
-class PostgreSQLBackend(Backend):
+class PostgreSQLBackend(
+    ConnectedBackend[PostgreSQLPool, PostgreSQLStore, PostgreSQLCheckpointer[Any]]
+):
     """A store and a checkpointer in one schema of a database, over the same connections.
 
     Args:
@@ -56,48 +58,36 @@ class PostgreSQLBackend(Backend):
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._pool, self._owned = pool_for(database, pool, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = PostgreSQLStore(pool=self._pool, **for_store)
-        for_checkpointer: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: PostgreSQLCheckpointer = PostgreSQLCheckpointer(
-            pool=self._pool, **for_checkpointer
+        self._connection, self._owned = pool_for(database, pool, options)
+        self._store = PostgreSQLStore(pool=self._connection, **(store_options or dict[str, Any]()))
+        self._checkpointer = PostgreSQLCheckpointer(
+            pool=self._connection, **(checkpointer_options or CheckpointerOptions())
         )
-
-    @property
-    def store(self) -> PostgreSQLStore:
-        """The store."""
-        return self._store
-
-    @property
-    def checkpointer(self) -> PostgreSQLCheckpointer:
-        """The checkpointer."""
-        return self._checkpointer
 
     @override
     async def problems(self) -> list[str]:
         """Return the number of lost vectors, which a search does not detect."""
-        await self._pool.open()
-        if not self._pool.features.has_vector:
+        await self._connection.open()
+        if not self._connection.features.has_vector:
             return []
-        lost = await self._pool.fetchval(LOST_VECTORS)
+        lost = await self._connection.fetchval(LOST_VECTORS)
         return [f"postgresql: items without their vector: {lost}"] if lost else []
 
     @override
     async def advice(self) -> list[Advice]:
-        return await advise(self._pool)
+        return await advise(self._connection)
 
     @override
     async def outdated(self) -> list[Advice]:
-        return await outdated(self._pool)
+        return await outdated(self._connection)
 
     @override
     async def compact(self) -> None:
         """Erase deleted rows from the files: each table is rewritten, and locked meanwhile."""
         await compact_parts(self)
-        await self._pool.execute(REWRITE)
-        if self._pool.features.has_vector:
-            await self._pool.execute("VACUUM (FULL, ANALYZE) {vectors}")
+        await self._connection.execute(REWRITE)
+        if self._connection.features.has_vector:
+            await self._connection.execute("VACUUM (FULL, ANALYZE) {vectors}")
 
     @override
     async def remains(self, search: ByteSearch) -> list[Place]:
@@ -107,18 +97,6 @@ class PostgreSQLBackend(Backend):
         """
         limits = "it keeps deleted data until it is recycled or expires"
         return [
-            *await find_remains(self._pool, search),
+            *await find_remains(self._connection, search),
             Place(name="pg_wal, replicas and backups", how="not read", limit=limits),
         ]
-
-    async def open(self) -> None:
-        """Connect and create the tables now, rather than at the first use."""
-        await self._store.open()
-        await self._checkpointer.open()
-
-    async def close(self) -> None:
-        """Close the connections, unless the pool was passed in."""
-        await self._store.close()
-        await self._checkpointer.close()
-        if self._owned:
-            await self._pool.close()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from operator import itemgetter
-from typing import Any, Final, Generic, NamedTuple, Unpack
+from typing import Any, Generic, NamedTuple, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.checkpoint_queries import (
@@ -51,7 +52,6 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLOptions,
 )
 from locus_memory.backends.postgresql.records import (
-    digest_of,
     name_of,
     read_head,
     read_record,
@@ -61,17 +61,22 @@ from locus_memory.backends.postgresql.records import (
     to_row,
 )
 from locus_memory.backends.postgresql.search.filters import compile_filter
-from locus_memory.backends.record_rows import check_name, clamped, fork_text
+from locus_memory.backends.record_rows import (
+    LARGEST,
+    chain_from,
+    check_name,
+    clamped,
+    digest_of,
+    fork_text,
+)
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
     check_replacement,
+    check_room,
 )
 from locus_memory.errors import BackendError, CheckpointConflictError
 from locus_memory.events import emit
@@ -79,8 +84,6 @@ from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 
 __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
-
-_NO_BOUND: Final = 2**63 - 1
 
 
 class _Append(NamedTuple):
@@ -90,7 +93,7 @@ class _Append(NamedTuple):
     values: tuple[Any, ...]
 
 
-class PostgreSQLDeltaStorage(DeltaStorage):
+class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
     """Records in a PostgreSQL database, safe for many tasks, event loops and processes.
 
     Args:
@@ -110,16 +113,8 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._pool, self._owned = pool_for(database, pool, options)
+        self._connection, self._owned = pool_for(database, pool, options)
         self._groupings: LoopLocal[Grouping[_Append, int | None]] = LoopLocal()
-
-    def __repr__(self) -> str:
-        return f"PostgreSQLDeltaStorage({self._pool!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._pool.where.partition(" ")[2]
 
     @override
     async def store(
@@ -131,7 +126,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     ) -> int:
         sequence = None if rebased else await self._append(record, expected_parent)
         if sequence is None:
-            sequence = await self._pool.transact(
+            sequence = await self._connection.transact(
                 lambda c: self._make_room(c, record, expected_parent, rebased)
             )
         return sequence
@@ -153,7 +148,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
 
     async def _alone(self, append: _Append) -> int | None:
         try:
-            sequence: int | None = await self._pool.fetchval(append.statement, *append.values)
+            sequence: int | None = await self._connection.fetchval(append.statement, *append.values)
         except BackendError as error:
             if isinstance(error.__cause__, UniqueViolationError):
                 # Another save of the same name was faster.
@@ -166,7 +161,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         # New threads in one order, so that no two groups wait for each other.
         rows = sorted((append.values for append in appends), key=itemgetter(0))
         try:
-            written = await self._pool.fetchmany(TOGETHER[appends[0].statement], rows)
+            written = await self._connection.fetchmany(TOGETHER[appends[0].statement], rows)
         except BackendError as error:
             if isinstance(error.__cause__, UniqueViolationError):
                 return [None] * len(appends)
@@ -183,30 +178,26 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     ) -> int:
         """Append a record that replaces the one of its name."""
         names = digest_of(record.thread_id), encode_text(record.thread_id)
-        thread = await connection.fetchval(self._pool.sql(CLAIM), *names)
+        thread = await connection.fetchval(self._connection.sql(CLAIM), *names)
         heads = await self._heads(connection, record.thread_id)
-        check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
-        if any(head.revision == record.revision for head in heads):
-            raise StaleChainError
-        removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
-        check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
+        check_room(heads, record, expected_parent, rebased)
         await self._overwrite(connection, thread, rebased)
         row = to_row(record)
-        await connection.execute(self._pool.sql(REMOVE_NAMED), thread, row[0])
-        sequence = await connection.fetchval(self._pool.sql(APPEND_LOCKED), thread, *row)
+        await connection.execute(self._connection.sql(REMOVE_NAMED), thread, row[0])
+        sequence = await connection.fetchval(self._connection.sql(APPEND_LOCKED), thread, *row)
         return int(sequence)
 
     async def _heads(self, connection: Connection, thread_id: str) -> list[RecordHead]:
         """Return the heads of a thread whose row is locked, newest first."""
-        bounds = digest_of(thread_id), _NO_BOUND, None
-        rows = await connection.fetch(self._pool.sql(LIST), *bounds)
+        bounds = digest_of(thread_id), LARGEST, LARGEST
+        rows = await connection.fetch(self._connection.sql(LIST), *bounds)
         return [read_head(thread_id, row) for row in rows]
 
     async def _overwrite(
         self, connection: Connection, thread: int, rebased: Sequence[Record]
     ) -> None:
         if rebased:
-            await connection.execute(self._pool.sql(OVERWRITE), thread, *to_columns(rebased))
+            await connection.execute(self._connection.sql(OVERWRITE), thread, *to_columns(rebased))
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
@@ -216,10 +207,10 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         if checkpoint_id is None:
-            row = await self._pool.fetchrow(FIND_NEWEST, digest_of(thread_id))
+            row = await self._connection.fetchrow(FIND_NEWEST, digest_of(thread_id))
             return None if row is None else read_head(thread_id, row)
         names = digest_of(thread_id), name_of(checkpoint_id)[0]
-        row = await self._pool.fetchrow(FIND_NAMED, *names)
+        row = await self._connection.fetchrow(FIND_NAMED, *names)
         return None if row is None else check_name(read_head(thread_id, row), checkpoint_id)
 
     @override
@@ -227,32 +218,26 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
         if checkpoint_id is None:
-            rows = await self._pool.fetch(CHAIN_OF_NEWEST, digest_of(thread_id))
+            rows = await self._connection.fetch(CHAIN_OF_NEWEST, digest_of(thread_id))
         else:
             names = digest_of(thread_id), name_of(checkpoint_id)[0]
-            rows = await self._pool.fetch(CHAIN_OF_NAMED, *names)
-        if not rows:
-            return []
-        records = {row[1]: read_record(thread_id, row) for row in rows}
-        newest = records[rows[0][1]]
-        return chain_of(
-            records.get, newest if checkpoint_id is None else check_name(newest, checkpoint_id)
-        )
+            rows = await self._connection.fetch(CHAIN_OF_NAMED, *names)
+        return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
         bounds = (
-            _NO_BOUND if before is None else clamped(before),
-            None if limit is None else clamped(limit),
+            clamped(before),
+            clamped(limit),
         )
-        rows = await self._pool.fetch(LIST, digest_of(thread_id), *bounds)
+        rows = await self._connection.fetch(LIST, digest_of(thread_id), *bounds)
         return [read_head(thread_id, row) for row in rows]
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
-        rows = await self._pool.fetch(SEQUENCES, digest_of(thread_id))
+        rows = await self._connection.fetch(SEQUENCES, digest_of(thread_id))
         return [row["sequence"] for row in rows]
 
     @override
@@ -264,22 +249,22 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         rebased: Sequence[Record] = (),
     ) -> int:
         async def work(connection: Connection) -> int:
-            thread = await connection.fetchval(self._pool.sql(LOCK), digest_of(thread_id))
+            thread = await connection.fetchval(self._connection.sql(LOCK), digest_of(thread_id))
             if thread is None:
                 return 0
             if revisions is None:
-                count = await connection.fetchval(self._pool.sql(REMOVE_ALL), thread)
+                count = await connection.fetchval(self._connection.sql(REMOVE_ALL), thread)
             else:
                 heads = await self._heads(connection, thread_id)
                 check_replacement(heads, removed=revisions, rebased=rebased)
                 await self._overwrite(connection, thread, rebased)
                 gone = thread, list(revisions)
-                count = await connection.fetchval(self._pool.sql(REMOVE), *gone)
-            if await connection.fetchval(self._pool.sql(RENEW), thread) is None:
-                await connection.execute(self._pool.sql(REMOVE_THREAD), thread)
+                count = await connection.fetchval(self._connection.sql(REMOVE), *gone)
+            if await connection.fetchval(self._connection.sql(RENEW), thread) is None:
+                await connection.execute(self._connection.sql(REMOVE_THREAD), thread)
             return int(count)
 
-        return await self._pool.transact(work)
+        return await self._connection.transact(work)
 
     @override
     async def list_threads(
@@ -288,14 +273,14 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         check_range(prefix, after)
         start = encode_text(prefix or "")
         bounds = encode_text(after or ""), start, prefix_upper_bound(start), clamped(limit)
-        return [read_thread(row[0]) for row in await self._pool.fetch(THREADS, *bounds)]
+        return [read_thread(row[0]) for row in await self._connection.fetch(THREADS, *bounds)]
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        bound = _NO_BOUND if through is None else clamped(through)
+        bound = clamped(through)
         names = digest_of(source), digest_of(target), encode_text(target)
         seals = await self._seals_of_copies(source, target, through)
-        count: int = await self._pool.fetchval(COPY, *names, bound, *seals)
+        count: int = await self._connection.fetchval(COPY, *names, bound, *seals)
         if count == 0:
             existing = await self.find(target)
             if existing is not None:
@@ -314,7 +299,7 @@ class PostgreSQLDeltaStorage(DeltaStorage):
         rows = []
         if through is not None:
             bounds = clamped(through + 1), 1
-            rows = await self._pool.fetch(LIST, digest_of(source), *bounds)
+            rows = await self._connection.fetch(LIST, digest_of(source), *bounds)
         head = read_head(source, rows[0]) if rows else None
         if head is None or head.sequence != through:
             return mask, None, mask, None
@@ -325,26 +310,17 @@ class PostgreSQLDeltaStorage(DeltaStorage):
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
         matching, bound = compile_filter(condition, metadata="document", value="NULL", first=2)
-        rows = await self._pool.fetch(MATCHING % matching, clamped(limit), *bound)
+        rows = await self._connection.fetch(MATCHING % matching, clamped(limit), *bound)
         return [read_head(read_thread(row[11]), row) for row in rows]
 
     @override
     async def reclaim(self) -> None:
         # For a table of another owner, the server only warns.
         try:
-            await self._pool.execute(VACUUM)
+            await self._connection.execute(VACUUM)
         except BackendError as error:
             # The server vacuums by itself, sooner or later.
             emit("postgresql.not_vacuumed", error=error)
-
-    @override
-    async def open(self) -> None:
-        await self._pool.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._pool.close()
 
 
 class PostgreSQLCheckpointerKeywords(

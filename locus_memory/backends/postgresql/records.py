@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
 from locus_memory.backends.postgresql.connection.driver import Record as Row
 from locus_memory.backends.postgresql.items.documents import decode_document, encode_document
-from locus_memory.backends.record_rows import fork_text, head_fields, thread_name
+from locus_memory.backends.record_rows import (
+    digest_of,
+    fork_text,
+    head_fields,
+    thread_name,
+    uuid_bytes,
+)
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.store.encoding import decode_text, encode_text
 
 __all__ = [
     "COLUMNS",
     "HEAD",
-    "digest_of",
     "name_of",
     "read_head",
     "read_record",
@@ -40,15 +43,8 @@ COLUMNS: Final = """
 """
 """The columns of the values of `to_row`, in this order; the thread comes before them."""
 
-_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
 _HALF: Final = 2**31
 """Subtracted from a seal, an unsigned number, since PostgreSQL has only signed ones."""
-
-
-def digest_of(name: str) -> bytes:
-    """Return the 16 bytes for a name in the indexes, however long it is."""
-    return blake2b(name.encode(), digest_size=16).digest()
 
 
 def name_of(checkpoint_id: str) -> tuple[bytes, str]:
@@ -57,9 +53,8 @@ def name_of(checkpoint_id: str) -> tuple[bytes, str]:
     A UUID is completely in the bytes, which keep the order of time-ordered UUIDs. For any
     other name they are a digest, of another length.
     """
-    if _UUID.fullmatch(checkpoint_id):
-        return b"\0" + bytes.fromhex(checkpoint_id.replace("-", "")), ""
-    return digest_of(checkpoint_id), encode_text(checkpoint_id)
+    known = uuid_bytes(checkpoint_id)
+    return (known, "") if known else (digest_of(checkpoint_id), encode_text(checkpoint_id))
 
 
 def to_row(record: Record) -> tuple[Any, ...]:

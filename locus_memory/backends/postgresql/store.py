@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import wraps
-from typing import Any, Final, Literal, TypeVar, Unpack, cast
+from functools import partial, wraps
+from typing import Any, Literal, TypeVar, Unpack, cast
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.checked_store import CheckedStore, needed
+from locus_memory.backends.base import OverConnection
+from locus_memory.backends.checked_store import CheckedStore, Purging, needed
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
     pool_for,
@@ -37,7 +38,7 @@ from locus_memory.backends.postgresql.search.vectors import (
 )
 from locus_memory.backends.postgresql.search.words import query_stems
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
+from locus_memory.errors import BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
 from locus_memory.store.batches import as_restored
 from locus_memory.store.item import (
@@ -57,12 +58,6 @@ __all__ = ["PostgreSQLStore"]
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
 
-_PURGE_EVERY: Final = 1_024
-"""Rows written between two purges of what has expired; the first write of a store is one."""
-
-_PURGED: Final = 4_096
-"""The most that a purge takes away: more than can expire meanwhile."""
-
 
 def _read(verb: _Verb) -> _Verb:
     """Let a standby answer a verb, if the pool reads from standbys."""
@@ -75,7 +70,7 @@ def _read(verb: _Verb) -> _Verb:
     return cast("_Verb", answered)
 
 
-class PostgreSQLStore(CheckedStore[Row | Address]):
+class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address]):
     """Items in a PostgreSQL database, safe for any number of tasks, loops and processes.
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
@@ -121,25 +116,21 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
                 "at least 0"
             )
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._pool, self._owned = pool_for(database, pool, options)
+        self._connection, self._owned = pool_for(database, pool, options)
         self._clock = clock
         self._dimension = embedding_dimension
-        self._texts = TextSearch(self._pool)
+        self._texts = TextSearch(self._connection)
         self._vectors = VectorSearch(
-            self._pool,
+            self._connection,
             indexed=vector_index is not None,
             exact_below=exact_below,
             most_own=namespace_indexes,
         )
-        self._until_purge = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._pool!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._pool.where.partition(" ")[2]
+        self._purging = Purging(
+            partial(items.purge, self._connection),
+            most=4_096,
+            failed=lambda error: emit("postgresql.purge_failed", error=error),
+        )
 
     @property
     @override
@@ -147,7 +138,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         """The capabilities of the database; before the store is open, those of every database."""
         vectors = False
         with suppress(BackendUnavailableError):
-            vectors = self._pool.features.has_vector
+            vectors = self._connection.features.has_vector
         return StoreCapabilities(
             search=True,
             semantic_search=vectors,
@@ -175,27 +166,29 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
     @override
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
         # It knows by then whether there are vectors that a put makes stale.
-        await self._pool.open()
+        await self._connection.open()
         now = self._now()
-        results = await items.write(self._pool, operations, now)
-        await self._purge(now, len(operations))
+        results = await items.write(self._connection, operations, now)
+        await self._purging.wrote(len(operations), now)
         return results
 
     @override
     @_read
     async def _get_value(self, namespace: Namespace, key: str) -> Any:
-        return await items.read_value(self._pool, Address.of(namespace, key), self._now())
+        return await items.read_value(self._connection, Address.of(namespace, key), self._now())
 
     @override
     @_read
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(self._pool, Address.of(namespace, key), self._now())
+        return await items.read_item(self._connection, Address.of(namespace, key), self._now())
 
     @override
     @_read
     async def _exists(self, namespace: Namespace, key: str) -> bool:
         address = Address.of(namespace, key)
-        return await self._pool.fetchval(queries.EXISTS, address.name, self._now()) is not None
+        return (
+            await self._connection.fetchval(queries.EXISTS, address.name, self._now()) is not None
+        )
 
     @override
     @_read
@@ -204,37 +197,37 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
     ) -> dict[tuple[Namespace, str], Any]:
         addresses = {Address.of(*name): name for name in names}
         given = {address.name: name for address, name in addresses.items()}
-        values = await items.get_values(self._pool, list(addresses), self._now())
+        values = await items.get_values(self._connection, list(addresses), self._now())
         return {given[each]: value for each, value in values.items()}
 
     @override
     @_read
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        return await items.scan(self._pool, self._scope(namespace), keys, limit)
+        return await items.scan(self._connection, self._scope(namespace), keys, limit)
 
     @override
     @_read
     async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await items.scan_keys(self._pool, self._scope(namespace), keys, limit)
+        return await items.scan_keys(self._connection, self._scope(namespace), keys, limit)
 
     @override
     @_read
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await list_namespaces(self._pool, listing, limit, self._now())
+        return await list_namespaces(self._connection, listing, limit, self._now())
 
     @override
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        return await items.clear(self._pool, self._scope(namespace, recursive=recursive))
+        return await items.clear(self._connection, self._scope(namespace, recursive=recursive))
 
     @override
     async def compact(self) -> None:
-        await self._pool.open()
-        if self._pool.features.has_vector:
+        await self._connection.open()
+        if self._connection.features.has_vector:
             # First: while an index is built, a vacuum waits.
             await self._vectors.make_indexes()
-            await self._pool.execute(queries.VACUUM_VECTORS)
+            await self._connection.execute(queries.VACUUM_VECTORS)
         # Until then a deleted row, and its words, are still in the files.
-        await self._pool.execute(queries.VACUUM_ITEMS)
+        await self._connection.execute(queries.VACUUM_ITEMS)
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
@@ -254,17 +247,17 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         rows = [each for each in encoded if isinstance(each, Row)]
         for capability in needed(given):
             await self._need(capability)
-        await self._pool.open()
+        await self._connection.open()
         if rows:
             now = self._now()
-            await restoring.restore(self._pool, rows, given, now)
-            await self._purge(now, len(rows))
+            await restoring.restore(self._connection, rows, given, now)
+            await self._purging.wrote(len(rows), now)
 
     @override
     @_read
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
         scope = self._scope_of(selection)
-        return await items.newest(self._pool, scope, selection.condition, page)
+        return await items.newest(self._connection, scope, selection.condition, page)
 
     @override
     def _query_words(self, query: str) -> list[str]:
@@ -281,7 +274,7 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
     @override
     @_read
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        sent = await items.read_vector(self._pool, Address.of(namespace, key), self._now())
+        sent = await items.read_vector(self._connection, Address.of(namespace, key), self._now())
         return None if sent is None else read_vector(sent)
 
     @override
@@ -293,14 +286,9 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         return await self._vectors.find(self._scope_of(selection), query, page)
 
     @override
-    async def open(self) -> None:
-        await self._pool.open()
-
-    @override
     async def close(self) -> None:
         await self._vectors.close()
-        if self._owned:
-            await self._pool.close()
+        await super().close()
 
     def _now(self) -> datetime:
         return timestamp(self._clock())
@@ -331,23 +319,11 @@ class PostgreSQLStore(CheckedStore[Row | Address]):
         return await super()._write_all(operations)
 
     async def _put_columns(self, columns: Columns) -> list[int]:
-        await self._pool.open()
+        await self._connection.open()
         now = self._now()
-        versions = await items.put_columns(self._pool, columns, now)
-        await self._purge(now, len(versions))
+        versions = await items.put_columns(self._connection, columns, now)
+        await self._purging.wrote(len(versions), now)
         return versions
-
-    async def _purge(self, now: datetime, written: int) -> None:
-        """Clear some expired items away, once in a while."""
-        self._until_purge -= written
-        if self._until_purge > 0:
-            return
-        self._until_purge = _PURGE_EVERY
-        try:
-            await items.purge(self._pool, now, _PURGED)
-        except BackendError as error:
-            # What the caller asked for is done.
-            emit("postgresql.purge_failed", error=error)
 
 
 def _columns(operations: Sequence[Put | Delete]) -> Columns:

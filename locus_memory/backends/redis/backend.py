@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend, compact_parts
+from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.redis.advice import advise
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
@@ -24,7 +24,7 @@ from locus_memory.events import emit
 __all__ = ["RedisBackend"]
 
 
-class RedisBackend(Backend):
+class RedisBackend(ConnectedBackend[RedisConnection, RedisStore, RedisCheckpointer[Any]]):
     """A store and a checkpointer in one Redis or Valkey, over the same connections.
 
     Args:
@@ -55,24 +55,10 @@ class RedisBackend(Backend):
     ) -> None:
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
-        for_store: Mapping[str, Any] = store_options or {}
-        self._store = RedisStore(client=self._connection, **for_store)
-        for_checkpointer: RedisCheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: RedisCheckpointer = RedisCheckpointer(
-            client=self._connection, **for_checkpointer
+        self._store = RedisStore(client=self._connection, **(store_options or dict[str, Any]()))
+        self._checkpointer = RedisCheckpointer(
+            client=self._connection, **(checkpointer_options or RedisCheckpointerOptions())
         )
-
-    @property
-    @override
-    def store(self) -> RedisStore:
-        """The store."""
-        return self._store
-
-    @property
-    @override
-    def checkpointer(self) -> RedisCheckpointer:
-        """The checkpointer."""
-        return self._checkpointer
 
     @override
     async def advice(self) -> list[Advice]:
@@ -95,16 +81,3 @@ class RedisBackend(Backend):
             *await find_remains(self._connection, search),
             Place(name="replicas and backups", how="not read", limit=limits),
         ]
-
-    @override
-    async def open(self) -> None:
-        """Connect now, rather than at the first use."""
-        await self._store.open()
-
-    @override
-    async def close(self) -> None:
-        """Close the connections, unless the connection was passed in."""
-        await self._store.close()
-        await self._checkpointer.close()
-        if self._owned:
-            await self._connection.close()

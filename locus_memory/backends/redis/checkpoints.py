@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic, Unpack
@@ -10,6 +9,7 @@ from typing import Any, Final, Generic, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.record_rows import check_name
 from locus_memory.backends.redis.connection.connection import (
     RedisConnection,
@@ -56,7 +56,6 @@ from locus_memory.errors import (
     CheckpointConflictError,
     ConfigurationError,
 )
-from locus_memory.store.filters import Condition, matches
 
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
 
@@ -67,11 +66,8 @@ _SHORTEST: Final = 0.001
 _LONGEST: Final = 10**10
 """Seconds; Redis stores milliseconds since 1970 in 63 bits."""
 
-_PAGE: Final = 100
-"""The number of threads whose heads are read in one round trip."""
 
-
-class RedisDeltaStorage(DeltaStorage):
+class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
     """Records in Redis, safe for many tasks and processes.
 
     Args:
@@ -85,6 +81,8 @@ class RedisDeltaStorage(DeltaStorage):
         ConfigurationError: An option is invalid.
         InvalidArgumentError: `ttl` is not a number.
     """
+
+    _threads_at_once = 100
 
     @checked
     def __init__(
@@ -101,14 +99,6 @@ class RedisDeltaStorage(DeltaStorage):
         self._lifetime = "" if ttl is None else str(int(ttl * 1000))
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
-
-    def __repr__(self) -> str:
-        return f"RedisDeltaStorage({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @override
     async def store(
@@ -244,29 +234,11 @@ class RedisDeltaStorage(DeltaStorage):
         return len(heads)
 
     @override
-    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        found: list[RecordHead] = []
-        after: str | None = None
-        while threads := await self.list_threads(_PAGE, after=after):
-            calls = [LIST.call(self._keys(name).all, ("+inf", -1)) for name in threads]
-            with named_threads(threads, lambda name: self._keys(name).all):
-                answers = await self._connection.execute_many(calls, again=True)
-            heads = (
-                read_head(n, row) for n, rows in zip(threads, answers, strict=True) for row in rows
-            )
-            matching = [head for head in heads if matches(condition, None, head.metadata)]
-            found = heapq.nlargest(limit, found + matching, key=_recency)
-            after = threads[-1]
-        return found
-
-    @override
-    async def open(self) -> None:
-        await self._connection.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
+    async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        calls = [LIST.call(self._keys(name).all, ("+inf", -1)) for name in threads]
+        with named_threads(threads, lambda name: self._keys(name).all):
+            answers = await self._connection.execute_many(calls, again=True)
+        return [read_head(n, row) for n, rows in zip(threads, answers, strict=True) for row in rows]
 
     def _keys(self, thread_id: str) -> ThreadKeys:
         return thread_keys(self._connection.key(), thread_id)
@@ -291,10 +263,6 @@ def _conflict(thread_id: str, expected: str | None, answer: Sequence[Any]) -> Ex
     _, head, sequence = answer
     newest = read_head(thread_id, (head, sequence, 0)).checkpoint_id if head else None
     return CheckpointConflictError(thread_id, expected, newest)
-
-
-def _recency(head: RecordHead) -> tuple[float, int]:
-    return head.created_at, head.sequence
 
 
 class RedisCheckpointerOptions(CheckpointerOptions[StateT], Generic[StateT], total=False):

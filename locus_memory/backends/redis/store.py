@@ -13,6 +13,7 @@ from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
 from locus_memory.backends.redis.connection.lost_keys import named
@@ -63,7 +64,7 @@ _ATTEMPTS: Final = 5
 """How often a write looks for the layout again, that somebody else has changed."""
 
 
-class RedisStore(CheckedStore[Operation]):
+class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     """Items in Redis 6 or later, or Valkey, safe for any number of tasks and processes.
 
     Text search ranks by BM25, over an index that the store keeps itself or, if that is asked for,
@@ -122,14 +123,6 @@ class RedisStore(CheckedStore[Operation]):
         self._layouts = Layouts(self._connection, search_index)
         self._dimension = embedding_dimension
         self._prepared = Preparer(has_text=text_index)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._connection.place!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._connection.place
 
     @property
     @override
@@ -278,11 +271,6 @@ class RedisStore(CheckedStore[Operation]):
     async def open(self) -> None:
         await self._connection.open()
         await self._layouts.current()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._connection.close()
 
     def _item_name(self, namespace: Namespace, key: str) -> bytes:
         return self._spaces.item_name(self._spaces.space(namespace), key.encode())

@@ -11,7 +11,7 @@ from typing_extensions import override
 from locus_memory._internal.offload import in_thread
 from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import Backend, compact_parts
+from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.backends.sqlite.advice import advise, outdated
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
@@ -24,7 +24,7 @@ from locus_memory.checkpoint.chain import CheckpointerOptions
 __all__ = ["SQLiteBackend"]
 
 
-class SQLiteBackend(Backend):
+class SQLiteBackend(ConnectedBackend[SQLiteDatabase, SQLiteStore, SQLiteCheckpointer[Any]]):
     """A store and a checkpointer in one database file, over one writer and its readers.
 
     Args:
@@ -53,37 +53,26 @@ class SQLiteBackend(Backend):
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._owned = database is None
-        self._database = database or SQLiteDatabase(
+        self._connection = database or SQLiteDatabase(
             path, readers=readers, busy_timeout=busy_timeout, synchronous=synchronous
         )
-        self._store = SQLiteStore(database=self._database, **(store_options or {}))
-        options: CheckpointerOptions = checkpointer_options or {}
-        self._checkpointer: SQLiteCheckpointer = SQLiteCheckpointer(
-            database=self._database, **options
+        self._store = SQLiteStore(database=self._connection, **(store_options or {}))
+        self._checkpointer = SQLiteCheckpointer(
+            database=self._connection, **(checkpointer_options or CheckpointerOptions())
         )
-
-    @property
-    def store(self) -> SQLiteStore:
-        """The store."""
-        return self._store
-
-    @property
-    def checkpointer(self) -> SQLiteCheckpointer:
-        """The checkpointer."""
-        return self._checkpointer
 
     @override
     async def problems(self) -> list[str]:
         """Return the problems that SQLite finds, and rows whose other parts are missing."""
-        return await find_problems(self._database)
+        return await find_problems(self._connection)
 
     @override
     async def advice(self) -> list[Advice]:
-        return await self._database.read(advise)
+        return await self._connection.read(advise)
 
     @override
     async def outdated(self) -> list[Advice]:
-        return await in_thread(outdated, self._database.path)
+        return await in_thread(outdated, self._connection.path)
 
     @override
     async def compact(self) -> None:
@@ -93,16 +82,4 @@ class SQLiteBackend(Backend):
 
     @override
     async def remains(self, search: ByteSearch) -> list[Place]:
-        return await find_remains(self._database, search)
-
-    async def open(self) -> None:
-        """Open the file and set it up now, rather than at its first use."""
-        await self._store.open()
-        await self._checkpointer.open()
-
-    async def close(self) -> None:
-        """Close the file, unless the database was passed in."""
-        await self._store.close()
-        await self._checkpointer.close()
-        if self._owned:
-            await self._database.close()
+        return await find_remains(self._connection, search)

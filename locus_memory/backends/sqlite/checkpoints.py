@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
-from locus_memory.backends.record_rows import check_name, clamped, fork_text
+from locus_memory.backends.base import OverConnection
+from locus_memory.backends.record_rows import chain_from, check_name, clamped, fork_text
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.records import (
@@ -27,11 +28,9 @@ from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
     check_replacement,
+    check_room,
 )
 from locus_memory.errors import (
     CheckpointConflictError,
@@ -144,13 +143,12 @@ _FIND_SEQUENCE: Final = f"""
 SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence = ?
 """  # noqa: S608
 
-_NO_BOUND: Final = 2**63 - 1
 
 _PAGES: Final = 2000
 """How many pages are given back in one transaction, so that other writers do not wait long."""
 
 
-class SQLiteDeltaStorage(DeltaStorage):
+class SQLiteDeltaStorage(OverConnection[SQLiteDatabase], DeltaStorage):
     """Records in a SQLite file, safe for many tasks and processes.
 
     Args:
@@ -170,18 +168,10 @@ class SQLiteDeltaStorage(DeltaStorage):
         synchronous: Literal["normal", "full"] = "normal",
     ) -> None:
         self._owned = database is None
-        self._database = database or SQLiteDatabase(
+        self._connection = database or SQLiteDatabase(
             path, busy_timeout=busy_timeout, synchronous=synchronous
         )
-        self.persistent = self._database.path != MEMORY
-
-    def __repr__(self) -> str:
-        return f"SQLiteDeltaStorage({self._database.path!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._database.path
+        self.persistent = self._connection.path != MEMORY
 
     @override
     async def store(
@@ -200,7 +190,8 @@ class SQLiteDeltaStorage(DeltaStorage):
             if sequence is not None:
                 return sequence
             thread = _add_thread(connection, row["thread"])
-            _make_room(connection, record, expected_parent, rebased)
+            heads = _heads(connection, record.thread_id, None, None)
+            check_room(heads, record, expected_parent, rebased)
             _overwrite(connection, rebased)
             connection.execute(
                 "DELETE FROM checkpoints WHERE thread = ? AND checkpoint_id = ?",
@@ -208,7 +199,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             )
             return connection.execute(_APPEND, {**row, "unchecked": True}).lastrowid or 0
 
-        return await self._database.write(work)
+        return await self._connection.write(work)
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
@@ -218,7 +209,7 @@ class SQLiteDeltaStorage(DeltaStorage):
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         with blaming(thread_id, checkpoint_id):
-            return await self._database.read(lambda c: _find(c, thread_id, checkpoint_id))
+            return await self._connection.read(lambda c: _find(c, thread_id, checkpoint_id))
 
     @override
     async def retrieve_chain(
@@ -231,20 +222,20 @@ class SQLiteDeltaStorage(DeltaStorage):
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
     ) -> T:
         with blaming(thread_id, checkpoint_id):
-            return await self._database.read(lambda c: work(_chain(c, thread_id, checkpoint_id)))
+            return await self._connection.read(lambda c: work(_chain(c, thread_id, checkpoint_id)))
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
         with blaming(thread_id, None):
-            return await self._database.read(lambda c: _heads(c, thread_id, limit, before))
+            return await self._connection.read(lambda c: _heads(c, thread_id, limit, before))
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
         name = (encode_text(thread_id),)
         with blaming(thread_id, None):
-            return await self._database.read(
+            return await self._connection.read(
                 lambda c: [row[0] for row in c.execute(_SEQUENCES, name)]
             )
 
@@ -272,7 +263,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             connection.execute(_REMOVE_EMPTY_THREAD, {"thread": found[0]})
             return count
 
-        return await self._database.write(work)
+        return await self._connection.write(work)
 
     @override
     async def list_threads(
@@ -286,7 +277,7 @@ class SQLiteDeltaStorage(DeltaStorage):
             "bound": prefix_upper_bound(start),
             "limit": clamped(limit),
         }
-        rows = await self._database.read(lambda c: c.execute(_THREADS, bounds).fetchall())
+        rows = await self._connection.read(lambda c: c.execute(_THREADS, bounds).fetchall())
         return [read_thread(row[0]) for row in rows]
 
     @override
@@ -298,12 +289,12 @@ class SQLiteDeltaStorage(DeltaStorage):
             bounds = {
                 "source": _add_thread(connection, encode_text(source)),
                 "target": _add_thread(connection, encode_text(target)),
-                "through": _NO_BOUND if through is None else clamped(through),
+                "through": clamped(through),
                 **_seals_of_copies(connection, source, target, through),
             }
             return connection.execute(_COPY, bounds).rowcount
 
-        return await self._database.write(work)
+        return await self._connection.write(work)
 
     @override
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
@@ -320,22 +311,13 @@ class SQLiteDeltaStorage(DeltaStorage):
                 raise
             return [read_head(read_thread(row[-1]), row) for row in rows]
 
-        return await self._database.read(work)
+        return await self._connection.read(work)
 
     @override
     async def reclaim(self) -> None:
-        while await self._database.write(_give_pages_back):
+        while await self._connection.write(_give_pages_back):
             pass
-        await self._database.empty_log()
-
-    @override
-    async def open(self) -> None:
-        await self._database.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._database.close()
+        await self._connection.empty_log()
 
 
 def _seals_of_copies(
@@ -362,21 +344,6 @@ def _append(connection: sqlite3.Connection, row: dict[str, Any]) -> int | None:
     except sqlite3.IntegrityError:
         return None
     return cursor.lastrowid if cursor.rowcount else None
-
-
-def _make_room(
-    connection: sqlite3.Connection,
-    record: Record,
-    expected_parent: str | Unset | None,
-    rebased: Sequence[Record],
-) -> None:
-    """Raise unless the record may be appended once the one of its name is deleted."""
-    heads = _heads(connection, record.thread_id, None, None)
-    check_parent(record.thread_id, expected_parent, heads[0].checkpoint_id if heads else None)
-    removed = {head.revision for head in heads if head.checkpoint_id == record.checkpoint_id}
-    if any(head.revision == record.revision for head in heads):
-        raise StaleChainError
-    check_replacement(heads, removed=removed, rebased=rebased, base=record.base)
 
 
 def _overwrite(connection: sqlite3.Connection, rebased: Sequence[Record]) -> None:
@@ -424,14 +391,7 @@ def _chain(
     else:
         names = (encode_text(thread_id), encode_text(checkpoint_id))
         cursor = connection.execute(_CHAIN_OF_NAMED, names)
-    rows = cursor.fetchall()
-    if not rows:
-        return []
-    records = {row[1]: read_record(thread_id, row) for row in rows}
-    newest = records[rows[0][1]]
-    return chain_of(
-        records.get, newest if checkpoint_id is None else check_name(newest, checkpoint_id)
-    )
+    return chain_from([read_record(thread_id, row) for row in cursor], checkpoint_id)
 
 
 def _heads(
@@ -439,8 +399,8 @@ def _heads(
 ) -> list[RecordHead]:
     bounds = (
         encode_text(thread_id),
-        _NO_BOUND if before is None else clamped(before),
-        -1 if limit is None else clamped(limit),
+        clamped(before),
+        clamped(limit),
     )
     rows = connection.execute(_LIST, bounds).fetchall()
     return [read_head(thread_id, row) for row in rows]

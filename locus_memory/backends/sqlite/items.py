@@ -15,6 +15,7 @@ from locus_memory.backends.selection import KeyRange
 from locus_memory.backends.sqlite import queries
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
+    check_item,
     has_vector,
     item_checksum,
     name_checksum,
@@ -296,7 +297,8 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
     try:
         if checksum is not None:
             times = created_at, updated_at, expires_at
-            _check(checksum, name_checksum(path, key), (value, metadata), _extra(version, *times))
+            extra = _extra(version, *times)
+            check_item(checksum, name_checksum(path, key), value, metadata, extra=extra)
         created = timestamp(created_at)
         return StoreItem(
             decode_namespace(path.decode()),
@@ -311,12 +313,6 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
         )
     except _NOT_AS_WRITTEN as error:
         raise BackendCorruptError(f"sqlite: {_described(path, key)} is damaged") from error
-
-
-def _check(checksum: int, name: int, documents: tuple[bytes, bytes], extra: bytes) -> None:
-    """Raise `ValueError` unless the item has this checksum."""
-    if checksum != item_checksum(name, *documents, vector=has_vector(checksum), extra=extra):
-        raise ValueError("the checksum does not match")
 
 
 def _key_of(stored: bytes) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
+from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.backends.sqlite import items, queries
@@ -46,7 +47,7 @@ __all__ = ["SQLiteStore"]
 _Result = TypeVar("_Result")
 
 
-class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
+class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], CandidateStore):
     """Items in a SQLite file, safe for any number of tasks, threads and processes.
 
     Text search is FTS5's, with stemming and BM25; its word statistics are those of the whole
@@ -87,7 +88,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
                 "sqlite: needs vector_cache_bytes >= 0 and embedding_dimension >= 1"
             )
         self._owned = database is None
-        self._database = database or SQLiteDatabase(
+        self._connection = database or SQLiteDatabase(
             path, busy_timeout=busy_timeout, synchronous=synchronous
         )
         self._clock = clock
@@ -95,7 +96,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         self._caches = CurrentCaches(
             vector_cache_bytes,
             # A write in memory may be rolled back after a search has read it.
-            shares_writes=self._database.path == MEMORY,
+            shares_writes=self._connection.path == MEMORY,
         )
         self._capabilities = StoreCapabilities(
             search=True,
@@ -106,14 +107,6 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             batch_operations=True,
             transactions=True,
         )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._database.path!r})"
-
-    @property
-    @override
-    def place(self) -> str:
-        return self._database.path
 
     @property
     @override
@@ -139,18 +132,18 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
     @override
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
         now = self._clock()
-        return await self._database.write(lambda c: items.write(c, operations, now))
+        return await self._connection.write(lambda c: items.write(c, operations, now))
 
     @override
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         address, now = Address.of(namespace, key), self._clock()
-        return await self._database.read(lambda c: items.read_item(c, address, now))
+        return await self._connection.read(lambda c: items.read_item(c, address, now))
 
     @override
     async def _exists(self, namespace: Namespace, key: str) -> bool:
         address = Address.of(namespace, key)
         values = {"path": address.path, "key": address.key, "now": self._clock()}
-        return await self._database.read(
+        return await self._connection.read(
             lambda c: c.execute(queries.EXISTS, values).fetchone() is not None
         )
 
@@ -163,39 +156,39 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         def read(connection: sqlite3.Connection) -> list[StoreItem | None]:
             return [items.read_item(connection, address, now) for address in addresses]
 
-        found = await self._database.read(read)
+        found = await self._connection.read(read)
         return {(item.namespace, item.key): item.value for item in found if item is not None}
 
     @override
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
         scope = self._scope(namespace)
-        return await self._database.read(lambda c: items.scan(c, scope, keys, limit))
+        return await self._connection.read(lambda c: items.scan(c, scope, keys, limit))
 
     @override
     async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
         scope = self._scope(namespace)
-        return await self._database.read(lambda c: items.scan_keys(c, scope, keys, limit))
+        return await self._connection.read(lambda c: items.scan_keys(c, scope, keys, limit))
 
     @override
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
         now = self._clock()
-        return await self._database.read(lambda c: items.namespaces(c, listing, limit, now))
+        return await self._connection.read(lambda c: items.namespaces(c, listing, limit, now))
 
     @override
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         scope = self._scope(namespace, recursive=recursive)
-        return await self._database.write(lambda c: items.clear(c, scope))
+        return await self._connection.write(lambda c: items.clear(c, scope))
 
     @override
     async def compact(self) -> None:
         """Leave no word of what is gone, neither in the text index nor in the log."""
-        await self._database.write(lambda c: c.execute(queries.COMPACT_TEXTS))
-        await self._database.empty_log()
+        await self._connection.write(lambda c: c.execute(queries.COMPACT_TEXTS))
+        await self._connection.empty_log()
 
     @override
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
         scope, condition = self._scope_of(selection), selection.condition
-        return await self._database.read(lambda c: newest(c, scope, condition, page))
+        return await self._connection.read(lambda c: newest(c, scope, condition, page))
 
     @override
     async def _search_text(
@@ -207,12 +200,12 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             texts = self._caches.of(connection).texts
             return list(map(items.scored, texts.find(connection, scope, words, condition, page)))
 
-        return await self._database.read(find)
+        return await self._connection.read(find)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         address, now = Address.of(namespace, key), self._clock()
-        vector = await self._database.read(lambda c: items.read_vector(c, address, now))
+        vector = await self._connection.read(lambda c: items.read_vector(c, address, now))
         return None if vector is None else embedding_numbers(vector)
 
     @override
@@ -223,7 +216,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
 
         scope = self._scope_of(selection)
         query = vectors.VectorQuery(vector, threshold, selection.condition)
-        return await self._database.read(
+        return await self._connection.read(
             lambda c: vectors.search_vectors(c, self._caches.of(c).vectors, scope, query, page)
         )
 
@@ -257,7 +250,7 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             hits, new = caches.items.candidates(connection, by_text, by_vector)
             return hits, partial(caches.items.hold, new)
 
-        found, hold = await (self._soon(find) if near is None else self._database.read(find))
+        found, hold = await (self._soon(find) if near is None else self._connection.read(find))
         hold()
         return found
 
@@ -265,8 +258,8 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
         """Return what a text search finds; one that is likely to be short may hold up a write."""
         if self._caches.last.texts.is_quick:
             with suppress(LongSearchError):
-                return await self._database.read(partial(find, is_short=True), is_short=True)
-        return await self._database.read(find)
+                return await self._connection.read(partial(find, is_short=True), is_short=True)
+        return await self._connection.read(find)
 
     def _near(
         self, selection: Selection, embedding: Sequence[float], page: Page
@@ -281,15 +274,6 @@ class SQLiteStore(CheckedStore[Row | Address], CandidateStore):
             Found(each.id, each.id, each.score)
             for each in vectors.find_vectors(c, caches.vectors, scope, query, page)
         ]
-
-    @override
-    async def open(self) -> None:
-        await self._database.open()
-
-    @override
-    async def close(self) -> None:
-        if self._owned:
-            await self._database.close()
 
     def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
         return Scope.of(namespace, self._clock(), recursive=recursive)

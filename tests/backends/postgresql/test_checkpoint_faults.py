@@ -181,7 +181,7 @@ class TestNetwork:
             assert len(saved) > 50
             for (thread, name), state in saved.items():
                 assert await checkpointer.load(thread, name) == state
-            pool = checkpointer.storage._pool
+            pool = checkpointer.storage._connection
             assert await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(12))) == [1] * 12
 
     @pytest.mark.slow

@@ -22,7 +22,8 @@ from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLDeltaStorage,
 )
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.records import digest_of, to_row
+from locus_memory.backends.postgresql.records import to_row
+from locus_memory.backends.record_rows import digest_of
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError
 from locus_memory.errors import (
@@ -679,8 +680,8 @@ class TestBackend:
         ) as backend:
             await backend.store.put(("a",), "k", 1)
             await backend.checkpointer.save({"n": 1}, "t")
-            assert backend.store._pool is backend.checkpointer.storage._pool
-            assert len(backend.store._pool._loop_pools) == 1
+            assert backend.store._connection is backend.checkpointer.storage._connection
+            assert len(backend.store._connection._loop_pools) == 1
             for part in (backend.store, backend.checkpointer):
                 await part.close()
             assert await backend.store.get(("a",), "k") == 1

@@ -39,7 +39,7 @@ CLASSES = (
 
 def settings(made):
     """Return what a pool was told."""
-    pool = made if isinstance(made, PostgreSQLPool) else getattr(made, "storage", made)._pool
+    pool = made if isinstance(made, PostgreSQLPool) else getattr(made, "storage", made)._connection
     return pool._names, pool._arguments, pool.pool_size, pool._acquire_timeout
 
 

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.items import items, queries
+from locus_memory.backends.postgresql.items import queries
 from locus_memory.backends.postgresql.items.naming import Address, path_of
 from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
@@ -50,7 +50,7 @@ async def other(url, schema, clock, store):
 
 
 async def count(store, table):
-    return await store._pool.fetchval(f"SELECT count(*) FROM {{{table}}}")
+    return await store._connection.fetchval(f"SELECT count(*) FROM {{{table}}}")
 
 
 async def keys(found):
@@ -80,7 +80,7 @@ class TestOptions:
 
     def test_the_repr_names_the_database(self):
         made = PostgreSQLStore("postgresql://ada:hunter2@localhost/agent")
-        assert repr(made) == "PostgreSQLStore(PostgreSQLPool(postgresql localhost/agent))"
+        assert repr(made) == "PostgreSQLStore('localhost/agent')"
 
 
 class TestOwnership:
@@ -196,7 +196,7 @@ class TestWithoutVectors:
         now = datetime.now(UTC)
         place = (row.address.name, row.address.scope, row.address.path, row.address.key)
         content = (None, row.length, row.metadata, row.value, row.words, row.checksum)
-        assert await store._pool.fetchval(queries.PUT, *place, *content, now) == 2
+        assert await store._connection.fetchval(queries.PUT, *place, *content, now) == 2
         assert await count(store, "vectors") == 1
         assert await store.get_embedding(NS, "k") is None
         assert await store.search_by_embedding(NS, [1.0, 0.0]) == []
@@ -245,9 +245,9 @@ asyncio.run(main())
                     store_.clear_namespace(NS),
                 ]
         deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-        before = await store._pool.fetchval(deadlocks)
+        before = await store._connection.fetchval(deadlocks)
         await asyncio.gather(*calls)
-        assert await store._pool.fetchval(deadlocks) == before
+        assert await store._connection.fetchval(deadlocks) == before
         await store.clear_namespace(NS)
         assert await count(store, "vectors") == 0
 
@@ -292,10 +292,10 @@ class TestTidiness:
         with PostgreSQLServer(autovacuum="off") as server:
             async with PostgreSQLStore(server.url) as store:
                 await store.put_batch([(NS, f"{n}", "words") for n in range(100)])
-                assert await store._pool.fetchval(size) > 0
+                assert await store._connection.fetchval(size) > 0
                 await store.clear_namespace(NS)
                 await store.compact()
-                assert await store._pool.fetchval(size) == 0
+                assert await store._connection.fetchval(size) == 0
 
     async def test_writes_purge_what_has_expired(self, store, clock):
         for n in range(20):
@@ -314,9 +314,9 @@ class TestTidiness:
     async def test_a_purge_leaves_what_is_being_written(self, store, other, clock):
         await store.put_batch([Put(namespace=NS, key=key, value=1, ttl=5) for key in "ab"])
         clock.advance(5)
-        async with store._pool.transaction() as connection:
+        async with store._connection.transaction() as connection:
             sql = "SELECT name FROM {items} WHERE key = 'a' FOR UPDATE"
-            await connection.fetch(store._pool.sql(sql))
+            await connection.fetch(store._connection.sql(sql))
             assert await other.put(NS, "c", 1) == 1
         assert await count(store, "items") == 2
 
@@ -324,7 +324,7 @@ class TestTidiness:
         async def refuse(*_):
             raise BackendError("no")
 
-        monkeypatch.setattr(items, "purge", refuse)
+        monkeypatch.setattr(store._purging, "_purge", refuse)
         events = []
         stop = subscribe(events.append)
         try:
@@ -432,11 +432,11 @@ class TestPlans:
                 ]
             )
         await store.put_batch([(("small", f"{n}"), "k", n) for n in range(300)])
-        await store._pool.execute("ANALYZE {items}")
+        await store._connection.execute("ANALYZE {items}")
         return store
 
     async def plan(self, store, template, *arguments, explain="EXPLAIN "):
-        rows = await store._pool.fetch(explain + template, *arguments)
+        rows = await store._connection.fetch(explain + template, *arguments)
         return "\n".join(row[0] for row in rows)
 
     @pytest.fixture

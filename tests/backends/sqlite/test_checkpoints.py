@@ -104,7 +104,7 @@ async def test_a_payload_of_another_type_is_damaged(tmp_path):
         await checkpointer.save({"n": 1}, "t", "c0")
         for value in ("7", "'text'", "2.5", "CAST(x'ff' AS TEXT)"):
             update = f"UPDATE checkpoints SET payload = {value}"
-            await checkpointer.storage._database.write(lambda c, update=update: c.execute(update))
+            await checkpointer.storage._connection.write(lambda c, update=update: c.execute(update))
             with pytest.raises(CheckpointCorruptError, match="'t'"):
                 await checkpointer.load("t")
             assert await checkpointer.list_checkpoints("t") == ["c0"]
@@ -115,7 +115,7 @@ async def test_a_damaged_name_of_a_thread_is_named(tmp_path, value):
     async with SQLiteCheckpointer(tmp_path / "memory.db", state_type=None) as checkpointer:
         await checkpointer.save({"n": 1}, "t", "c0")
         update = f"UPDATE threads SET thread_id = {value}"
-        await checkpointer.storage._database.write(lambda c: c.execute(update))
+        await checkpointer.storage._connection.write(lambda c: c.execute(update))
         for call in (checkpointer.list_threads(), checkpointer.query_by_metadata({})):
             with pytest.raises(CheckpointCorruptError, match="its name is damaged"):
                 await call

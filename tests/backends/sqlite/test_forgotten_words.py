@@ -63,7 +63,7 @@ async def test_vacuum_empties_the_log_of_checkpoints(backend, tmp_path):
 
 
 async def test_a_build_that_deletes_carelessly_by_default_is_told_not_to(backend):
-    for call in (backend._database.read, backend._database.write):
+    for call in (backend._connection.read, backend._connection.write):
         assert await call(lambda c: c.execute("PRAGMA secure_delete").fetchone()) == (1,)
 
 
@@ -84,7 +84,7 @@ async def test_somebody_who_reads_keeps_the_log_and_that_is_said(backend, tmp_pa
         reader.close()
         unsubscribe()
     # Nobody waits for the patience of the log later on.
-    timeout = await backend._database.write(lambda c: c.execute("PRAGMA busy_timeout").fetchone())
+    timeout = await backend._connection.write(lambda c: c.execute("PRAGMA busy_timeout").fetchone())
     assert timeout == (30_000,)
     await backend.store.compact()
     assert set(hits(tmp_path / "agent.db").values()) == {0}

@@ -52,7 +52,7 @@ async def other(path, clock, store):
 
 
 async def ask(store, statement, values=()):
-    return await store._database.read(lambda c: c.execute(statement, values).fetchall())
+    return await store._connection.read(lambda c: c.execute(statement, values).fetchall())
 
 
 async def count(store, table):
@@ -61,7 +61,7 @@ async def count(store, table):
 
 async def check_text_index(store):
     check = "INSERT INTO texts (texts, rank) VALUES ('integrity-check', 1)"
-    await store._database.write(lambda c: c.execute(check))
+    await store._connection.write(lambda c: c.execute(check))
 
 
 def keys(found):

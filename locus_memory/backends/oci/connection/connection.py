@@ -18,7 +18,8 @@ from tenacity.stop import stop_any, stop_before_delay
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.oci.connection import driver
 from locus_memory.backends.oci.connection.address import parse_bucket
 from locus_memory.backends.oci.connection.driver import Client, Found, Page, Place
@@ -59,7 +60,7 @@ class ChangedError(Exception):
         super().__init__("the object has changed")
 
 
-class OCIConnection(Resource):
+class OCIConnection(SharedConnection):
     """A bucket of Object Storage, which any number of tasks and event loops share.
 
     Nothing is sent before the first call. The namespace is asked for once, unless it is given.
@@ -104,9 +105,6 @@ class OCIConnection(Resource):
         )
         if client is None:
             warn_unless_closed(self, f"oci {self.place}", self._pool.is_open)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.place!r})"
 
     def check_open(self) -> None:
         """Raise `BackendClosedError` after `close`."""

@@ -15,7 +15,8 @@ import orjson
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.loops import LoopLocal, PerLoop
 from locus_memory.backends.opensearch.connection.address import hosts_of, place_of
 from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, LoopClient, Request
@@ -69,7 +70,7 @@ _writes: Final[defaultdict[tuple[str, str], _Writes]] = defaultdict(_Writes)
 """By cluster and index, for all connections of this process."""
 
 
-class OpenSearchConnection(Resource):
+class OpenSearchConnection(SharedConnection):
     """An OpenSearch cluster that any number of tasks and event loops share.
 
     It connects on first use, and again after a node went away. Each event loop has a client with
@@ -113,14 +114,15 @@ class OpenSearchConnection(Resource):
                 "opensearch: the user is given twice, in the address and as http_auth"
             )
         self._given = client
-        self._home: asyncio.AbstractEventLoop | None = None
         self.place = place_of(self._hosts) if client is None else _place_of(client)
         self.plain_hosts = [
             host.host for host in self._hosts if client is None and not host.use_ssl
         ]
         uses_tls = client is None and any(host.use_ssl for host in self._hosts)
         self._context = tls_context(self.options) if uses_tls else None
-        self._clients: PerLoop[LoopClient] = PerLoop(f"opensearch {self.place}")
+        self._clients: PerLoop[LoopClient] = PerLoop(
+            f"opensearch {self.place}", None if client is None else "pass addresses"
+        )
         self._retrying = Retrying(self.place, retries=self.options.retries, nodes=len(self._hosts))
         self._features: Features | None = None
         self._ready: set[str] = set()
@@ -130,9 +132,6 @@ class OpenSearchConnection(Resource):
         self._refreshing: LoopLocal[asyncio.Lock] = LoopLocal()
         if client is None:
             warn_unless_closed(self, f"opensearch {self.place}", self._clients.is_open)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.place!r})"
 
     @property
     def trusts_all(self) -> bool:
@@ -410,7 +409,6 @@ class OpenSearchConnection(Resource):
             raise
 
     async def _open_client(self) -> LoopClient:
-        self._check_home()
         client = self._given or make_client(self._hosts, self.options, self._context)
         here = LoopClient(
             client,
@@ -422,16 +420,6 @@ class OpenSearchConnection(Resource):
         )
         await here.start()
         return here
-
-    def _check_home(self) -> None:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._given is not None and self._home not in (None, loop):
-                raise ConfigurationError(
-                    f"opensearch {self.place}: the client belongs to another event loop; pass "
-                    "addresses"
-                )
-            self._home = loop
 
 
 def _operations(lines: Sequence[bytes]) -> list[bytes]:

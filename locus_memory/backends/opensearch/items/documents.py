@@ -26,7 +26,7 @@ from locus_memory.errors import (
     InvalidNamespaceError,
 )
 from locus_memory.store.checksum import (
-    has_vector,
+    check_item,
     item_checksum,
     name_checksum,
     value_matches,
@@ -257,9 +257,7 @@ def item_of(source: Source, score: float | None = None) -> StoreItem:
         address = Address(source["namespace"], source["key"])
         value, metadata = source["value"].encode(), source["metadata"].encode()
         checksum, expires = source["checksum"], source.get("expires")
-        vector = has_vector(checksum)
-        if checksum != item_checksum(address.checksum, value, metadata, vector=vector):
-            raise damage(address)
+        check_item(checksum, address.checksum, value, metadata)
         return StoreItem(
             namespace=address.namespace,
             key=address.key,

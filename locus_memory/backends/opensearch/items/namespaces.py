@@ -11,7 +11,7 @@ from locus_memory.backends.opensearch.items.paging import search
 from locus_memory.backends.opensearch.items.scopes import expired
 from locus_memory.store.encoding import decode_namespace
 from locus_memory.store.item import Namespace
-from locus_memory.store.listing import Listing
+from locus_memory.store.listing import Listing, listed
 
 __all__ = ["list_namespaces"]
 
@@ -22,21 +22,12 @@ async def list_namespaces(
     connection: OpenSearchConnection, listing: Listing, limit: int, now: datetime
 ) -> list[Namespace]:
     """Return the namespaces that hold an item, in order."""
-    if listing.max_depth == 0:
-        return []
-    low, high = listing.range()
-    found: dict[Namespace, None] = {}
-    while True:
-        page = await _page(connection, low, high, now)
-        found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
-        if len(page) < _PAGE or len(found) >= limit:
-            return list(found)[:limit]
-        low = listing.beyond(page[-1])
+    return await listed(listing, limit, lambda low, high: _page(connection, low, high, now))
 
 
 async def _page(
     connection: OpenSearchConnection, low: str, high: str | None, now: datetime
-) -> list[Namespace]:
+) -> tuple[list[Namespace], bool]:
     """Return some namespaces from `low` on, in order; both bounds are those of a `Listing`."""
     query = {"bool": {"must_not": [expired(now)]}}
     if high is not None:
@@ -55,4 +46,4 @@ async def _page(
     }
     answer = await search(connection, body)
     buckets = answer["aggregations"]["all"]["buckets"]
-    return [decode_namespace(bucket["key"]["path"]) for bucket in buckets]
+    return [decode_namespace(each["key"]["path"]) for each in buckets], len(buckets) < _PAGE

@@ -10,9 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.driver_errors import repeated
-from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.oracle.connection.address import Address, parse_address
 from locus_memory.backends.oracle.connection.driver import (
     Binds,
@@ -31,6 +29,7 @@ from locus_memory.backends.oracle.connection.opening import Features, Opening
 from locus_memory.backends.oracle.connection.pool import BorrowedPool, LoopPool, OwnPool
 from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.oracle.schema import Names
+from locus_memory.backends.sql.database import SQLDatabase
 from locus_memory.errors import BackendUnavailableError, ConfigurationError
 
 __all__ = ["Features", "OraclePool", "Query", "Session", "Write", "arrays", "pool_for"]
@@ -48,9 +47,6 @@ _TOGETHER: Final = 500
 
 _TO_CREATE: Final = 3
 """Connections for the creation of tables: for the call, the lock and the statements of DDL."""
-
-_STATEMENTS: Final = 1_000
-"""How many templates are remembered with their names filled in."""
 
 
 class Query(NamedTuple):
@@ -134,7 +130,7 @@ class Session:
         await self._connection.rollback()
 
 
-class OraclePool(Resource):
+class OraclePool(SQLDatabase[LoopPool, Names, Features]):
     """Connections to an Oracle Database, opened on first use.
 
     Each event loop has connections of its own, at most `pool_size`. The tables are created, or
@@ -165,63 +161,15 @@ class OraclePool(Resource):
     ) -> None:
         self._options = Keywords(self, keywords).all_into(OracleOptions, options=options)
         address = Address("", None, None, "oracle") if pool is not None else parse_address(dsn)
-        self._where = address.place
+        names = Names(self._options.schema, self._options.table_prefix)
+        super().__init__(address.place, names, translated, owned=pool is None)
         self._arguments = _arguments(address, self._options)
-        self._names = Names(self._options.schema, self._options.table_prefix)
         self._borrowed = pool
-        self._loop_pools: PerLoop[LoopPool] = PerLoop(self._where)
-        self._features: Features | None = None
-        self._statements: dict[str, str] = {}
-        loop_pools, owned = self._loop_pools, pool is None
-        self._warning = warn_unless_closed(
-            self, self._where, lambda: owned and loop_pools.is_open()
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._where})"
-
-    @property
-    def where(self) -> str:
-        """The name of the database in messages."""
-        return self._where
 
     @property
     def options(self) -> OracleOptions:
         """How to connect, and where the tables are."""
         return self._options
-
-    @property
-    def features(self) -> Features:
-        """The features of the database.
-
-        Raises:
-            BackendUnavailableError: It was not opened yet.
-        """
-        if self._features is None:
-            raise BackendUnavailableError(f"{self._where}: not open yet")
-        return self._features
-
-    def sql(self, template: str) -> str:
-        """Return a statement with the names of our tables in it; see `schema`."""
-        statement = self._statements.get(template)
-        if statement is None:
-            if len(self._statements) >= _STATEMENTS:
-                self._statements.clear()
-            statement = self._statements[template] = self._names.fill(template)
-        return statement
-
-    @override
-    async def open(self) -> None:
-        """Connect and bring the tables up to date now, rather than on first use.
-
-        Raises:
-            BackendUnavailableError: There is no connection.
-            ConfigurationError: The server refuses the user, or knows no such service; it is too
-                old; a newer locus_memory made the tables.
-            BackendError: The tables are not there, and the user may not create them.
-            BackendClosedError: After `close()`.
-        """
-        await self._ready()
 
     async def fetch(self, template: str, binds: Binds) -> list[Row]:
         """Return the rows of one query; a lost connection is replaced, and it runs again.
@@ -242,7 +190,7 @@ class OraclePool(Resource):
             BackendError: As for `fetch`.
         """
         loop_pool = self._make_pool()
-        with translated(self._where):
+        with translated(self.where):
             try:
                 return await loop_pool.run(self._opening().versions)
             finally:
@@ -265,42 +213,30 @@ class OraclePool(Resource):
         *,
         may_repeat: Callable[[BaseException], bool],
     ) -> T:
-        with translated(self._where):
+        with translated(self.where):
             loop_pool = await self._ready()
             return await repeated(
                 lambda: loop_pool.run(lambda c: work(Session(c, self.sql))), may_repeat
             )
 
-    async def _ready(self) -> LoopPool:
-        """Return the pool of this event loop, the database open."""
-        return self._loop_pools.here() or await self._loop_pools.opened(self._open_pool)
-
-    async def _open_pool(self) -> LoopPool:
-        loop_pool = self._make_pool()
-        with translated(self._where):
-            await loop_pool.open()
-            if self._features is None:
-                try:
-                    self._features = await loop_pool.run(self._opening().prepare)
-                except BaseException:
-                    await loop_pool.close()
-                    raise
-        return loop_pool
+    @override
+    async def _prepare(self, loop_pool: LoopPool) -> Features:
+        return await loop_pool.run(self._opening().prepare)
 
     def _opening(self) -> Opening:
         return Opening(
-            self._connect_again, self._end_connection, self._names, self._options, self._where
+            self._connect_again, self._end_connection, self._names, self._options, self.where
         )
 
     async def _connect_again(self) -> Connection:
         if self._borrowed is None:
-            return await _connected(self._where, self._arguments, None)
+            return await _connected(self.where, self._arguments, None)
         try:
             async with asyncio.timeout(self._options.acquire_timeout):
                 connection: Any = await self._borrowed.acquire()
         except TimeoutError:
             raise BackendUnavailableError(
-                f"{self._where}: no connection came back within {self._options.acquire_timeout:g} s"
+                f"{self.where}: no connection came back within {self._options.acquire_timeout:g} s"
                 f"; the pool passed in needs {_TO_CREATE} to create the tables"
             ) from None
         return connection  # type: ignore[no-any-return] # it has every method of a connection
@@ -312,22 +248,17 @@ class OraclePool(Resource):
             given: Any = connection
             await self._borrowed.drop(given)
 
+    @override
     def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:
             return BorrowedPool(self._borrowed)
-        connecting = partial(_connected, self._where, self._arguments, self._options.call_timeout)
+        connecting = partial(_connected, self.where, self._arguments, self._options.call_timeout)
         return OwnPool(
             connecting,
             size=self._options.pool_size,
             acquire_timeout=self._options.acquire_timeout,
-            where=self._where,
+            where=self.where,
         )
-
-    @override
-    async def close(self) -> None:
-        """Let running calls of this event loop end, and close all connections."""
-        self._warning.detach()
-        await self._loop_pools.close()
 
 
 def pool_for(

@@ -13,13 +13,10 @@ import contextlib
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from locus_memory._internal.running.live import POOLS, PoolUse
-from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.oracle.connection.driver import DRIVER_ERRORS, Connection, Pool
-from locus_memory.backends.waiting import WaitingLine
-from locus_memory.errors import BackendClosedError, BackendUnavailableError
+from locus_memory.backends.sql.connections import LONGEST_IDLE, SETTLING, Connections
 
 __all__ = ["BorrowedPool", "Connect", "LoopPool", "OwnPool"]
 
@@ -28,22 +25,13 @@ T = TypeVar("T")
 Connect = Callable[[], Awaitable[Connection]]
 Work = Callable[[Connection], Awaitable[T]]
 
-_Turn = asyncio.Future[Connection | None]
-
-_LONGEST_IDLE: Final = 240.0
-"""Seconds: firewalls forget a connection that is quiet for longer, without a word."""
-
-_SETTLING: Final = 1.0
-"""Seconds that the statement of a cancelled call may take before its connection is closed."""
-
 
 class LoopPool(ABC):
     """Lends connections to the calls of one event loop."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._lent: dict[asyncio.Task[Any], Connection] = {}
+        self._working: dict[asyncio.Task[Any], Connection] = {}
 
     async def run(self, work: Work[T]) -> T:
         """Return the result of `work` for a connection, which it leaves without a transaction.
@@ -64,15 +52,15 @@ class LoopPool(ABC):
         return task.result()
 
     async def _lend(self, work: Work[T]) -> T:
-        connection = await self._acquire()
+        connection = await self.acquire()
         task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._lent[task] = connection
+        self._working[task] = connection
         try:
             result = await work(connection)
         except asyncio.CancelledError:
             # The event loop ends: the driver is in the middle of a statement.
-            del self._lent[task]
-            await self._release(connection, usable=False)
+            del self._working[task]
+            await self.release(connection, usable=False)
             raise
         except BaseException as error:
             _free_cursors(error)
@@ -87,19 +75,19 @@ class LoopPool(ABC):
         try:
             usable = await _settled(connection, failed=failed)
         finally:
-            del self._lent[task]
-        await self._release(connection, usable=usable)
+            del self._working[task]
+        await self.release(connection, usable=usable)
 
     async def _settle(self, task: asyncio.Task[Any]) -> None:
         """Wait for the task of a cancelled call for a moment, then close its connection."""
-        if task not in self._lent:
+        if task not in self._working:
             # It waits for a connection, or opens one for somebody else.
             self._dismiss(task)
             return
-        await asyncio.wait([task], timeout=_SETTLING)
-        if not task.done() and task in self._lent:
-            self._lent[task].terminate()
-            await asyncio.wait([task], timeout=_SETTLING)
+        await asyncio.wait([task], timeout=SETTLING)
+        if not task.done() and task in self._working:
+            self._working[task].terminate()
+            await asyncio.wait([task], timeout=SETTLING)
         if task.done() and not task.cancelled():
             # The caller has another error to raise.
             task.exception()
@@ -115,11 +103,11 @@ class LoopPool(ABC):
         """Connect, before the first call."""
 
     @abstractmethod
-    async def _acquire(self) -> Connection:
+    async def acquire(self) -> Connection:
         """Return a connection that no other call has."""
 
     @abstractmethod
-    async def _release(self, connection: Connection, *, usable: bool) -> None:
+    async def release(self, connection: Connection, *, usable: bool) -> None:
         """Take a connection back."""
 
     @abstractmethod
@@ -135,175 +123,31 @@ class LoopPool(ABC):
         return False
 
 
-class OwnPool(LoopPool):
-    """Opens at most `size` connections; the one used last is lent first.
+class OwnPool(Connections[Connection], LoopPool):
+    """Connections that are opened and closed here."""
 
-    Args:
-        connect: Opens one.
-        size: The most that are open at once.
-        acquire_timeout: Seconds to wait for one.
-        where: The name of the database in messages.
-    """
+    async def release(self, connection: Connection, *, usable: bool) -> None:
+        """Take a connection back, and give it to the call that waits longest."""
+        self.give_back(connection, usable=usable)
 
-    def __init__(self, connect: Connect, *, size: int, acquire_timeout: float, where: str) -> None:
-        super().__init__()
-        self._connect = connect
-        self._size = self._places = size
-        self._acquire_timeout = acquire_timeout
-        self._where = where
-        self._idle: list[tuple[Connection, float]] = []
-        self._waiting: WaitingLine[_Turn] = WaitingLine(acquire_timeout, self._waited_too_long)
-        self._closed = self._ended = False
-        self._ending = until_the_loop_ends(self._end)
-        POOLS.add(self, where)
-
-    def use(self) -> PoolUse:
-        """Return the use of the connections now."""
-        return PoolUse(len(self._lent), len(self._idle), self._size, len(self._waiting))
-
-    async def open(self) -> None:
-        """Open the first connection, and close all when the event loop ends, at the latest."""
-        await self.run(_nothing)
-        await anext(self._ending)
-
-    async def _acquire(self) -> Connection:
-        if self._closed:
-            raise self._refusal()
-        connection = await self._take()
-        if connection is None:
-            if self._places:
-                self._places -= 1
-            else:
-                connection = await self._turn()
-        return await self._opened() if connection is None else connection
-
-    async def _take(self) -> Connection | None:
-        """Take an idle connection that still works."""
-        while self._idle:
-            connection, since = self._idle.pop()
-            alive = False
-            try:
-                is_new = self._loop.time() - since < _LONGEST_IDLE
-                alive = connection.is_healthy() and (is_new or await _answers(connection))
-            finally:
-                if not alive:
-                    self._drop(connection)
-            if alive:
-                return connection
-        return None
-
-    async def _turn(self) -> Connection | None:
-        """Wait for a connection, or for the place of one that was closed (`None`)."""
-        turn: _Turn = self._loop.create_future()
-        self._waiting.join(turn, turn)
+    async def _is_alive(self, connection: Connection, idle: float) -> bool:
+        if not connection.is_healthy() or idle < LONGEST_IDLE:
+            return connection.is_healthy()
         try:
-            return await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled() and turn.exception() is None:
-                # It came just as the wait was cancelled.
-                given = turn.result()
-                if given is None:
-                    self._leave()
-                else:
-                    self._hand_on(given)
-            raise
+            async with asyncio.timeout(SETTLING):
+                await connection.ping()
+        except (*DRIVER_ERRORS, TimeoutError):
+            return False
+        return True
 
-    def _waited_too_long(self) -> BackendUnavailableError:
-        return BackendUnavailableError(
-            f"{self._where}: all {self._size} connections are busy, and none came back within "
-            f"{self._acquire_timeout:g} s"
-        )
-
-    async def _opened(self) -> Connection:
-        # The driver is not interrupted while it connects.
-        opening = asyncio.ensure_future(self._connect())
-        self._tasks.add(cast("asyncio.Task[Any]", opening))
-        opening.add_done_callback(self._tasks.discard)
-        try:
-            await asyncio.wait([opening])
-        except asyncio.CancelledError:
-            opening.add_done_callback(self._keep)
-            raise
-        try:
-            connection = opening.result()
-        except BaseException:
-            self._leave()
-            raise
-        if self._closed:
-            self._drop(connection)
-            raise self._refusal()
-        return connection
-
-    def _keep(self, opening: asyncio.Future[Connection]) -> None:
-        """Give a new connection, for which no call waits, to another call."""
-        if opening.cancelled() or opening.exception() is not None:
-            self._leave()
-        else:
-            self._give_back(opening.result(), usable=True)
-
-    async def _release(self, connection: Connection, *, usable: bool) -> None:
-        self._give_back(connection, usable=usable)
-
-    def _give_back(self, connection: Connection, *, usable: bool) -> None:
-        if usable and not self._closed:
-            self._hand_on(connection)
-        else:
-            self._drop(connection)
-
-    def _hand_on(self, connection: Connection) -> None:
-        turn = self._waiting.take()
-        if turn is not None:
-            turn.set_result(connection)
-        else:
-            self._idle.append((connection, self._loop.time()))
-
-    def _drop(self, connection: Connection) -> None:
-        connection.terminate()
-        self._leave()
-
-    def _leave(self) -> None:
-        """Let another call open a connection in place of one that is closed."""
-        turn = self._waiting.take()
-        if turn is not None:
-            turn.set_result(None)
-        else:
-            self._places += 1
-
-    async def close(self) -> None:
-        """Refuse the calls that wait, let running calls end, and close the connections."""
-        idle, self._idle, self._closed = self._idle, [], True
-        self._waiting.end(self._refusal)
-        if self._tasks:
-            await asyncio.wait([*self._tasks])
-        for connection, _ in idle:
-            await _closed(connection)
-        await self._ending.aclose()
-
-    def _refusal(self) -> BackendClosedError:
-        return BackendClosedError(f"{self._where}: used after close()")
+    def _transport(self, connection: Connection) -> Any:
+        # Without it, the system closes the socket later.
+        return getattr(getattr(connection, "_impl", None), "_transport", None)
 
     async def _end(self) -> None:
-        self._closed = self._ended = True
-        self._waiting.end(self._refusal)
-        self._terminate()
+        await super()._end()
         if self._tasks:
-            await asyncio.wait([*self._tasks], timeout=_SETTLING)
-
-    def _terminate(self) -> None:
-        for connection in (*self._lent.values(), *(each for each, _ in self._idle)):
-            connection.terminate()
-        self._idle.clear()
-
-    def has_ended(self) -> bool:
-        """Return whether the connections were closed because the event loop ended."""
-        return self._ended
-
-    def abandon(self) -> None:
-        """Close the sockets; the event loop is closed, or does not run."""
-        self._closed = True
-        for connection in (*self._lent.values(), *(each for each, _ in self._idle)):
-            _sever(connection)
-        self._idle.clear()
+            await asyncio.wait([*self._tasks], timeout=SETTLING)
 
 
 class BorrowedPool(LoopPool):
@@ -321,10 +165,12 @@ class BorrowedPool(LoopPool):
         """Check that the caller's pool has a connection."""
         await self.run(_nothing)
 
-    async def _acquire(self) -> Connection:
+    async def acquire(self) -> Connection:
+        """Return a connection of the caller's pool."""
         return cast("Connection", await self._pool.acquire())
 
-    async def _release(self, connection: Connection, *, usable: bool) -> None:
+    async def release(self, connection: Connection, *, usable: bool) -> None:
+        """Give it back to the caller's pool, which does without it if it is of no use."""
         given = cast("Any", connection)
         with contextlib.suppress(*DRIVER_ERRORS):
             await (self._pool.release(given) if usable else self._pool.drop(given))
@@ -367,29 +213,3 @@ async def _settled(connection: Connection, *, failed: bool) -> bool:
         return connection.is_healthy()
     except DRIVER_ERRORS:
         return False
-
-
-async def _answers(connection: Connection) -> bool:
-    try:
-        async with asyncio.timeout(_SETTLING):
-            await connection.ping()
-    except (*DRIVER_ERRORS, TimeoutError):
-        return False
-    return True
-
-
-async def _closed(connection: Connection) -> None:
-    try:
-        async with asyncio.timeout(_SETTLING):
-            await connection.close()
-    except (*DRIVER_ERRORS, TimeoutError):
-        connection.terminate()
-
-
-def _sever(connection: Connection) -> None:
-    """Close the socket of a connection whose event loop is closed."""
-    # The driver hides its transport; without it, the system closes the socket later.
-    transport = getattr(getattr(connection, "_impl", None), "_transport", None)
-    with contextlib.suppress(Exception):
-        connection.terminate()
-    sever(transport)

@@ -11,7 +11,7 @@ from locus_memory.backends.oracle.items.queries import NAMESPACES, WHOLE_NAME
 from locus_memory.backends.oracle.items.rows import micros
 from locus_memory.store.encoding import decode_namespace
 from locus_memory.store.item import Namespace
-from locus_memory.store.listing import Listing
+from locus_memory.store.listing import Listing, listed
 
 __all__ = ["list_namespaces"]
 
@@ -25,25 +25,16 @@ async def list_namespaces(
     pool: OraclePool, listing: Listing, limit: int, now: datetime
 ) -> list[Namespace]:
     """Return the namespaces that hold an item, in order."""
-    if listing.max_depth == 0:
-        return []
-    low, high = listing.range()
-    first, found = low.encode() or _LEAST, dict[Namespace, None]()
-    bound = BEYOND if high is None else high.encode()
-    if len(bound) > LONGEST:
-        bound = first_of(bound) + BEYOND
-    while True:
-        page, is_last = await _read(pool, first, bound, now)
-        found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
-        if is_last or len(found) >= limit:
-            return list(found)[:limit]
-        first = listing.beyond(page[-1]).encode()
+    return await listed(listing, limit, lambda low, high: _read(pool, low, high, now))
 
 
 async def _read(
-    pool: OraclePool, first: bytes, bound: bytes, now: datetime
+    pool: OraclePool, low: str, high: str | None, now: datetime
 ) -> tuple[list[Namespace], bool]:
     """Return a page of namespaces in order, and whether it is the last one."""
+    first, bound = low.encode() or _LEAST, BEYOND if high is None else high.encode()
+    if len(bound) > LONGEST:
+        bound = first_of(bound) + BEYOND
     binds = {"low": first_of(first), "high": bound, "now": micros(now)}
     rows = await pool.fetch(NAMESPACES, {**binds, "most": _PAGE})
     if not any(is_cut(scope) for (scope,) in rows) and len(first) <= LONGEST:

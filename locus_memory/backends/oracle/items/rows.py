@@ -21,6 +21,7 @@ from locus_memory.backends.oracle.schema import NEVER
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.checksum import (
     canonical,
+    check_item,
     has_vector,
     item_checksum,
     name_checksum,
@@ -177,13 +178,10 @@ def document_of(name: bytes, long_name: bytes | None, document: bytes, checksum:
     try:
         path, key = split(long_name or name)
         value, metadata = orjson.loads(document)
-        documents = canonical(value), canonical(metadata)
-        vector = has_vector(checksum)
-        if checksum == item_checksum(_name(path, key), *documents, vector=vector):
-            return value, metadata
+        check_item(checksum, _name(path, key), canonical(value), canonical(metadata))
     except (TypeError, ValueError) as error:
         raise damaged(long_name or name) from error
-    raise damaged(long_name or name)
+    return value, metadata
 
 
 def item_of(row: Row, score: float | None = None) -> StoreItem:

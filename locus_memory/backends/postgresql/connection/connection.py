@@ -6,14 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
 from locus_memory.backends.driver_errors import repeated
-from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.postgresql.connection.address import (
     attributes,
     check_standbys,
@@ -50,20 +48,17 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLOptions,
 )
 from locus_memory.backends.postgresql.schema import Names
+from locus_memory.backends.sql.database import SQLDatabase
 from locus_memory.errors import (
     BackendError,
-    BackendUnavailableError,
 )
 
 __all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
 T = TypeVar("T")
 
-_STATEMENTS: Final = 1000
-"""How many templates are remembered with their names filled in."""
 
-
-class PostgreSQLPool(Resource):
+class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
     """Connections to a PostgreSQL database, opened on first use.
 
     Each event loop has connections of its own, at most `pool_size`. The tables are made, or
@@ -92,9 +87,8 @@ class PostgreSQLPool(Resource):
         options: PostgreSQLOptions | None = None,
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
-        self.where = described(database)
+        where = described(database)
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._names = Names(options.schema, options.table_prefix)
         self._arguments = connection_arguments(
             database,
             timeout=options.connect_timeout,
@@ -105,57 +99,19 @@ class PostgreSQLPool(Resource):
         self._borrowed = pool
         self.pool_size = options.pool_size
         self._acquire_timeout = options.acquire_timeout
-        self._loop_pools: PerLoop[LoopPool] = PerLoop(self.where)
-        self._features: Features | None = None
-        self._statements: dict[str, str] = {}
         self._standbys: Standbys | None = None
         if options.standby_reads:
             check_standbys(database, borrowed=pool is not None)
-            self._standbys = Standbys(self._make_standby_pool, self._position, self.where)
-        loop_pools, owned = self._loop_pools, pool is None
-        self._warning = warn_unless_closed(self, self.where, lambda: owned and loop_pools.is_open())
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.where})"
-
-    @property
-    def features(self) -> Features:
-        """The features of the database.
-
-        Raises:
-            BackendUnavailableError: It was not opened yet.
-        """
-        if self._features is None:
-            raise BackendUnavailableError(f"{self.where}: not open yet")
-        return self._features
+            self._standbys = Standbys(
+                partial(self._make_own_pool, connected_to_standby), self._position, where
+            )
+        names = Names(options.schema, options.table_prefix)
+        super().__init__(where, names, translated, owned=pool is None)
 
     @property
     def prefix(self) -> str:
         """The beginning of the name of every table and index."""
         return self._names.prefix
-
-    def sql(self, template: str) -> str:
-        """Return a statement with the names of our tables in it; see `schema`."""
-        statement = self._statements.get(template)
-        if statement is None:
-            if len(self._statements) >= _STATEMENTS:
-                self._statements.clear()
-            statement = self._statements[template] = self._names.fill(template)
-        return statement
-
-    @override
-    async def open(self) -> None:
-        """Connect and bring the tables up to date now, rather than on first use.
-
-        Raises:
-            BackendUnavailableError: There is no connection.
-            ConfigurationError: The server refuses who we are, or has no such database; the
-                database is not UTF-8; a newer locus_memory made the tables; the caller's pool
-                belongs to another event loop.
-            BackendError: The tables are not there, and we may not make them.
-            BackendClosedError: After `close()`.
-        """
-        await self._ready()
 
     async def fetch(self, template: str, *arguments: Any) -> list[Record]:
         """Return the rows of one statement, which is its own transaction.
@@ -320,34 +276,18 @@ class PostgreSQLPool(Resource):
             finally:
                 await loop_pool.end_outside(connection)
 
-    async def _ready(self) -> LoopPool:
-        """Return the pool of this event loop, the database open."""
-        return self._loop_pools.here() or await self._loop_pools.opened(self._open_pool)
-
-    async def _open_pool(self) -> LoopPool:
-        loop_pool = self._make_pool()
-        with translated(self.where):
-            await loop_pool.open()
-        if self._features is None:
-            try:
-                await self._prepare(loop_pool)
-            except BaseException:
-                await loop_pool.close()
-                raise
-        return loop_pool
-
+    @override
     def _make_pool(self) -> LoopPool:
         if self._borrowed is not None:
             return BorrowedPool(
                 self._borrowed, acquire_timeout=self._acquire_timeout, where=self.where
             )
-        connecting = partial(connected, self.where, self._arguments)
-        return OwnPool(
-            connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
-        )
+        return self._make_own_pool(connected)
 
-    def _make_standby_pool(self) -> LoopPool:
-        connecting = partial(connected_to_standby, self.where, self._arguments)
+    def _make_own_pool(
+        self, connect: Callable[[str, dict[str, Any]], Awaitable[Connection]]
+    ) -> OwnPool:
+        connecting = partial(connect, self.where, self._arguments)
         return OwnPool(
             connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
         )
@@ -360,30 +300,27 @@ class PostgreSQLPool(Resource):
         )
         return found
 
-    async def _prepare(self, loop_pool: LoopPool) -> None:
-        with translated(self.where):
-            connection = await loop_pool.acquire()
-            try:
-                features = await prepare(connection, self._names, self.where)
-            except asyncio.CancelledError:
-                await loop_pool.settle(connection)
-                raise
-            except BaseException:
-                await loop_pool.release(connection, broken=True)
-                raise
-            await loop_pool.release(connection)
-        # The same whichever event loop comes first.
+    @override
+    async def _prepare(self, loop_pool: LoopPool) -> Features:
+        connection = await loop_pool.acquire()
+        try:
+            features = await prepare(connection, self._names, self.where)
+        except asyncio.CancelledError:
+            await loop_pool.settle(connection)
+            raise
+        except BaseException:
+            await loop_pool.release(connection, broken=True)
+            raise
+        await loop_pool.release(connection)
         self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
         self._statements.clear()
-        self._features = features
+        return features
 
     @override
     async def close(self) -> None:
-        """Let running calls of this event loop end, and close all connections."""
-        self._warning.detach()
         if self._standbys is not None:
             await self._standbys.close()
-        await self._loop_pools.close()
+        await super().close()
 
 
 def pool_for(

@@ -33,8 +33,8 @@ from locus_memory.backends.selection import KeyRange, Page, at_most
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
     canonical,
+    check_item,
     has_vector,
-    item_checksum,
     value_matches,
     vector_checksum,
 )
@@ -259,7 +259,7 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
     try:
         value, metadata = decode_document(row["value"]), decode_document(row["metadata"])
         if checksum != OF_BEFORE:
-            _check(checksum, checksum_name(path, key), value, metadata)
+            check_item(checksum, checksum_name(path, key), canonical(value), canonical(metadata))
         return StoreItem(
             namespace=decode_namespace(path),
             key=decode_text(key),
@@ -273,13 +273,6 @@ def item_of(row: Record, score: float | None = None) -> StoreItem:
         )
     except (KeyError, StopIteration, TypeError, ValueError) as error:
         raise _damaged(path, key) from error
-
-
-def _check(checksum: int, name: int, value: Any, metadata: Any) -> None:
-    """Raise `ValueError` unless the item has this checksum."""
-    documents = canonical(value), canonical(metadata)
-    if checksum != item_checksum(name, *documents, vector=has_vector(checksum)):
-        raise ValueError("the checksum does not match")
 
 
 async def scan(pool: PostgreSQLPool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:

@@ -9,7 +9,7 @@ from locus_memory.backends.postgresql.connection.connection import PostgreSQLPoo
 from locus_memory.backends.postgresql.items.queries import NAMESPACES
 from locus_memory.store.encoding import decode_namespace
 from locus_memory.store.item import Namespace
-from locus_memory.store.listing import Listing
+from locus_memory.store.listing import Listing, listed
 
 __all__ = ["list_namespaces"]
 
@@ -22,15 +22,12 @@ async def list_namespaces(
     pool: PostgreSQLPool, listing: Listing, limit: int, now: datetime
 ) -> list[Namespace]:
     """Return the namespaces that hold an item, in order."""
-    if listing.max_depth == 0:
-        return []
-    low, high = listing.range()
-    found: dict[Namespace, None] = {}
-    size = min(_PAGE, limit + _SPARE)
-    while True:
+    size = (limit + _SPARE + 1) // 2
+
+    async def read(low: str, high: str | None) -> tuple[list[Namespace], bool]:
+        nonlocal size
+        size = min(_PAGE, 2 * size)
         rows = await pool.fetch(NAMESPACES, low, now, high, size)
-        page = [decode_namespace(row["path"]) for row in rows]
-        found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
-        if len(page) < size or len(found) >= limit:
-            return list(found)[:limit]
-        low, size = listing.beyond(page[-1]), min(_PAGE, 2 * size)
+        return [decode_namespace(row["path"]) for row in rows], len(rows) < size
+
+    return await listed(listing, limit, read)

@@ -19,7 +19,8 @@ from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory._internal.resource import Resource, warn_unless_closed
+from locus_memory._internal.resource import warn_unless_closed
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.redis.connection.address import RedisAddress, parse_redis_url
 from locus_memory.backends.redis.connection.clients import (
@@ -113,7 +114,7 @@ def tag(name: Name) -> bytes:
     return b"{%s}" % hashlib.blake2b(encoded, digest_size=16).hexdigest().encode()
 
 
-class RedisConnection(Resource):
+class RedisConnection(SharedConnection):
     """A Redis server, or a cluster, that any number of tasks and event loops share.
 
     It connects on first use, and again after the server went away. A command whose connection
@@ -149,7 +150,6 @@ class RedisConnection(Resource):
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._prefix = options.key_prefix.encode()
         self._given = client
-        self._home: asyncio.AbstractEventLoop | None = None
         address = parse_redis_url(url)
         self._cluster = _is_cluster(client, address, option=options.cluster)
         self._wait = (
@@ -167,13 +167,12 @@ class RedisConnection(Resource):
         self.pool_size = options.pool_size
         self.plain_hosts = address.plain_hosts if client is None else []
         self._features: Features | None = None
-        self._clients: PerLoop[LoopClient] = PerLoop(f"redis {self.place}")
+        self._clients: PerLoop[LoopClient] = PerLoop(
+            f"redis {self.place}", None if client is None else "pass a url"
+        )
         self._lock = threading.Lock()
         if client is None:
             warn_unless_closed(self, f"redis {self.place}", self._clients.is_open)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.place!r})"
 
     @property
     def features(self) -> Features:
@@ -300,7 +299,6 @@ class RedisConnection(Resource):
         return self._clients.here() or await self._clients.opened(self._open_client)
 
     async def _open_client(self) -> LoopClient:
-        self._check_home()
         client = LoopClient(self._make())
         try:
             await self._prepare(client)
@@ -308,15 +306,6 @@ class RedisConnection(Resource):
             await client.close()
             raise
         return client
-
-    def _check_home(self) -> None:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._given is not None and self._home not in (None, loop):
-                raise ConfigurationError(
-                    f"redis {self.place}: the client belongs to another event loop; pass a url"
-                )
-            self._home = loop
 
     def _make(self) -> Link:
         if self._given is not None:

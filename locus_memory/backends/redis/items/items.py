@@ -12,6 +12,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.backends.redis.search.stems import names_in
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.checksum import (
+    check_item,
     has_vector,
     item_checksum,
     name_checksum,
@@ -262,7 +263,7 @@ def decode_item(
         checksums = _unpacked(head)
         if checksums is not None:
             place = name_checksum(*encoded_name(namespace, key.decode()))
-            _check(checksums[0], place, documents)
+            check_item(checksums[0], place, documents[0], documents[1] or _NO_METADATA)
         value, metadata = decode_values(row)
         version, created, updated, *_, expires = head.split(b" ")
         return StoreItem(
@@ -278,14 +279,6 @@ def decode_item(
         )
     except (BackendCorruptError, OverflowError, TypeError, ValueError) as error:
         raise _damaged(namespace, key) from error
-
-
-def _check(checksum: int, name: int, documents: Sequence[bytes]) -> None:
-    """Raise `ValueError` unless the item has this checksum."""
-    value, metadata = documents
-    vector = has_vector(checksum)
-    if checksum != item_checksum(name, value, metadata or _NO_METADATA, vector=vector):
-        raise ValueError("the checksum does not match")
 
 
 def _damaged(namespace: Namespace, key: bytes) -> BackendCorruptError:

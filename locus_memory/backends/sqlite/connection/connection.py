@@ -20,6 +20,7 @@ from locus_memory._internal.options import checked
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import warn_unless_closed
 from locus_memory._internal.running.live import POOLS, PoolUse
+from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import MEMORY, Settings
 from locus_memory.backends.sqlite.connection.pool import (
@@ -43,7 +44,7 @@ _LOG_KEPT: Final = (
 )
 
 
-class SQLiteDatabase:
+class SQLiteDatabase(SharedConnection):
     """A SQLite file (or `":memory:"`) that any number of tasks, loops and processes share.
 
     It opens on first use, makes the file and its folder if they are missing, and brings the
@@ -69,7 +70,7 @@ class SQLiteDatabase:
         busy_timeout: float = 30.0,
         synchronous: Literal["normal", "full"] = "normal",
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = self.place = os.fspath(path)
         if not self.path or "\0" in self.path:
             raise ConfigurationError(f"sqlite: {quote(self.path)} is not the path of a file")
         if readers < 1 or busy_timeout < 0:
@@ -100,9 +101,6 @@ class SQLiteDatabase:
         used = min(self._reading, len(self._readers))
         idle = len(self._readers) - used
         return PoolUse(used, idle, self._max_readers, self._reading - used)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.path!r})"
 
     async def open(self) -> None:
         """Open the file and bring its tables up to date now, rather than on first use.

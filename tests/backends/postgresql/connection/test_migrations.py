@@ -12,8 +12,8 @@ from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLDeltaStorage,
 )
 from locus_memory.backends.postgresql.items.documents import encode_document
-from locus_memory.backends.postgresql.records import digest_of
 from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, Names
+from locus_memory.backends.record_rows import digest_of
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.store.encoding import encode_text
 

@@ -128,12 +128,14 @@ async def test_the_extension_may_move(database, statements, events):
 async def test_the_schema_of_the_tables_may_be_renamed(database, events):
     async with PostgreSQLStore(database, schema="before") as store:
         await use(store, "old")
-        await PostgreSQLCheckpointer(pool=store._pool, state_type=None).save({"n": 1}, "thread")
+        await PostgreSQLCheckpointer(pool=store._connection, state_type=None).save(
+            {"n": 1}, "thread"
+        )
     await run(database, "ALTER SCHEMA before RENAME TO after")
     async with PostgreSQLStore(database, schema="after") as store:
         assert await store.get_embedding(NS, "old") == pytest.approx([0.6, 0.8])
         await use(store, "new")
-        checkpointer = PostgreSQLCheckpointer(pool=store._pool, state_type=None)
+        checkpointer = PostgreSQLCheckpointer(pool=store._connection, state_type=None)
         assert await checkpointer.load("thread") == {"n": 1}
         await checkpointer.save({"n": 2}, "thread")
     assert events == []

@@ -59,7 +59,7 @@ async def reader(url, store):
     connection = await asyncpg.connect(url)
     await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await connection.execute("SELECT 1")
-    await connection.fetchval(store._pool.sql("SELECT count(*) FROM {vectors}"))
+    await connection.fetchval(store._connection.sql("SELECT count(*) FROM {vectors}"))
     yield connection
     await connection.close()
 
@@ -168,7 +168,7 @@ class TestBuild:
     async def test_the_server_may_still_build_for_a_process_that_ended(
         self, store, url, reader, watch
     ):
-        statement = store._pool.sql(
+        statement = store._connection.sql(
             f'CREATE INDEX CONCURRENTLY "{NAME}" ON {{vectors}} USING hnsw '
             "((embedding::halfvec(4)) halfvec_ip_ops) WHERE dimension = 4"
         )
@@ -222,7 +222,7 @@ class TestBuild:
 
 @pytest.mark.slow
 async def test_dropped_leftovers_of_several_builds(store, admin, watch):
-    make = store._pool.sql('CREATE INDEX "locus_dead_index_%d" ON {vectors} (dimension)')
+    make = store._connection.sql('CREATE INDEX "locus_dead_index_%d" ON {vectors} (dimension)')
     for number in (1, 2):
         await admin.execute(make % number)
     assert await found(store) == nearest()
@@ -231,7 +231,7 @@ async def test_dropped_leftovers_of_several_builds(store, admin, watch):
 
 async def test_the_index_of_an_earlier_version_goes_on(store, admin, watch):
     await admin.execute(
-        store._pool.sql(
+        store._connection.sql(
             'CREATE INDEX "locus_vectors_by_direction_4" ON {vectors} USING hnsw '
             "((embedding::{vector}.vector(4)) {vector}.vector_ip_ops) WHERE dimension = 4"
         )

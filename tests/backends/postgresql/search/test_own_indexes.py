@@ -91,7 +91,7 @@ async def test_the_index_of_the_namespace_is_used(vectors, monkeypatch):
     await vectors.put("a", 400)
     await vectors.put("many", 800)
     await vectors.store.compact()
-    plans, transact = [], vectors.store._pool.transact
+    plans, transact = [], vectors.store._connection.transact
 
     async def explained(work):
         class Explained:
@@ -106,7 +106,7 @@ async def test_the_index_of_the_namespace_is_used(vectors, monkeypatch):
 
         return await transact(lambda connection: work(Explained(connection)))
 
-    monkeypatch.setattr(vectors.store._pool, "transact", explained)
+    monkeypatch.setattr(vectors.store._connection, "transact", explained)
     assert await vectors.search("a") == vectors.nearest("a")
     assert await vectors.search("many") == vectors.nearest("many")
     of_a, of_many = plans

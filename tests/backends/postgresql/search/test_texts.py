@@ -252,7 +252,7 @@ async def test_a_namespace_of_many_matches_is_searched_with_bounds(store, monkey
 async def test_a_small_namespace_beside_a_large_one_is_read_through(store):
     await store.put_batch([(("large",), f"{n}", f"common word {n}") for n in range(3000)])
     await store.put_batch([(NS, f"{n}", "one common word") for n in range(7)])
-    await store._pool.execute("ANALYZE {items}")
+    await store._connection.execute("ANALYZE {items}")
     assert len(await store.search(NS, "common", 10)) == 7
     assert len(await store.search(NS, "common", 3, offset=5)) == 2
     assert len(await store.search(("large",), "common", 10**6)) == 3000

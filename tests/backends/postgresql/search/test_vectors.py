@@ -73,7 +73,7 @@ def nearest(rows, query):
 
 async def indexes(store, schema):
     sql = "SELECT indexdef FROM pg_indexes WHERE schemaname = $1 AND indexdef LIKE '%hnsw%'"
-    return [row[0] for row in await store._pool.fetch(sql, schema)]
+    return [row[0] for row in await store._connection.fetch(sql, schema)]
 
 
 class TestText:
@@ -144,7 +144,7 @@ class TestIndexes:
 
         for key in ("a", "b"):
             await store.put_with_embedding(NS, key, 1, [1.0, 0.0])
-        monkeypatch.setattr(type(store._pool), "outside", refuse)
+        monkeypatch.setattr(type(store._connection), "outside", refuse)
         events = []
         stop = subscribe(events.append)
         try:
@@ -236,10 +236,10 @@ class TestSearch:
     async def test_the_index_is_used(self, store):
         await fill(store, NS, ROWS)
         sql = "SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelid = $1::text::regclass"
-        name = store._pool.sql("{vectors_by_halves}")[:-1] + '_16"'
+        name = store._connection.sql("{vectors_by_halves}")[:-1] + '_16"'
         await store.search_by_embedding(NS, [1.0] * 16)
         async with asyncio.timeout(30):
-            while not await store._pool.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
+            while not await store._connection.fetchval(sql, name):  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.05)
 
     @pytest.mark.slow

@@ -209,7 +209,9 @@ asyncio.run(main())
     async def test_a_file_that_may_not_grow_says_what_helps(self, tmp_path):
         async with SQLiteStore(tmp_path / "store.db") as store:
             await store.put(NS, "before", 1)
-            await store._database.write(lambda c: c.execute("PRAGMA max_page_count = 1").fetchall())
+            await store._connection.write(
+                lambda c: c.execute("PRAGMA max_page_count = 1").fetchall()
+            )
             with pytest.raises(BackendWriteError, match=r"is full .*deleting may need room"):
                 await store.put(NS, "large", "x" * 400_000)
             assert await store.get(NS, "before") == 1
@@ -353,7 +355,7 @@ class TestWrongFiles:
     async def test_a_damaged_value_is_corrupt(self, tmp_path, damage):
         store = SQLiteStore(tmp_path / "store.db")
         await store.put(NS, "k", [1, 2])
-        await store._database.write(lambda c: c.execute(f"UPDATE items SET value = {damage}"))
+        await store._connection.write(lambda c: c.execute(f"UPDATE items SET value = {damage}"))
         with pytest.raises(BackendCorruptError):
             await store.get(NS, "k")
         await store.close()
@@ -362,7 +364,7 @@ class TestWrongFiles:
     async def test_a_damaged_item_is_corrupt(self, tmp_path, damage):
         store = SQLiteStore(tmp_path / "store.db")
         await store.put(NS, "k", [1, 2])
-        await store._database.write(lambda c: c.execute(f"UPDATE items SET {damage}"))
+        await store._connection.write(lambda c: c.execute(f"UPDATE items SET {damage}"))
         with pytest.raises(BackendCorruptError, match="damaged"):
             await store.scan(NS)
         await store.close()
@@ -370,7 +372,7 @@ class TestWrongFiles:
     async def test_a_vector_without_its_item_is_corrupt(self, tmp_path):
         store = SQLiteStore(tmp_path / "store.db")
         await store.put_with_embedding(NS, "k", 1, [1.0, 2.0])
-        await store._database.write(lambda c: c.execute("UPDATE vectors SET item = 99"))
+        await store._connection.write(lambda c: c.execute("UPDATE vectors SET item = 99"))
         with pytest.raises(BackendCorruptError, match="a vector is damaged"):
             await store.search_by_embedding(NS, [1.0, 2.0])
         await store.close()

@@ -83,7 +83,7 @@ async def asked(store, query):
         return connection
 
     # Two threads read, each on its own connection.
-    while len(set(await asyncio.gather(*(store._database.read(traced) for _ in range(8))))) < 2:
+    while len(set(await asyncio.gather(*(store._connection.read(traced) for _ in range(8))))) < 2:
         pass
     statements.clear()
     found = await store.search(FACTS, query)

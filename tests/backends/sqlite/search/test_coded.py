@@ -337,14 +337,14 @@ async def test_many_deletes_are_noticed(store, monkeypatch):
         await store.delete(NS, f"{n:04}")
     found = await store.search_by_embedding(NS, [1.0, 0.0], 3)
     assert [hit.item.value for hit in found] == [1_200, 1_201, 1_202]
-    rows = await store._database.read(
+    rows = await store._connection.read(
         lambda c: c.execute("SELECT count(*) FROM lost_vectors").fetchone()
     )
     assert rows == (1_024,)
     await store.clear_namespace(NS)
     for table in ("lost_vectors", "codes", "vectors"):
         query = f"SELECT count(*) FROM {table}"
-        assert await store._database.read(lambda c, q=query: c.execute(q).fetchone()) == (0,)
+        assert await store._connection.read(lambda c, q=query: c.execute(q).fetchone()) == (0,)
 
 
 def test_the_size_of_the_cache_is_read_while_others_change_it():
@@ -378,7 +378,7 @@ async def test_a_code_that_an_earlier_version_left_is_a_problem_and_no_hit(store
     await store.put_with_embedding(NS, "b", 1, [1.0, 0.0])
     found = await store.search_by_embedding(NS, [1.0, 0.0])
     assert [hit.item.key for hit in found] == ["b"]
-    assert "sqlite: codes without their vector: 1" in await find_problems(store._database)
+    assert "sqlite: codes without their vector: 1" in await find_problems(store._connection)
 
 
 def before_codes(path, current):
@@ -431,9 +431,9 @@ async def test_a_file_without_codes_gets_them_however_often_that_is_interrupted(
             found = await store.search_by_embedding(NS, vector, 5)
             assert plain(found) == plain(await judge.search_by_embedding(NS, vector, 5))
         stored = "SELECT id, code FROM codes ORDER BY id"
-        assert await store._database.read(
+        assert await store._connection.read(
             lambda c: c.execute(stored).fetchall()
-        ) == await judge._database.read(lambda c: c.execute(stored).fetchall())
+        ) == await judge._connection.read(lambda c: c.execute(stored).fetchall())
 
 
 async def test_a_file_without_codes_that_is_read_only_says_what_to_do(tmp_path):

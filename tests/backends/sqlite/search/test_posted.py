@@ -215,7 +215,7 @@ async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
 
     async with SQLiteStore(tmp_path / "posted.db") as store:
         await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
-        read = store._database.read
+        read = store._connection.read
         assert await read(lambda c: view(c, 100, 100)) is not None
         assert await read(lambda c: view(c, 99, 99)) is None
         assert await read(lambda c: view(c, 99, 100)) is None
@@ -235,7 +235,7 @@ async def test_words_without_items_take_space_too(tmp_path):
         await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
         for number in range(1_000):
             word = f"unknown{number}"
-            assert await store._database.read(lambda c, word=word: view(c, word)) is not None
+            assert await store._connection.read(lambda c, word=word: view(c, word)) is not None
     assert 1 <= len(cache._words) < 20
     assert 0 < cache.size <= 8_000
 

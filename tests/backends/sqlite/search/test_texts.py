@@ -53,7 +53,7 @@ async def test_a_namespace_is_large_beside_the_others(store):
             (found,) = connection.execute(sql, (path,)).fetchone()
             return search._is_large(connection, found)
 
-        return store._database.read(read)
+        return store._connection.read(read)
 
     assert await large("large")
     assert not await large("small")
@@ -72,7 +72,7 @@ async def test_what_is_remembered_of_namespaces_is_bounded(store):
 
 async def test_what_has_no_text_is_not_indexed(tmp_path):
     def indexed():
-        return store._database.read(
+        return store._connection.read(
             lambda c: c.execute("SELECT count(*) FROM texts_docsize").fetchone()[0]
         )
 
@@ -131,7 +131,7 @@ def test_bounded_work_finds_the_best(chance, words):
 async def test_the_mean_length_is_that_of_fts5(tmp_path):
     async with SQLiteStore(tmp_path / "texts.db") as store:
         await store.put_batch([(("n",), f"{n}", "word " * n) for n in range(1, 300)])
-        found = await store._database.read(
+        found = await store._connection.read(
             lambda c: texts._Search(
                 c, "1", Scope.of(("n",), 0, recursive=True), {}, ""
             ).mean_length()

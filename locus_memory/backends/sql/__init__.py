@@ -1,0 +1,7 @@
+"""What the backends of SQL servers share, PostgreSQL and Oracle.
+
+Each of them has its own driver, statements and types, and fills in a few methods here. Nothing in
+this folder imports a driver.
+
+Read `connections.py` first, then `database.py` and `storage.py`.
+"""
