@@ -41,7 +41,7 @@ from locus_memory.memory.models import (
     is_fixed,
 )
 from locus_memory.memory.options import (
-    MemoryKeywords,
+    ManagerKeywords,
     MemoryOptions,
     check_callable,
     check_embedder,
@@ -113,7 +113,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         retrieve_limit: The most memories that `retrieve` returns without a `limit`.
         options: What is kept, when a model reads it, and what a run is shown.
         clock: Returns seconds since the epoch.
-        **keywords: The fields of `MemoryOptions` by name, in place of `options`.
+        **keywords: The fields of `MemoryOptions` by name, in place of `options`; and
+            `history_limit`, the most past versions to keep of each memory, by default 20.
 
     Raises:
         ConfigurationError: An option that cannot work.
@@ -131,12 +132,13 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         retrieve_limit: int = 20,
         options: MemoryOptions | None = None,
         clock: Callable[[], float] = time.time,
-        **keywords: Unpack[MemoryKeywords],
+        **keywords: Unpack[ManagerKeywords],
     ) -> None:
         named = Keywords(self, read_options(keywords))
         check_whole(0, retrieve_limit=named.rest.get("retrieve_limit", retrieve_limit))
         self.retrieve_limit = named.rest.pop("retrieve_limit", retrieve_limit)
         resolver = named.rest.pop("namespace_prefix", None)
+        history_limit = named.rest.pop("history_limit", 20)
         if callable(namespace_prefix):
             namespace_prefix, resolver = _PREFIX, namespace_prefix
         self._options = options = named.all_into(MemoryOptions, options=options)
@@ -152,9 +154,10 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         self._resolver: NamespaceResolver | None = resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
+        check_whole(0, history_limit=history_limit)
         check_whole(1, max_memories=max_memories)
         self._listed_of_type = max_memories
-        self._ledger = Ledger(self._store, options.history_limit, clock=clock, embedder=embedder)
+        self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
         if isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)

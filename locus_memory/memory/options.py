@@ -16,6 +16,7 @@ from locus_memory.memory.blend import Blend
 
 __all__ = [
     "ExtractionOptions",
+    "ManagerKeywords",
     "MemoryKeywords",
     "MemoryOptions",
     "RecallOptions",
@@ -52,7 +53,6 @@ class MemoryOptions:
         cache_idle: The seconds without a run after which the stable part of a thread is built
             again, up to 86,400: as long as the prompt cache of the model's provider holds.
         transcript: Whether every turn is kept, word for word.
-        history_limit: The most past versions to keep of each memory.
         retention: The days that turns and episodes are kept, up to 3,650; 0: for ever.
         timezone: The time zone of the user, such as `"Europe/Vienna"`: which day it is where a
             message has no offset of its own; `None`: that of the machine.
@@ -62,6 +62,8 @@ class MemoryOptions:
             mode `"manual"`, phrases are read before a run ends.
         session_idle: The seconds without a new turn after which a session is over, up to 86,400; a
             failed extraction is retried then.
+        pending_max_age: The seconds after which a session that is too short for a call of its own
+            is extracted without waiting for the next one of its scope, 60 to 2,592,000 (30 days).
         extraction_budget: The most calls, and the most tokens as the model reports them, that
             extraction may take a day (UTC) where no run waits for it; what waits is read the next
             day, or by `sync_now`. `None`: any number.
@@ -81,11 +83,11 @@ class MemoryOptions:
     gate: Literal["off", "rules", "model"] = "off"
     cache_idle: float = 300.0
     transcript: bool = True
-    history_limit: int = 20
     retention: float = 365.0
     timezone: str | None = None
     extract_mode: ExtractMode = "inline"
     session_idle: float = 60.0
+    pending_max_age: float = 86_400.0
     extraction_budget: tuple[int, int] | None = None
     extract_timeout: float = 60.0
     drain_timeout: float = 30.0
@@ -97,7 +99,6 @@ class MemoryOptions:
         )
         check_one_of(("off", "rules", "model"), gate=self.gate)
         check_one_of((True, False), transcript=self.transcript, allow_secrets=self.allow_secrets)
-        check_whole(0, history_limit=self.history_limit)
         if self.memory_budget_tokens != 0:
             check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
@@ -147,6 +148,7 @@ _RANGES: Final = {
     "cache_idle": (0, 86_400),
     "retention": (0, 3_650),
     "session_idle": (0, 86_400),
+    "pending_max_age": (60, 2_592_000),
     "extract_timeout": (0, math.inf),
     "drain_timeout": (0, math.inf),
 }
@@ -162,15 +164,21 @@ class MemoryKeywords(TypedDict, total=False):
     gate: Literal["off", "rules", "model"]
     cache_idle: float
     transcript: bool
-    history_limit: int
     retention: float
     timezone: str | None
     extract_mode: ExtractMode
     session_idle: float
+    pending_max_age: float
     extraction_budget: tuple[int, int] | None
     extract_timeout: float
     drain_timeout: float
     allow_secrets: bool
+
+
+class ManagerKeywords(MemoryKeywords, total=False):
+    """What a manager takes by name alone: its options, and the most past versions of a memory."""
+
+    history_limit: int
 
 
 class RecallOptions(dict[str, Any]):
@@ -237,7 +245,6 @@ _OLD: Final = {
     "summary_debounce_seconds": "session_idle",
     "namespace_resolver": "namespace_prefix",
     "max_attempts": "without effect",
-    "pending_max_age": "without effect",
     "consolidation_interval_hours": "without effect",
     "salience_floor": "without effect",
 }

@@ -54,7 +54,6 @@ OLD = [
     ({"batch_messages": 0}, {}),
     ({"recall": RecallOptions(recall_timeout=1)}, {"recall_timeout": 1}),
     ({"extraction": ExtractionOptions(max_attempts=2, drain_timeout=1)}, {"drain_timeout": 1}),
-    ({"pending_max_age": 60, "history_limit": 3}, {"history_limit": 3}),
     ({"tending": TendingOptions()}, {"extract_mode": "session_end"}),
     ({"tending": TendingOptions(enabled=False)}, {}),
     ({"tending": TendingOptions(extraction_mode="manual")}, {"extract_mode": "manual"}),
@@ -185,6 +184,7 @@ RANGES = {
     "memory_budget_tokens": (100, 200_000),
     "cache_idle": (0, 86_400),
     "session_idle": (0, 86_400),
+    "pending_max_age": (60, 2_592_000),
     "retention": (0, 3_650),
 }
 
@@ -219,7 +219,7 @@ def test_the_ends_of_the_ranges_and_the_defaults() -> None:
         retention=365,
         extract_mode="inline",
         session_idle=60,
-        history_limit=20,
+        pending_max_age=86_400,
         extract_timeout=60,
         drain_timeout=30,
     )

@@ -89,7 +89,7 @@ class AsyncMemory(Resource):
         embedder: As for `LLMMemoryManager`.
         namespace_prefix: As for `LLMMemoryManager`.
         history_limit: The most past versions to keep of each memory.
-        options: As for `LLMMemoryManager`, but for `history_limit`.
+        options: As for `LLMMemoryManager`.
         clock: Returns seconds since the epoch.
 
     Attributes:
@@ -114,13 +114,13 @@ class AsyncMemory(Resource):
         self._store, is_owned = as_store(where)
         self._owned: list[Resource] = [self._store] if is_owned else []
         extractor = as_extractor(extract_fn)
-        options = replace(options or MemoryOptions(), history_limit=history_limit)
         self.manager = LLMMemoryManager(
             self._store,
             extract_fn=extractor,
             embedder=embedder,
             namespace_prefix=namespace_prefix,
             options=options,
+            history_limit=history_limit,
             clock=clock,
         )
         self._prefix = namespace_prefix

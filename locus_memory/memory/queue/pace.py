@@ -17,9 +17,6 @@ __all__ = ["A_CALL", "Pace", "Trip"]
 _LEAST: Final = 80
 """The characters below which a session waits for the next one."""
 
-_LONGEST: Final = 86_400.0
-"""The most seconds that such a session waits."""
-
 _ROOM: Final = 4_000
 """The most characters of short sessions that travel together, or with a longer one."""
 
@@ -68,7 +65,7 @@ class Pace:
             mode=mode,
             quiet=options.session_idle,
             least=_LEAST if distils and mode in _BY_SESSION else 0,
-            longest=_LONGEST,
+            longest=options.pending_max_age,
         )
 
     @property

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.errors import ConfigurationError
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.extraction.thread import SESSION
@@ -19,6 +20,7 @@ from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from locus_memory.testing.model import FakeModel
@@ -159,15 +161,15 @@ async def test_the_wait_ends_on_demand(tend, either, ends):
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_the_wait_ends_with_its_time(tend, clock, restarts):
     """It counts from the first turn, in whatever process; what is over by then comes along."""
-    model = Listener()
-    manager = tend(extract_fn=model)
+    model, options = Listener(), {"pending_max_age": 3_600}
+    manager = tend(extract_fn=model, **options)
     await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
     await manager.on_session_end(run_of(said_by("Hm."), "b"))
     await idle(manager)
-    clock.advance(86_399)
+    clock.advance(3_599)
     if restarts:
         manager._worker._closed = True
-        manager = tend(extract_fn=model)
+        manager = tend(extract_fn=model, **options)
     await manager.open()
     await idle(manager)
     await ring(manager)
@@ -378,6 +380,12 @@ async def test_a_great_deal_of_short_sessions_fits_its_calls(tend):
     assert model.seen == Counter(text.strip() for text in told)
     assert len(model.calls) == 3
     assert all(sum(map(len, call)) < 4_100 for call in model.calls)
+
+
+@pytest.mark.parametrize("age", [59, 2_592_001, -1, "a day"])
+def test_an_age_out_of_its_range_is_refused(age):
+    with pytest.raises(ConfigurationError, match="pending_max_age"):
+        MemoryOptions(pending_max_age=age)
 
 
 async def test_rules_write_nothing_where_there_is_a_model(tend):
