@@ -113,7 +113,7 @@ class AsyncMemory(Resource):
     ) -> None:
         self._store, is_owned = as_store(where)
         self._owned: list[Resource] = [self._store] if is_owned else []
-        extractor = as_extractor(extract_fn)
+        extractor, options = as_extractor(extract_fn), options or MemoryOptions()
         self.manager = LLMMemoryManager(
             self._store,
             extract_fn=extractor,
