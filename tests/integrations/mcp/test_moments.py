@@ -89,8 +89,8 @@ class Doors:
 
 OUT = {
     "memory": lambda doors, **then: doors.tool(action="search", query="Ada", **then),
-    "search_memory pinned": lambda doors, **then: doors.layer(scope="pinned", **then),
-    "search_memory episodes": lambda doors, **then: doors.layer(scope="episodes", **then),
+    "search_memory facts": lambda doors, **then: doors.layer(scope="facts", **then),
+    "search_memory episodes": lambda doors, **then: doors.layer(scope="notes", **then),
     "search_memory transcript": lambda doors, **then: doors.layer(scope="transcript", **then),
     "recall": lambda doors, **then: doors.mcp("recall", query="Ada", **then),
     "list_memories": lambda doors, **then: doors.mcp("list_memories", **then),
