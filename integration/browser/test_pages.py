@@ -22,7 +22,7 @@ EMPTY = {
     "/memories": "Nothing is remembered yet",
     "/memories/list": "Nothing is remembered here yet",
     "/memories/identity": "No sentence is fixed",
-    "/memories/episodes": "There are no episodes",
+    "/memories/episodes": "There are no notes",
     "/memories/transcript": "No turns were recorded",
     "/store": "The store is empty",
     "/try?text=Hello": "Nothing: this message costs no tokens",

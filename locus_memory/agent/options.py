@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from locus_memory._internal.options import check_fields
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.store.item import check_limit
 
@@ -100,10 +100,15 @@ def read_settings(settings: MemorySettings, given: dict[str, Any]) -> MemorySett
             a `DeprecationWarning`.
 
     Raises:
-        ConfigurationError: One of them is invalid.
+        ConfigurationError: One of them is invalid, or differs from a setting.
     """
     old = {new: given.pop(name) for name, new in _OLD.items() if name in given}
     if old:
         what = "memory_placement and on_memory_error are now MemorySettings(placement=, on_error=)"
         warnings.warn(what, DeprecationWarning, stacklevel=3)
+    for name, value in old.items():
+        if getattr(settings, name) not in (value, getattr(MemorySettings(), name)):
+            raise ConfigurationError(
+                f"{name} is given twice: in memory_settings and by an old name"
+            )
     return replace(settings, **old)

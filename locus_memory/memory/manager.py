@@ -17,6 +17,7 @@ from locus_memory._internal.resource import Resource
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_off_record
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
+from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager, State, with_block
 from locus_memory.memory.extraction.extraction import (
@@ -140,6 +141,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         resolver = named.rest.pop("namespace_prefix", None)
         history_limit = named.rest.pop("history_limit", 20)
         if callable(namespace_prefix):
+            if resolver is not None:
+                raise ConfigurationError("namespace_resolver is now namespace_prefix: name one")
             namespace_prefix, resolver = _PREFIX, namespace_prefix
         self._options = options = named.all_into(MemoryOptions, options=options)
         check_callable(clock=clock)

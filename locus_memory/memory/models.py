@@ -188,7 +188,7 @@ class Memory:
             raise InvalidArgumentError(f"a memory's metadata is a JSON object, not {kind}")
         for fact, told in (("valid_from", valid_from), ("valid_to", valid_to)):
             if told is not None:
-                held = {**held, fact: told if isinstance(told, str) else told.isoformat()}
+                held = {**held, fact: told.isoformat() if isinstance(told, date) else told}
         name = made_up_key(said) if key is ... else _check_text("key", key)
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "key", name)

@@ -7,6 +7,7 @@ What was known when is told by the ledger, see `known`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Final, Self
@@ -48,7 +49,9 @@ SAID_AT: Final = "stated_at"
 VALIDITY: Final = (VALID_FROM, VALID_TO)
 
 _DAY: Final = 10
+_LONGEST: Final = 40
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def said_at(memory: Memory) -> str:
@@ -77,7 +80,8 @@ def moment_in(value: object, zone: tzinfo | None, name: str = "a moment") -> dat
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return timestamp(value)
-        read = datetime.fromisoformat(str(value).strip() if isinstance(value, date | str) else "")
+        text = str(value).strip() if isinstance(value, date | str) else ""
+        read = datetime.fromisoformat(text if len(text) <= _LONGEST else "")
         return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidArgumentError(
@@ -90,7 +94,7 @@ def checked(
 ) -> dict[str, Any]:
     """Return metadata with the validity that they state as texts; `None` is none.
 
-    A day stays a day. A moment without an offset gets that of the zone.
+    A day stays a day. A moment gets the offset of the zone.
 
     Args:
         metadata: The metadata.
@@ -123,15 +127,15 @@ def _stated(
 
 
 def _written(value: object, zone: tzinfo | None) -> str:
-    """Return a day or a moment as text; one that is a text with an offset stays as it is.
+    """Return a day, or a moment in the time zone, as text.
 
     Raises:
         InvalidArgumentError: It is neither.
     """
-    moment, text = moment_in(value, zone), str(value).strip().replace(" ", "T")
-    is_iso = isinstance(value, date | str)
-    is_whole = is_iso and (_day_of(text) or datetime.fromisoformat(text).tzinfo)
-    return text if is_whole else moment.astimezone(zone).isoformat()
+    moment = moment_in(value, zone)
+    with suppress(ValueError):
+        return date.fromisoformat(str(value).strip()).isoformat()
+    return moment.astimezone(zone).isoformat()
 
 
 def _day_of(value: object) -> date | None:
@@ -223,6 +227,14 @@ class Then:
         is_known = self.as_of is None or (moment is not None and moment <= self.as_of)
         return is_known and (self.at is None or self.is_true(said, validity))
 
+    def start(self, said: object, validity: Mapping[str, Any]) -> datetime:
+        """Return since when something is stated to be true: by default, since it was said."""
+        return bounds(validity, self.zone)[0] or read_moment(said) or _ALWAYS
+
+    def end(self, validity: Mapping[str, Any]) -> datetime:
+        """Return the first moment at which something is not true any more."""
+        return bounds(validity, self.zone)[1] or _NEVER
+
     def has_begun(self, said: object, validity: Mapping[str, Any]) -> bool:
         """Return whether something has begun to be true until `at`."""
         start = (bounds(validity, self.zone)[0] or _ALWAYS) if validity else read_moment(said)
@@ -230,5 +242,4 @@ class Then:
 
     def is_true(self, said: object, validity: Mapping[str, Any]) -> bool:
         """Return whether something with this validity is true at `at`."""
-        end = bounds(validity, self.zone)[1]
-        return self.has_begun(said, validity) and (end is None or (self.at or self.now) < end)
+        return self.has_begun(said, validity) and (self.at or self.now) < self.end(validity)

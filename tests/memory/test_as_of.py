@@ -127,13 +127,21 @@ def test_a_validity_of_days_holds_on_whole_days_of_the_user(zone, first, last, a
 SPANS = st.none() | st.integers(0, 9)
 
 
+def true_of(model, moment):
+    """Return what was said last of what had begun; what is over hides what began before its end."""
+    begun = [each for each in model if each[2] <= moment]
+    while begun and begun[-1][3] and begun[-1][3] <= moment:
+        *begun, over = begun
+        begun = [each for each in begun if each[1] >= over[3]]
+    return begun[-1][0] if begun else None
+
+
 @pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(told=st.lists(st.tuples(st.sampled_from("ab"), SPANS, SPANS), max_size=6))
 async def test_what_was_true_is_that_of_a_plain_model(told):
-    """What was said last of what had begun, unless it is over."""
     async with clocked(timezone="UTC") as (manager, clock):
-        model = []
+        model = {"a": [], "b": []}
         for number, (key, first, last) in enumerate(told):
             start, end = (None if each is None else at(each) for each in (first, last))
             if start and end and start >= end:
@@ -142,13 +150,37 @@ async def test_what_was_true_is_that_of_a_plain_model(told):
             await manager.save(Memory("user", key, content, valid_from=start, valid_to=end))
             said = datetime.fromtimestamp(clock(), UTC)
             begins = start or (at(-99) if end else said)
-            model.append((key, content, begins, end))
+            model[key].append((content, start or said, begins, end))
             clock.advance(86_400)
         for days in range(-1, 12):
             moment = at(days + 0.25)
-            begun = {key: (text, end) for key, text, start, end in model if start <= moment}
-            true = {key: text for key, (text, end) in begun.items() if not end or moment < end}
-            assert await listed(manager, at=moment) == true
+            true = {key: true_of(each, moment) for key, each in model.items()}
+            assert await listed(manager, at=moment) == {k: each for k, each in true.items() if each}
+
+
+async def test_a_correction_of_the_past_hides_nothing_that_began_later():
+    async with clocked(timezone="Europe/Vienna") as (manager, _):
+        linz = Memory("user", "home", "Ada lives in Linz.", valid_from="2026-05-12")
+        graz = Memory("user", "home", "In Graz.", valid_from="20240301", valid_to="20260511")
+        await manager.save([linz, graz])
+        for day, known in (("2024-03-01", "In Graz."), ("2026-05-11T23:59", "In Graz.")):
+            assert await listed(manager, at=day) == {"home": known}
+        assert await listed(manager, at="2026-05-12") == {"home": "Ada lives in Linz."}
+
+
+async def test_a_block_shows_the_days_of_the_user():
+    async with clocked(timezone="Europe/Vienna") as (manager, _):
+        await manager.remember("Ada has a dog.", valid_from="2026-05-11T23:00:00Z")
+        assert "- Ada has a dog. (from 2026-05-12)" in (await manager.plan("A dog?")).block
+
+
+@pytest.mark.parametrize("nonsense", [True, [], {}, float("nan"), 10**400, "1" * 5000])
+async def test_what_is_no_moment_is_refused(nonsense):
+    async with clocked() as (manager, _):
+        with pytest.raises(InvalidArgumentError):
+            await manager.save(Memory("user", "home", "In Graz.", valid_from=nonsense))
+        with pytest.raises(InvalidArgumentError):
+            await listed(manager, at=nonsense)
 
 
 async def moved(manager, clock):
@@ -237,7 +269,7 @@ async def test_what_is_known_and_what_is_true_are_two_times():
 async def test_a_validity_survives_what_is_done_with_a_memory(tmp_path):
     async with clocked("sqlite:" + str(tmp_path / "a.db"), timezone="UTC") as (manager, clock):
         ada, bob = manager.for_user("ada"), manager.for_user("bob")
-        span = {"valid_from": "2026-03-05", "valid_to": "2026-03-07T12:00:00+02:00"}
+        span = {"valid_from": "2026-03-05", "valid_to": "2026-03-07T10:00:00+00:00"}
         await ada.save(Memory("user", "trip", "Ada is in Rome.", **span))
         await ada.save([replace(each, metadata={**each.metadata}) async for each in ada.memories()])
         await bob.import_facts([each async for each in ada.export_facts()], trust=True)

@@ -95,6 +95,14 @@ def test_the_names_of_earlier_versions_are_read(old, new):
     MemoryOptions(**new)
 
 
+def test_a_place_is_named_once():
+    told = pytest.warns(DeprecationWarning, match="namespace_resolver")
+    with told, pytest.raises(ConfigurationError, match="name one"):
+        LLMMemoryManager(
+            "memory", namespace_prefix=lambda _: ("x",), namespace_resolver=lambda _: ("y",)
+        )
+
+
 def test_a_manager_has_eight_parameters():
     parameters = inspect.signature(LLMMemoryManager).parameters
     assert len([each for each in parameters if each != "keywords"]) == 8

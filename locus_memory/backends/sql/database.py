@@ -64,7 +64,7 @@ class SQLDatabase(SharedConnection, ABC, Generic[PoolT, NamesT, FeaturesT]):
         owned: bool,
     ) -> None:
         self.where = where
-        self.place = where.partition(" ")[2]
+        self.place = where.partition(" ")[2] or where
         self._names = names
         self._translated = translated
         self._loop_pools: PerLoop[PoolT] = PerLoop(where)

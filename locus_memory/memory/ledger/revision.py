@@ -462,8 +462,9 @@ def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
 
     With `as_of`, the versions are as the ledger knew them at that moment, and what was undone later
     is among them. Without `at`, the version counts that was current. With it, the one counts that
-    was true: of those that had begun, the one that was said last, unless it was over by its
-    `valid_to`, or was deleted. A change that was undone counts as never made.
+    was true: of those that had begun, the one that was said last, unless it was deleted. One that
+    is over by its `valid_to` hides what began before its end, and not what began later. A change
+    that was undone counts as never made.
 
     Args:
         versions: All versions of one key, in any order.
@@ -480,8 +481,13 @@ def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
         for each in told
         if ending_of(each) != "undo" and then.has_begun(said_at(each), stated(each))
     ]
-    _, _, last = max(begun, key=itemgetter(0, 1), default=("", 0, None))
-    if last is None or not then.is_true(said_at(last), stated(last)):
+    begun.sort(key=itemgetter(0, 1))
+    last = begun.pop()[2] if begun else None
+    while last is not None and not then.is_true(said_at(last), stated(last)):
+        end = then.end(stated(last))
+        begun = [each for each in begun if then.start(each[0], stated(each[2])) >= end]
+        last = begun.pop()[2] if begun else None
+    if last is None:
         return None
     gone = None if _successor(last) in numbers else read_moment(last.metadata.get("superseded_at"))
     return last if gone is None or then.at < gone else None

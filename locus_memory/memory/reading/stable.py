@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any, Final, Self
+from uuid import uuid4
 
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import VersionConflictError
@@ -85,7 +86,7 @@ class Stable:
         since: The moment of the oldest note or quote in it; empty: there is none.
         lines: The lines, if it was built just now.
         is_kept: Whether it was built before, for an earlier run of the thread.
-        version: The version of it in the store; 0: it is not kept there.
+        id: Its own id, if it is kept: another part of the thread has another one.
     """
 
     text: str
@@ -97,11 +98,12 @@ class Stable:
     since: str = ""
     lines: tuple[Line, ...] = ()
     is_kept: bool = False
-    version: int = 0
+    id: str = ""
 
     def to_value(self, used_at: str) -> dict[str, Any]:
         """Return it as plain JSON, with the moment of the latest run."""
         return {
+            "id": self.id,
             "text": self.text,
             "tokens": self.tokens,
             "names": sorted(self.names),
@@ -113,8 +115,8 @@ class Stable:
         }
 
     @classmethod
-    def from_value(cls, value: Mapping[str, Any], version: int) -> Self:
-        """Return the stable part of a value that `to_value` returned, and of its version.
+    def from_value(cls, value: Mapping[str, Any]) -> Self:
+        """Return the stable part of a value that `to_value` returned.
 
         Raises:
             KeyError: A field is missing.
@@ -129,7 +131,7 @@ class Stable:
             budget=value.get("budget", 0),
             since=value.get("since", ""),
             is_kept=True,
-            version=version,
+            id=value.get("id", ""),
         )
 
 
@@ -190,7 +192,7 @@ class StableBook:
             kept = None if item is None else self._read(item)
             if kept is not None and kept.budget <= budget:
                 return kept
-            built = await self.build(scope, thread, budget)
+            built = replace(await self.build(scope, thread, budget), id=uuid4().hex)
             if not keeps:
                 return built
             version = 0 if item is None else item.version
@@ -201,7 +203,7 @@ class StableBook:
                 if again.text != built.text:
                     # It may show what was erased after it was read, and kept after that.
                     await self._store.delete(scope.blocks, thread)
-                return replace(again, version=version + 1)
+                return replace(again, id=built.id)
         raise VersionConflictError(0, 1)
 
     async def _keep(
@@ -221,7 +223,7 @@ class StableBook:
     def _read(self, item: StoreItem) -> Stable | None:
         """Return the part of an item; `None`: it is to be built again."""
         try:
-            stable = Stable.from_value(item.value, item.version)
+            stable = Stable.from_value(item.value)
             used_at = read_moment(item.value["used_at"])
         except (KeyError, TypeError) as error:
             emit("memory.record_unreadable", error=error, layer="blocks")
@@ -234,7 +236,8 @@ class StableBook:
     async def touch(self, scope: Scope, thread: str, stable: Stable, *also: Put) -> None:
         """Record that a run of the thread used its stable part now, and write `also` with that.
 
-        If the part was dropped meanwhile, nothing is written: `also` may show what was erased.
+        If the part was dropped meanwhile, or is another one since, nothing is written: `also` may
+        show what was erased.
 
         Args:
             scope: The scope.
@@ -246,17 +249,16 @@ class StableBook:
             VersionConflictError: Other runs of the thread were faster each time.
             BackendError: The store failed.
         """
-        value, version = stable.to_value(""), stable.version
         for _ in range(_ATTEMPTS):
-            with suppress(VersionConflictError):
-                if version:
-                    used = {**value, "used_at": self._now()}
-                    await self._keep(scope, thread, used, version, *also)
-                    return
             item = await self._store.get_item(scope.blocks, thread)
             if item is None or not isinstance(item.value, dict):
                 return
-            value, version = item.value, item.version
+            if item.value.get("id", "") != stable.id:
+                return
+            with suppress(VersionConflictError):
+                used = {**item.value, "used_at": self._now()}
+                await self._keep(scope, thread, used, item.version, *also)
+                return
         raise VersionConflictError(0, 1)
 
     async def build(self, scope: Scope, thread: str, budget: int) -> Stable:

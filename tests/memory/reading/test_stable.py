@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from locus_memory.backends.sqlite.store import SQLiteStore
@@ -150,29 +152,33 @@ async def test_what_is_no_longer_known_is_gone_at_once(world, way):
     assert "dog" in after
 
 
-async def test_a_turn_reads_its_stable_part_once(make_world, monkeypatch):
-    """What it read is written back, unless another run of the thread was faster."""
+async def test_a_run_that_ends_after_an_erasure_writes_nothing_of_it(make_world, monkeypatch):
+    """Nor over the part that another run has built anew, whose version is the same."""
     world = make_world(extract_fn=None, transcript=True)
-    await world.knows("Ada lives in Graz.")
+    await world.knows("Ada lives in Graz.", "Ada has a dog.")
     await world.shown(QUESTION)
     await world.manager._afterwards.wait()
-    read, get, faster = [], world.store.get_item, []
+    reader = world.manager._reader
+    opens, reached, goes_on = reader._opens, asyncio.Event(), asyncio.Event()
 
-    async def counted(namespace, key):
-        read.append(namespace)
-        item = await get(namespace, key)
-        while faster:
-            await world.store.put(namespace, key, faster.pop() and item.value)
-        return item
+    async def slowly(*given):
+        reached.set()
+        await goes_on.wait()
+        return await opens(*given)
 
-    monkeypatch.setattr(world.store, "get_item", counted)
-    for others, times in (([], 1), (["another"], 2)):
-        read.clear()
-        faster += others
-        await world.shown(QUESTION)
-        await world.manager._afterwards.wait()
-        assert read.count(world.scope.blocks) == times
-    assert len(await world.manager._reader.runs.newest(world.scope, None, 10)) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_opens", slowly)
+        running = asyncio.create_task(world.shown(QUESTION))
+        await reached.wait()
+    await forget(world.store, query="Graz")
+    await world.shown(QUESTION)
+    await world.manager._afterwards.wait()
+    goes_on.set()
+    await running
+    await world.manager._afterwards.wait()
+    assert "Graz" not in "".join(await world.shown(QUESTION))
+    seen = await reader.runs.newest(world.scope, None, 10)
+    assert not any("Graz" in str(each) for each in seen)
 
 
 async def test_a_record_that_is_broken_is_built_again(world):
