@@ -202,7 +202,8 @@ def _shared(ids: Ids, having: Ids) -> tuple[Ids, Ids]:
     """Return the places of the numbers that two lists in order share, in each of them."""
     if len(having) < len(ids):
         # Each number of the shorter list is looked for in the longer one.
-        return _shared(having, ids)[::-1]
+        places, have = _shared(having, ids)
+        return have, places
     if not len(ids):
         return ids, ids
     places = np.minimum(np.searchsorted(having, ids), len(having) - 1)
