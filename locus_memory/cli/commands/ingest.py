@@ -317,9 +317,6 @@ async def _run(backend: Backend, *, work: _Work, found: _Found) -> None:
     with shown_progress(quiet=work.quiet) as progress, work.account.stopped_by_sigterm():
         async with _opened_manager(backend, work) as manager:
             for each in found:
-                if isinstance(each, Unread):
-                    work.misses(each.why)
-                    continue
                 await _shown(backend, manager, work, each, progress)
 
 
@@ -327,10 +324,13 @@ async def _shown(
     backend: Backend,
     manager: LLMMemoryManager | None,
     work: _Work,
-    each: Conversation,
+    each: Conversation | Unread,
     progress: Progress,
 ) -> None:
-    """Take in one conversation, and show how far it is."""
+    """Take in one conversation, and show how far it is; name one that could not be read."""
+    if isinstance(each, Unread):
+        work.misses(each.why)
+        return
     work.account.of(each)
     task = progress.add_task(each.thread_id, total=len(each.messages))
 
