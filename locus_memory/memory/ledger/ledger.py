@@ -14,6 +14,7 @@ from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.layers.blocks import without_blocks
 from locus_memory.memory.ledger.likeness import folded
+from locus_memory.memory.ledger.past import version_at
 from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
@@ -23,7 +24,6 @@ from locus_memory.memory.ledger.revision import (
     read_memory,
     retire,
     undo,
-    version_at,
     versions,
     write,
 )

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import islice
-from operator import itemgetter
 from typing import Any, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
@@ -35,9 +33,9 @@ from locus_memory.memory.models import (
     origin_of,
     refusal,
 )
-from locus_memory.memory.moments import days_between, read_moment
+from locus_memory.memory.moments import days_between
 from locus_memory.memory.scope import Scope, current_key, split_key
-from locus_memory.memory.validity import SAID_AT, VALID_FROM, VALIDITY, Then, said_at, stated
+from locus_memory.memory.validity import SAID_AT, VALID_FROM, VALIDITY, said_at, stated
 from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = [
@@ -46,6 +44,7 @@ __all__ = [
     "Shelf",
     "Step",
     "Writing",
+    "current_again",
     "current_put",
     "fixed_in",
     "known",
@@ -53,7 +52,6 @@ __all__ = [
     "read_memory",
     "retire",
     "undo",
-    "version_at",
     "write",
 ]
 
@@ -246,7 +244,7 @@ def undo(shelf: Shelf, writing: Writing, origin: Origin = Origin.PERSON) -> Step
     target = shelf.past.get(number) if isinstance(number, int) else None
     if not isinstance(number, int) or target is None:
         return None
-    restored = _current_again(Memory(shelf.kind, shelf.key, target.content, target.metadata))
+    restored = current_again(Memory(shelf.kind, shelf.key, target.content, target.metadata))
     # As many as tell of the versions that are kept.
     restored = _known(restored, *[*known(target), writing.now][-1 - 2 * writing.history_limit :])
     for each in (shelf.memory, restored):
@@ -367,7 +365,7 @@ def _known(memory: Memory, *moments: str) -> Memory:
     return replace(memory, metadata=memory.metadata | {_KNOWN: list(moments)})
 
 
-def _current_again(memory: Memory) -> Memory:
+def current_again(memory: Memory) -> Memory:
     """Return a past version as it was before it ended."""
     metadata = {name: part for name, part in memory.metadata.items() if name not in _ENDED}
     return replace(memory, metadata=metadata)
@@ -455,57 +453,3 @@ def _link(shelf: Shelf, sequence: int | None) -> dict[str, Any]:
 def versions(shelf: Shelf) -> list[Memory]:
     """Return all versions of a key: the current one, then the past ones, the newest first."""
     return [memory for memory in (shelf.memory, *shelf.past.values()) if memory is not None]
-
-
-def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
-    """Return the version of a memory that counts at a moment; `None` if none does.
-
-    With `as_of`, the versions are as the ledger knew them at that moment, and what was undone later
-    is among them. Without `at`, the version counts that was current. With it, the one counts that
-    was true: of those that had begun, the one that was said last, unless it was deleted. One that
-    is over by its `valid_to` hides what began before its end, and not what began later. A change
-    that was undone counts as never made.
-
-    Args:
-        versions: All versions of one key, in any order.
-        then: The moment.
-    """
-    told = list(versions)
-    if then.as_of is not None:
-        told = [each for one in told if (each := _as_of(one, then.as_of)) is not None]
-    if then.at is None:
-        return next((each for each in told if "superseded_at" not in each.metadata), None)
-    numbers = {each.metadata.get("sequence") for each in told}
-    begun = [
-        (said_at(each), each.metadata.get("sequence") or 0, each)
-        for each in told
-        if ending_of(each) != "undo" and then.has_begun(said_at(each), stated(each))
-    ]
-    begun.sort(key=itemgetter(0, 1))
-    last = begun.pop()[2] if begun else None
-    while last is not None and not then.is_true(said_at(last), stated(last)):
-        end = then.end(stated(last))
-        begun = [each for each in begun if then.start(each[0], stated(each[2])) >= end]
-        last = begun.pop()[2] if begun else None
-    if last is None:
-        return None
-    gone = None if _successor(last) in numbers else read_moment(last.metadata.get("superseded_at"))
-    return last if gone is None or then.at < gone else None
-
-
-def _as_of(version: Memory, moment: datetime) -> Memory | None:
-    """Return a version as it was known at a moment; `None`: it was not."""
-    marks = known(version)
-    passed = [each for each in marks if (at := read_moment(each)) is not None and at <= moment]
-    if len(passed) % 2:
-        return _current_again(version)
-    if passed and passed != marks:
-        ends = {"superseded_at": passed[-1], "superseded_by": {"change": "delete"}}
-        return replace(version, metadata=version.metadata | ends)
-    return version if passed else None
-
-
-def _successor(version: Memory) -> object:
-    """Return the number of the version that replaced one; 0: none did."""
-    by = version.metadata.get("superseded_by")
-    return by.get("sequence", 0) if isinstance(by, Mapping) else 0
