@@ -726,7 +726,6 @@ class TestBorrowing:
     async def test_it_waits_no_longer_than_it_was_told(self, url, schema):
         async with asyncpg.create_pool(url, min_size=0, max_size=1) as theirs:
             pool = PostgreSQLPool(pool=theirs, schema=schema, acquire_timeout=0.05)
-            await pool.open()
             async with theirs.acquire():
                 with pytest.raises(BackendUnavailableError):
                     await pool.fetchval("SELECT 1")
