@@ -44,9 +44,9 @@ CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || { \
 QUICK := cli integrations backends/postgresql backends/redis backends/test_unclosed.py test_examples.py \
 	$(addprefix conformance/test_,checked_store.py encrypted_checkpointers.py four_verbs.py wrappers.py)
 
-# The quick tests in an environment, each with at most two of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
+# The quick tests in an environment, each with one of its parameters: $(call quick,ENVIRONMENT,LEFT_OUT).
 quick = $(1)/bin/python -m pytest --assert plain --numprocesses $(JOBS) --dist worksteal $(2:%=--ignore=tests/%) \
-	--hypothesis-profile quick --few 2 -m "not server and not slow" $(ARGS)
+	--hypothesis-profile quick --few 1 -m "not server and not slow" $(ARGS)
 
 # Print the path of an interpreter, wherever it is on the PATH or among those of pyenv.
 PYENV := $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.*/bin)

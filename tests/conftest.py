@@ -39,7 +39,7 @@ settings.register_profile("busy", **PATIENT)
 settings.register_profile("ci", **PATIENT, derandomize=True, print_blob=True, max_examples=50)
 settings.load_profile("ci" if "CI" in os.environ else "busy")
 # What `make quick` runs; `make test` and `make slow` look further.
-settings.register_profile("quick", settings(), max_examples=25)
+settings.register_profile("quick", settings(), max_examples=10)
 
 CLEANING = """
     SELECT format('TRUNCATE %s RESTART IDENTITY CASCADE', oid::regclass) FROM pg_class
