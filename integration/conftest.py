@@ -8,9 +8,11 @@ import hashlib
 import os
 import sys
 import warnings
+from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
+from zlib import crc32
 
 import docker
 import pytest
@@ -66,6 +68,22 @@ BESIDE = {
 `make test` runs the suites on the newest PostgreSQL, Redis and Valkey.
 """
 
+AGAIN = (
+    "machines/test_pgbouncer.py",
+    "machines/test_redis_cluster.py",
+    "oracle/test_19c.py",
+    "test_encrypted_checkpointers.py",
+    "test_postgresql.py",
+    "test_redis.py::TestRedisCheckpointer",
+    "test_redis.py::TestRedisStore",
+    "test_redis_variants.py",
+    "test_wrappers.py",
+)
+"""Where suites run on a server or a store that differs little from one on which they run whole.
+
+Of a test with parameters all but one count as slow: another one for each class.
+"""
+
 
 def is_slow(item):
     """Whether the test is marked, a long property, or one for one more version of a server."""
@@ -75,12 +93,28 @@ def is_slow(item):
     return any(parameters.get(fixture) in images for fixture, images in BESIDE.items())
 
 
+def repeated(items):
+    """Return the tests of suites whose neighbours with other parameters are enough."""
+    again = tuple(f"{HERE.name}/{place}" for place in AGAIN)
+    of_a_test = defaultdict(list)
+    for item in items:
+        is_of_a_suite = item.function.__module__.startswith("locus_memory.testing")
+        if is_of_a_suite and item.nodeid.startswith(again):
+            of_a_test[item.nodeid.partition("[")[0]].append(item)
+    for name, group in of_a_test.items():
+        place = crc32(name.encode()) % len(group)
+        yield from group[:place] + group[place + 1 :]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark what is slow: `.ci/run` leaves it out, and `make live` does not."""
     for item in items:
         if is_slow(item):
             item.add_marker("slow")
+    quick = [item for item in items if item.get_closest_marker("slow") is None]
+    for item in list(repeated(quick)):
+        item.add_marker("slow")
 
 
 @cache
