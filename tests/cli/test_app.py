@@ -17,7 +17,7 @@ from locus_memory.events import subscribe
 
 COMMANDS = [
     "demo", "doctor", "verify", "chat", "mcp", "serve", "ui", "presets",
-    "memories", "remember", "history", "undo", "forget", "identity", "episodes", "why",
+    "memories", "remember", "history", "undo", "forget", "identity", "notes", "episodes", "why",
     "ingest", "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
@@ -37,6 +37,7 @@ READING = [
     ("forget", "k"),
     ("identity",),
     ("identity", "remove", "1f"),
+    ("notes",),
     ("episodes",),
     ("why", "t"),
     ("consolidate",),

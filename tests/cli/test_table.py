@@ -42,6 +42,7 @@ KILLS = {
     "identity": READS,
     "identity add": ONE_WRITE,
     "identity remove": ONE_WRITE,
+    "notes": READS,
     "episodes": READS,
     "why": READS,
     "ingest": "integration/test_command_kills.py::test_killed_between_two_writes",

@@ -62,6 +62,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "identity add": ("locus-memory identity add 'Call me Captain.' --user ada",),
         "identity remove": ("locus-memory identity remove 1f3a --user ada",),
+        "notes": ("locus-memory notes --user ada --limit 5",),
         "episodes": ("locus-memory episodes --user ada --limit 5",),
         "why": ("locus-memory why trip", "locus-memory why trip --limit 5 --json"),
         "ingest": (

@@ -50,7 +50,7 @@ def test_everything_then_nothing(ok, told):
     assert dry.out == (
         "memories                       would change\n"
         "expired, moved to the history             2\n"
-        "old episodes erased                       2\n"
+        "old sessions' notes erased                2\n"
         "old turns erased                          2\n"
     )
     assert len(ok("memories", "--all-users", "--json").json["memories"]) == 2
@@ -96,6 +96,6 @@ def test_wrong_options(fails, wrong):
 def test_forget_counts_the_layers(ok, told):
     ok("consolidate", "--retention-days", "0")
     out = ok("forget", "--user", "ada", "--yes").out
-    for line in ("episodes", "turns", "log entries"):
+    for line in ("sessions with notes", "turns", "log entries"):
         assert line in out
     assert ok("consolidate", "--json").json["scopes"] == 1

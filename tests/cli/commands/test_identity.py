@@ -1,4 +1,4 @@
-"""The commands `identity` and `episodes`."""
+"""The commands `identity` and `notes`."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def test_episodes_come_newest_first(ok, empty_directory):
             await backend.store.put_batch([episode_put(scope, each) for each in found])
 
     asyncio.run(save())
-    lines = ok("episodes", "--user", "ada").out.splitlines()
+    lines = ok("notes", "--user", "ada").out.splitlines()
     assert lines[0].split() == ["day", "thread", "notes", "salience"]
     assert "Ada bought a map. The boat leaves in May." in " ".join(lines[1].split())
-    found = ok("episodes", "--user", "ada", "--limit", "1", "--json").json["episodes"]
+    found = ok("notes", "--user", "ada", "--limit", "1", "--json").json["episodes"]
     assert [each["notes"][0]["text"] for each in found] == ["Ada bought a map."]
-    assert len(ok("episodes", "--user", "ada", "--origin", "user", "--json").json["episodes"]) == 2
-    assert "no episodes" in ok("episodes", "--user", "ada", "--origin", "tool").out
-    assert "no episodes" in ok("episodes").out
+    assert len(ok("notes", "--user", "ada", "--origin", "user", "--json").json["episodes"]) == 2
+    assert "no notes" in ok("notes", "--user", "ada", "--origin", "tool").out
+    assert "no notes" in ok("notes").out
 
 
 def test_memories_shows_ids_and_use_and_past_moments(ok):

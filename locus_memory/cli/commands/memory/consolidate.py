@@ -31,7 +31,7 @@ _MOST_DAYS = 3_650
 _LINE = 160
 _TITLES = {
     "evicted": "expired, moved to the history",
-    "pruned_episodes": "old episodes erased",
+    "pruned_episodes": "old sessions' notes erased",
     "pruned_turns": "old turns erased",
     "purged": "old log entries erased",
 }
@@ -49,7 +49,7 @@ def consolidate(
     ] = False,
     retention_days: Annotated[
         float,
-        typer.Option(metavar="N", help="Keep episodes and transcripts for N days; 0: for ever."),
+        typer.Option(metavar="N", help="Keep notes and transcripts for N days; 0: for ever."),
     ] = _DAYS,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,

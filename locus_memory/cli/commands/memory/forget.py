@@ -281,7 +281,7 @@ def _counts(document: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
         ("checkpoints", document["checkpoints"], []),
         ("summaries", document["summaries"], []),
         ("use records", document["vitals"], []),
-        ("episodes", document["episodes"], []),
+        ("sessions with notes", document["episodes"], []),
         ("turns", document["turns"], []),
         ("log entries", document["log"], []),
     ]

@@ -1,4 +1,4 @@
-"""The commands `identity`, `identity add` and `identity remove`, and the command `episodes`."""
+"""The commands `identity`, `identity add` and `identity remove`, and the command `notes`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from locus_memory.backends.base import Backend
 
-__all__ = ["commands", "list_episodes"]
+__all__ = ["commands", "list_notes"]
 
 _ID = 8
 _DAY = 10
@@ -129,7 +129,7 @@ def _say(console: Console, *, document: dict[str, Any], what: str) -> None:
     console.out(line, highlight=False)
 
 
-def list_episodes(
+def list_notes(
     context: typer.Context,
     *,
     user: UserOption = None,
@@ -143,14 +143,14 @@ def list_episodes(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the digests of a user's sessions, the newest first."""
+    """List the notes of a user's sessions, the newest first."""
     session = Session.of(context, url, as_json=as_json)
-    work = partial(_episodes, user=user, origin=origin, limit=limit, prefix=prefix)
+    work = partial(_notes, user=user, origin=origin, limit=limit, prefix=prefix)
     document = session.run(partial(work, as_of=as_of, at=at))
-    session.answer(document, partial(_render_episodes, document=document))
+    session.answer(document, partial(_render_notes, document=document))
 
 
-async def _episodes(
+async def _notes(
     backend: Backend,
     *,
     user: str | None,
@@ -166,7 +166,7 @@ async def _episodes(
     return {"user": user, "episodes": [each.to_value() for each in found]}
 
 
-def _render_episodes(console: Console, *, document: dict[str, Any]) -> None:
+def _render_notes(console: Console, *, document: dict[str, Any]) -> None:
     rows: list[list[Cell]] = [
         [
             each["ended_at"][:_DAY],
@@ -179,12 +179,12 @@ def _render_episodes(console: Console, *, document: dict[str, Any]) -> None:
     if rows:
         print_table(console, ["day", "thread", "*notes", ">salience"], rows)
     else:
-        remark(console, f"no episodes{for_user(document['user'])}")
+        remark(console, f"no notes{for_user(document['user'])}")
 
 
-def _told(episode: dict[str, Any]) -> str:
-    """Return the notes of an episode."""
-    return " ".join(note["text"] for note in episode["notes"])
+def _told(session: dict[str, Any]) -> str:
+    """Return the notes of a session."""
+    return " ".join(note["text"] for note in session["notes"])
 
 
 commands = subcommands("identity", show_identity, {"add": add_override, "remove": remove_override})
