@@ -36,6 +36,7 @@ Kind = Literal[
     "turns",
     "log",
     "blocks",
+    "summaries",
     "items",
 ]
 """What an item is; the blocks show what other items hold, and go with any of them."""
