@@ -19,6 +19,7 @@ async def call_hook(
     *,
     seconds: float | None = None,
     event: str = "agent.memory_failed",
+    **facts: object,
 ) -> Any:
     """Return the result of a hook, or `None` if it fails or takes too long.
 
@@ -30,6 +31,7 @@ async def call_hook(
         work: Calls it; it may be sync or async. A sync function cannot be interrupted.
         seconds: How long an async one may take; `None`: it is waited for, however long it takes.
         event: The name of the event of a failure.
+        facts: What the event tells beside the name of the hook.
 
     Raises:
         CancelledError: The caller is cancelled; so is the hook.
@@ -38,7 +40,7 @@ async def call_hook(
         return await _within(seconds, work)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
         raise_if_cancelled(error)
-        emit(event, error=error, hook=hook)
+        emit(event, error=error, hook=hook, **facts)
         return None
 
 
