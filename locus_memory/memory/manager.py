@@ -50,7 +50,7 @@ from locus_memory.memory.options import (
     read_options,
 )
 from locus_memory.memory.reading.gate import gate_model
-from locus_memory.memory.reading.reader import Plan, Reader
+from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import (
@@ -294,11 +294,16 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         """
         seen = run_state(state)
         run = await self.for_run(seen)
-        if run is None:
+        if run is None or not self.token_budget:
             return with_block(state, None)
         if self._chooses:
             return await super(LLMMemoryManager, run).on_session_start(state)
-        plan = await run._planned(seen)  # noqa: SLF001 - it is one of us
+        plan = await self._reader.of_run(
+            run._scope,  # noqa: SLF001 - it is one of us
+            seen,
+            start=self._start,
+            timeout=self.recall_timeout,
+        )
         return with_block(state, plan.tail, "user", stable=plan.stable)
 
     @override
@@ -406,13 +411,6 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         await self._worker.start()
         if self._options.extract_mode != "manual":
             self._tender.schedule.touch()
-
-    async def _planned(self, state: Any) -> Plan:
-        """Return what a run is shown."""
-        if not self.token_budget:
-            return Plan()
-        start, timeout = self._start, self.recall_timeout
-        return await self._reader.of_run(self._scope, state, start=start, timeout=timeout)
 
 
 async def nobody_reads(scope: Scope) -> None:
