@@ -321,5 +321,5 @@ def _check(options: Mapping[str, object], wanted: str, takes: Callable[[Any], bo
             raise ConfigurationError(f"{name} is {wanted}, not {quote(value)}")
 
 
-def _is_number(value: object, kind: type[int] | UnionType, least: float) -> bool:
+def _is_number(value: Any, kind: type[int] | UnionType, least: float) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool) and value >= least
