@@ -225,21 +225,22 @@ class MemoryHooks:
         most = self._settings.max_prompt_chars
         if most is None:
             return state
-        messages: list[Message] = []
-        for each in state.messages:
-            if is_memory_block(each):
-                text = cap(each.content or "", most)
-                if text:
-                    messages.append(each.model_copy(update={"content": text}))
-            else:
-                messages.append(each)
-        return state.model_copy(update={"messages": tuple(messages)})
+        cut = (_cut(each, most) for each in state.messages)
+        return state.model_copy(update={"messages": tuple(filter(None, cut))})
 
 
 def _contract() -> type[Any]:
     from locus_memory.memory.base import BaseMemoryManager  # noqa: PLC0415 - only with memory
 
     return BaseMemoryManager
+
+
+def _cut(message: Message, most: int) -> Message | None:
+    """Return a message; of a block of memories, the lines that fit, and `None` if none does."""
+    if not is_memory_block(message):
+        return message
+    text = cap(message.content or "", most)
+    return message.model_copy(update={"content": text}) if text else None
 
 
 def _with_text(state: AgentState, text: Any, most: int) -> AgentState:

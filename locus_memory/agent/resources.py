@@ -11,13 +11,12 @@ from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.options import Keywords
-from locus_memory._internal.quoting import quote
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, MemoryAccessDenied
 from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.inject import with_tail
-from locus_memory.memory.options import check_one_of
+from locus_memory.memory.options import check_number, check_one_of
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.reading.lines import Line, fitting
 from locus_memory.messages import Message
@@ -78,8 +77,7 @@ class ResourceSettings:
         as_uri(self.root)
         check_limit(self.top_k, "top_k")
         check_limit(self.token_budget, "token_budget")
-        if not 0 <= self.min_score <= 1:
-            raise ConfigurationError(f"min_score is from 0 to 1, not {quote(self.min_score)}")
+        check_number(0, 1, min_score=self.min_score)
 
 
 class ResourceHooks:

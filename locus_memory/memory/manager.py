@@ -136,7 +136,6 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         **keywords: Unpack[ManagerKeywords],
     ) -> None:
         named = Keywords(self, read_options(keywords))
-        check_whole(0, retrieve_limit=named.rest.get("retrieve_limit", retrieve_limit))
         self.retrieve_limit = named.rest.pop("retrieve_limit", retrieve_limit)
         resolver = named.rest.pop("namespace_prefix", None)
         history_limit = named.rest.pop("history_limit", 20)
@@ -149,6 +148,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         if resolver is not None:
             check_callable(namespace_prefix=resolver)
         check_embedder(embedder)
+        check_whole(0, history_limit=history_limit, retrieve_limit=self.retrieve_limit)
+        check_whole(1, max_memories=max_memories)
         self.token_budget = options.memory_budget_tokens
         self.token_counter = as_token_counter(options.token_counter)
         # The same lines are shown again and again.
@@ -157,8 +158,6 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         self._resolver: NamespaceResolver | None = resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
-        check_whole(0, history_limit=history_limit)
-        check_whole(1, max_memories=max_memories)
         self._listed_of_type = max_memories
         self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
         if isinstance(embedder, Embedder):
