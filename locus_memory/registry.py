@@ -36,7 +36,6 @@ from locus_memory._internal.providers.address import (
     Address,
     check_below_root,
     is_path,
-    is_provider_name,
     parse_address,
     path_of_url,
 )
@@ -49,6 +48,7 @@ from locus_memory._internal.providers.construction import (
     unknown_option,
 )
 from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.providers.names import checked_name, register
 from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend, ComposedBackend
@@ -441,22 +441,8 @@ def register_checkpointer(name: str, factory: CheckpointerFactory) -> Callable[[
 def _register(
     factories: dict[str, ConstructionFactory], name: str, factory: Callable[..., Any]
 ) -> Callable[[], None]:
-    key = _checked_name(name)
-    factories[key] = made = of_factory(key, factory)
-
-    def unregister() -> None:
-        if factories.get(key) is made:
-            del factories[key]
-
-    return unregister
-
-
-def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or not is_provider_name(name):
-        raise ConfigurationError(
-            f"a provider's name is letters, digits and '_.+-', not {quote(name)}"
-        )
-    return name.lower()
+    key = checked_name(name, "a provider's name")
+    return register(factories, key, of_factory(key, factory))
 
 
 def list_stores() -> list[str]:

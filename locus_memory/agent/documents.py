@@ -10,7 +10,6 @@ from locus_memory.documents.context import ContextConfig, find_context
 from locus_memory.documents.fusion import Retriever
 from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import ConfigurationError
-from locus_memory.events import emit
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.messages import Message, Role
 from locus_memory.state import AgentState
@@ -59,12 +58,8 @@ async def with_documents(
         return state, ()
     query = next((each.content or "" for each in reversed(said) if each.role == Role.USER), "")
     work = partial(find_context, query, index, config=config)
-    found = await call_hook(
-        "documents",
-        work,
-        seconds=_SECONDS,
-        report=lambda _, error: emit("agent.documents_failed", error=error),
-    )
+    failed = "agent.documents_failed"
+    found = await call_hook("retrieve", work, seconds=_SECONDS, event=failed)
     if not found:
         return state, ()
     # Loaded only where there is something to show.

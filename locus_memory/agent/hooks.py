@@ -21,7 +21,7 @@ from locus_memory.conversation.roles import (
     runs_off_record,
 )
 from locus_memory.errors import ConfigurationError
-from locus_memory.events import emit, uncollected
+from locus_memory.events import uncollected
 from locus_memory.memory.providers.fence import cap, fence
 from locus_memory.memory.providers.hooks import call_hook, has_hook
 from locus_memory.memory.providers.settings import MemorySettings
@@ -83,12 +83,8 @@ class InvocationHooks:
     async def call(self, invocation: Invocation) -> None:
         """Call them in order; a failure is the event `agent.hook_failed`."""
         for function in self._functions:
-            await call_hook(
-                self._hook,
-                partial(function, invocation),
-                seconds=_HOOK_SECONDS,
-                report=lambda hook, error: emit("agent.hook_failed", error=error, hook=hook),
-            )
+            work = partial(function, invocation)
+            await call_hook(self._hook, work, seconds=_HOOK_SECONDS, event="agent.hook_failed")
 
 
 class MemoryHooks:
@@ -159,7 +155,7 @@ class MemoryHooks:
 
     async def end(self, state: AgentState) -> None:
         """Call the end hook of the session contract, `on_session_end(state)`."""
-        if self._is_set("sync_turns", state):
+        if self._manager is not None and self._is_set("sync_turns", state):
             await remember(self._manager, state)
 
     async def complete(self, state: AgentState, thread_id: str) -> None:
@@ -229,21 +225,22 @@ class MemoryHooks:
         most = self._settings.max_prompt_chars
         if most is None:
             return state
-        messages: list[Message] = []
-        for each in state.messages:
-            if is_memory_block(each):
-                text = cap(each.content or "", most)
-                if text:
-                    messages.append(each.model_copy(update={"content": text}))
-            else:
-                messages.append(each)
-        return state.model_copy(update={"messages": tuple(messages)})
+        cut = (_cut(each, most) for each in state.messages)
+        return state.model_copy(update={"messages": tuple(filter(None, cut))})
 
 
 def _contract() -> type[Any]:
     from locus_memory.memory.base import BaseMemoryManager  # noqa: PLC0415 - only with memory
 
     return BaseMemoryManager
+
+
+def _cut(message: Message, most: int) -> Message | None:
+    """Return a message; of a block of memories, the lines that fit, and `None` if none does."""
+    if not is_memory_block(message):
+        return message
+    text = cap(message.content or "", most)
+    return message.model_copy(update={"content": text}) if text else None
 
 
 def _with_text(state: AgentState, text: Any, most: int) -> AgentState:

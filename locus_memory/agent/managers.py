@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard
 
-from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_memory_block, split_block
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
-from locus_memory.events import emit
+from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.providers.settings import MemorySettings
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -177,31 +175,22 @@ def with_placement(
     return placed(messages, placement)
 
 
-async def recalled(manager: SessionHooks | None, state: AgentState) -> AgentState:
-    """Return the state with memories, or unchanged if there is no manager or it fails."""
-    if manager is None:
-        return state
-    try:
+async def recalled(manager: SessionHooks, state: AgentState) -> AgentState:
+    """Return the state with memories, or unchanged if the manager fails."""
+
+    async def start() -> AgentState:
         found = await _awaited(manager.on_session_start(state))
         # Any class will do if it has the attributes of a state: otherwise the run fails later.
         metadata = {**state.metadata, **found.metadata}
         messages = _checked(found.messages)
         return state.model_copy(update={"messages": messages, "metadata": metadata})
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
-        raise_if_cancelled(error)
-        emit("agent.memory_failed", error=error, hook="on_session_start")
-        return state
+
+    return await call_hook("on_session_start", start) or state
 
 
-async def remember(manager: SessionHooks | None, state: AgentState) -> None:
+async def remember(manager: SessionHooks, state: AgentState) -> None:
     """Call the manager's end hook."""
-    if manager is None:
-        return
-    try:
-        await _awaited(manager.on_session_end(state))
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
-        raise_if_cancelled(error)
-        emit("agent.memory_failed", error=error, hook="on_session_end")
+    await call_hook("on_session_end", lambda: manager.on_session_end(state))
 
 
 async def trimmed(
@@ -217,15 +206,14 @@ async def trimmed(
     """
     if manager is None:
         return messages
-    try:
+
+    async def apply() -> tuple[Message, ...]:
         for_run: Any = getattr(manager, "for_run", None)
-        bound: Trimmer = manager if for_run is None else for_run(state, memory)
-        apply = getattr(bound, "async_apply", None) or bound.apply
-        return _checked(await _awaited(apply(list(messages))))
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; all is shown
-        raise_if_cancelled(error)
-        emit("agent.trim_failed", error=error)
-        return messages
+        bound = manager if for_run is None else for_run(state, memory)
+        select = getattr(bound, "async_apply", None) or bound.apply
+        return _checked(await _awaited(select(list(messages))))
+
+    return await call_hook("apply", apply, event="agent.trim_failed") or messages
 
 
 def _checked(returned: Any) -> tuple[Message, ...]:

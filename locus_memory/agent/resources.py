@@ -11,14 +11,12 @@ from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.options import Keywords
-from locus_memory._internal.quoting import quote
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, MemoryAccessDenied
-from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.inject import with_tail
-from locus_memory.memory.options import check_one_of
+from locus_memory.memory.options import check_number, check_one_of
 from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.reading.lines import Line, fitting
 from locus_memory.messages import Message
@@ -39,6 +37,7 @@ __all__ = ["ResourceHooks", "ResourceSettings"]
 
 _SECONDS: Final = 30.0
 _RECALL_SECONDS: Final = 5.0
+_FAILED: Final = "agent.resources_failed"
 _MEMORIES: Final = MemoryURI((FACTS,), is_folder=True)
 _MOST_OVERVIEWS: Final = 2
 _MOST_SESSIONS: Final = 256
@@ -78,8 +77,7 @@ class ResourceSettings:
         as_uri(self.root)
         check_limit(self.top_k, "top_k")
         check_limit(self.token_budget, "token_budget")
-        if not 0 <= self.min_score <= 1:
-            raise ConfigurationError(f"min_score is from 0 to 1, not {quote(self.min_score)}")
+        check_number(0, 1, min_score=self.min_score)
 
 
 class ResourceHooks:
@@ -114,7 +112,7 @@ class ResourceHooks:
         if not self._settings.inject:
             return state
         work = partial(self._recalled, state, thread_id)
-        found = await call_hook("recall", work, seconds=_RECALL_SECONDS, report=_report)
+        found = await call_hook("recall", work, seconds=_RECALL_SECONDS, event=_FAILED)
         if not found:
             return state
         messages = with_tail(state.messages, "".join(f"{line}\n" for line in found))
@@ -171,7 +169,7 @@ class ResourceHooks:
             tree = await self._bound(name[0])
             await tree.commit(name[1], list(messages), self._used.pop(name, ()))
 
-        await call_hook("commit", work, seconds=_SECONDS, report=_report)
+        await call_hook("commit", work, seconds=_SECONDS, event=_FAILED)
 
     async def _bound(self, user_id: str | None) -> MemoryVerbs:
         """Return the tree of a user.
@@ -234,7 +232,3 @@ async def _open(resources: Any) -> MemoryVerbs:
     if not is_preset(resources) and resources in registry.list_names():
         return (await registry.get(resources).open()).acquire()
     return MemoryTree(resources)
-
-
-def _report(hook: str, error: BaseException) -> None:
-    emit("agent.resources_failed", error=error, hook=hook)

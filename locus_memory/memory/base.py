@@ -106,17 +106,13 @@ class BaseMemoryManager(TurnHooks, Resource, ABC):
         said = told_in(run_state(state))
         if not is_worth_reading(said):
             return
-        try:
-            memories = await self.extract(said)
-        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
-            emit("memory.extract_failed", error=error)
-            return
-        if not memories:
-            return
-        try:
-            await self.save(memories)
-        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
-            emit("memory.save_failed", error=error, memories=len(memories))
+        found = await call_hook(
+            "extract", lambda: self.extract(said), event="memory.extract_failed"
+        )
+        if found:
+            await call_hook(
+                "save", lambda: self.save(found), event="memory.save_failed", memories=len(found)
+            )
 
     async def prefetch(self, query: str, *, session_id: str = "") -> str:  # noqa: ARG002 - a default
         """Return the block of memories for a query; empty if there are none.

@@ -1,16 +1,35 @@
-"""Changes of an item that keep its vector."""
+"""Changes of items: one that keeps a vector, and one that is made again if others were first."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, TypeVar
 
+from locus_memory.errors import VersionConflictError
 from locus_memory.retrieval.embedders.marks import mark_of, marked
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Put, StoreItem
 from locus_memory.store.wrappers.embedding import EmbeddingStore
 
-__all__ = ["rewritten"]
+__all__ = ["insisting", "rewritten"]
+
+_Result = TypeVar("_Result")
+
+_ATTEMPTS: Final = 100
+
+
+async def insisting(change: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Return the result of a change, which reads and writes again if another writer was faster.
+
+    Raises:
+        VersionConflictError: Others were faster 100 times.
+    """
+    for _ in range(1, _ATTEMPTS):
+        with suppress(VersionConflictError):
+            return await change()
+    return await change()
 
 
 async def rewritten(

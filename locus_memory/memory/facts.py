@@ -21,9 +21,9 @@ from locus_memory.memory.ledger.revision import MANAGED
 from locus_memory.memory.models import LONGEST_CONTENT, Memory, MemoryType
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.validity import VALID_FROM, bounds, said_at, stated
+from locus_memory.memory.validity import VALID_FROM, bounds, moment_in, said_at, stated
 from locus_memory.store.encoding import encode_namespace
-from locus_memory.store.item import check_key, timestamp
+from locus_memory.store.item import check_key
 
 __all__ = ["Fact", "fact_of", "read_fact"]
 
@@ -134,17 +134,7 @@ def _text(fact: Mapping[str, Any], name: str, default: str | None = None) -> str
 
 def _moment(fact: Mapping[str, Any]) -> str | None:
     """Return the moment: that of `created_at`, else of `created_ts`."""
-    stated: Any = fact.get("created_at")
-    seconds: Any = fact.get("created_ts")
-    if stated is None and seconds is None:
-        return None
-    try:
-        moment = timestamp(seconds) if stated is None else read_moment(stated)
-    except (TypeError, OverflowError, OSError, ValueError):
-        moment = None
-    if moment is None:
-        raise InvalidArgumentError(
-            "a fact's created_at is ISO 8601, and its created_ts seconds since the epoch, "
-            f"not {quote(seconds if stated is None else stated)}"
-        )
-    return moment.isoformat(timespec="microseconds")
+    for name in ("created_at", "created_ts"):
+        if (told := fact.get(name)) is not None:
+            return moment_in(told, UTC, f"a fact's {name}").isoformat(timespec="microseconds")
+    return None

@@ -95,24 +95,16 @@ def inject(
         stable: A further block, which stands after the leading system messages wherever the other
             one does.
     """
-    kept = strip(messages)
-    if stable is not None:
-        place = _after_system(kept)
-        kept[place:place] = [_block_message(messages, stable)]
-    if block is None:
-        return kept
-    if placement == "user":
-        users = [place for place, message in enumerate(kept) if role_of(message) == "user"]
-        if users:
-            return [*kept[: users[-1]], *_before(kept[users[-1]], block), *kept[users[-1] + 1 :]]
-    place = _after_system(kept)
-    return [*kept[:place], _block_message(messages, block), *kept[place:]]
-
-
-def _after_system(messages: Sequence[Any]) -> int:
-    """Return the place after the leading system messages."""
-    places = (n for n, message in enumerate(messages) if role_of(message) != "system")
-    return next(places, len(messages))
+    kept, leading = strip(messages), [stable, block]
+    users = [place for place, message in enumerate(kept) if role_of(message) == "user"]
+    if block is not None and placement == "user" and users:
+        last = users[-1]
+        kept[last : last + 1] = _before(kept[last], block)
+        leading = [stable]
+    others = (place for place, message in enumerate(kept) if role_of(message) != "system")
+    place = next(others, len(kept))
+    kept[place:place] = [_block_message(messages, each) for each in leading if each is not None]
+    return kept
 
 
 def strip(messages: Sequence[Any]) -> list[Any]:
@@ -126,8 +118,6 @@ def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
     A stable block stays in the system prompt.
     """
     stable, block = blocks_of(messages)
-    if block is None:
-        return list(messages)
     return inject(messages, block, placement, stable=stable)
 
 

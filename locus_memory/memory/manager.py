@@ -50,7 +50,7 @@ from locus_memory.memory.options import (
     read_options,
 )
 from locus_memory.memory.reading.gate import gate_model
-from locus_memory.memory.reading.reader import Plan, Reader
+from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import (
@@ -136,7 +136,6 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         **keywords: Unpack[ManagerKeywords],
     ) -> None:
         named = Keywords(self, read_options(keywords))
-        check_whole(0, retrieve_limit=named.rest.get("retrieve_limit", retrieve_limit))
         self.retrieve_limit = named.rest.pop("retrieve_limit", retrieve_limit)
         resolver = named.rest.pop("namespace_prefix", None)
         history_limit = named.rest.pop("history_limit", 20)
@@ -149,6 +148,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         if resolver is not None:
             check_callable(namespace_prefix=resolver)
         check_embedder(embedder)
+        check_whole(0, history_limit=history_limit, retrieve_limit=self.retrieve_limit)
+        check_whole(1, max_memories=max_memories)
         self.token_budget = options.memory_budget_tokens
         self.token_counter = as_token_counter(options.token_counter)
         # The same lines are shown again and again.
@@ -157,8 +158,6 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         self._resolver: NamespaceResolver | None = resolver
         self._scope, self._bound = Scope(namespace_prefix), False
         self._store, self._owned = as_store(store)
-        check_whole(0, history_limit=history_limit)
-        check_whole(1, max_memories=max_memories)
         self._listed_of_type = max_memories
         self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
         if isinstance(embedder, Embedder):
@@ -294,11 +293,16 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         """
         seen = run_state(state)
         run = await self.for_run(seen)
-        if run is None:
+        if run is None or not self.token_budget:
             return with_block(state, None)
         if self._chooses:
             return await super(LLMMemoryManager, run).on_session_start(state)
-        plan = await run._planned(seen)  # noqa: SLF001 - it is one of us
+        plan = await self._reader.of_run(
+            run._scope,  # noqa: SLF001 - it is one of us
+            seen,
+            start=self._start,
+            timeout=self.recall_timeout,
+        )
         return with_block(state, plan.tail, "user", stable=plan.stable)
 
     @override
@@ -406,13 +410,6 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         await self._worker.start()
         if self._options.extract_mode != "manual":
             self._tender.schedule.touch()
-
-    async def _planned(self, state: Any) -> Plan:
-        """Return what a run is shown."""
-        if not self.token_budget:
-            return Plan()
-        start, timeout = self._start, self.recall_timeout
-        return await self._reader.of_run(self._scope, state, start=start, timeout=timeout)
 
 
 async def nobody_reads(scope: Scope) -> None:

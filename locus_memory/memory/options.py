@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from types import UnionType
 from typing import Any, Final, Literal, TypedDict
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -23,8 +24,8 @@ __all__ = [
     "TendingOptions",
     "check_callable",
     "check_embedder",
+    "check_number",
     "check_one_of",
-    "check_seconds",
     "check_whole",
     "read_options",
 ]
@@ -102,10 +103,7 @@ class MemoryOptions:
         if self.memory_budget_tokens != 0:
             check_whole(100, memory_budget_tokens=self.memory_budget_tokens)
         for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            _check_at_least(least, **{name: value})
-            if value > most:
-                raise ConfigurationError(f"{name} is at most {most:,}, not {quote(value)}")
+            check_number(least, most, **{name: getattr(self, name)})
         budget: object = self.extraction_budget
         if budget is not None and not (isinstance(budget, tuple) and len(budget) == _PAIR):
             raise ConfigurationError(
@@ -262,11 +260,8 @@ def check_whole(least: int, **options: object) -> None:
     Raises:
         ConfigurationError: One is not; the message names it.
     """
-    for name, value in options.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigurationError(
-                f"{name} is an integer of at least {least}, not {quote(value)}"
-            )
+    told = f"an integer of at least {least}"
+    _check(options, told, lambda value: _is_number(value, int, least))
 
 
 def check_callable(**options: object) -> None:
@@ -275,9 +270,7 @@ def check_callable(**options: object) -> None:
     Raises:
         ConfigurationError: One cannot; the message names it.
     """
-    for name, value in options.items():
-        if not callable(value):
-            raise ConfigurationError(f"{name} is a function, not {quote(value)}")
+    _check(options, "a function", callable)
 
 
 def check_embedder(embedder: object) -> None:
@@ -295,24 +288,15 @@ def check_embedder(embedder: object) -> None:
         )
 
 
-def check_seconds(**options: object) -> None:
-    """Check that each option is a number of seconds of at least 0.
+def check_number(least: float = 0, most: float = math.inf, /, **options: object) -> None:
+    """Check that each option is a number of at least `least` and at most `most`.
 
     Raises:
         ConfigurationError: One is not; the message names it.
     """
-    _check_at_least(0, **options)
-
-
-def _check_at_least(least: int, **options: object) -> None:
-    """Check that each option is a number of at least `least`.
-
-    Raises:
-        ConfigurationError: One is not; the message names it.
-    """
-    for name, value in options.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise ConfigurationError(f"{name} is a number of at least {least}, not {quote(value)}")
+    told = f"a number of at least {least}"
+    _check(options, told, lambda value: _is_number(value, int | float, least))
+    _check(options, f"at most {most:,}", lambda value: value <= most)
 
 
 def check_one_of(known: tuple[object, ...], **options: object) -> None:
@@ -321,7 +305,21 @@ def check_one_of(known: tuple[object, ...], **options: object) -> None:
     Raises:
         ConfigurationError: One is not; the message names it and the known values.
     """
+    *first, last = map(repr, known)
+    _check(
+        options,
+        f"{', '.join(first)} or {last}",
+        lambda value: any(
+            value is each or (type(value) is str and value == each) for each in known
+        ),
+    )
+
+
+def _check(options: Mapping[str, object], wanted: str, takes: Callable[[Any], bool]) -> None:
     for name, value in options.items():
-        if not any(value is each or (type(value) is str and value == each) for each in known):
-            *first, last = map(repr, known)
-            raise ConfigurationError(f"{name} is {', '.join(first)} or {last}, not {quote(value)}")
+        if not takes(value):
+            raise ConfigurationError(f"{name} is {wanted}, not {quote(value)}")
+
+
+def _is_number(value: Any, kind: type[int] | UnionType, least: float) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and value >= least

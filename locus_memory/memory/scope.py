@@ -34,15 +34,27 @@ _NAMED: Final = ("user_id", "thread_id", "agent_id", REMEMBER)
 _TYPES: Final = frozenset(MemoryType)
 
 
+class _Below:
+    """A namespace below that of a scope.
+
+    Args:
+        labels: What follows the namespace of the scope.
+    """
+
+    def __init__(self, *labels: str) -> None:
+        self._labels = labels
+
+    def __get__(self, scope: Scope, owner: type[Scope]) -> Namespace:
+        return (*scope.namespace, *self._labels)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The namespaces of one owner's memories.
 
-    The current memories are in one namespace, `(*namespace, "current")`, each under its type,
-    a colon and its key. Nothing else is in it, so one search finds the current facts and never
-    past ones. The namespaces `history`, `cursors`, `queue`, `identity`, `vitals`, `episodes`,
-    `condensed`, `transcript`, `log`, `blocks` and `tending` are beside it, and in the scope without
-    a user also `users`.
+    The current memories are in one namespace, each under its type, a colon and its key. Nothing
+    else is in it, so one search finds the current facts and never past ones. The others are beside
+    it, and in the scope without a user also `users`.
 
     Attributes:
         namespace: The prefix of all of them.
@@ -50,81 +62,43 @@ class Scope:
 
     namespace: Namespace
 
+    current = _Below("current")
+    """The current memories, which are stored by `current_key`."""
+    cursors = _Below("cursors")
+    """The records, per thread, of how much of it was extracted."""
+    queue = _Below("queue")
+    """The messages that wait for extraction, also those of users' scopes."""
+    identity = _Below("identity")
+    """The one record in which earlier versions kept who the owner is."""
+    vitals = _Below("vitals")
+    """The vital signs of the current memories, by `current_key`."""
+    episodes = _Below("episodes")
+    """The digests of sessions, in the order of time."""
+    condensed = _Below("condensed")
+    """What a model condensed the oldest notes into."""
+    transcripts = _Below("transcript")
+    """The parent of the namespaces of recorded turns, one per thread."""
+    log = _Below("log")
+    """The log of model calls and passes."""
+    runs = _Below("log", "runs")
+    """The records of what runs saw."""
+    blocks = _Below("blocks")
+    """The stable blocks of threads, by thread."""
+    kept_notes = _Below("blocks", "notes")
+    """The notes that stand in place of messages."""
+    tending = _Below("tending")
+    """The one record of the last consolidation."""
+
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
-
-    @property
-    def current(self) -> Namespace:
-        """The namespace of the current memories, which are stored by `current_key`."""
-        return (*self.namespace, "current")
 
     def history(self, kind: MemoryType, key: str) -> Namespace:
         """Return the namespace of the past versions of a memory, by sequence number."""
         return (*self.namespace, "history", kind.value, key)
 
-    @property
-    def cursors(self) -> Namespace:
-        """The namespace that records, per thread, how much of it was extracted."""
-        return (*self.namespace, "cursors")
-
-    @property
-    def queue(self) -> Namespace:
-        """The namespace of the messages that wait for extraction, also those of users' scopes."""
-        return (*self.namespace, "queue")
-
-    @property
-    def identity(self) -> Namespace:
-        """The namespace of the one record in which earlier versions kept who the owner is."""
-        return (*self.namespace, "identity")
-
-    @property
-    def vitals(self) -> Namespace:
-        """The namespace of the vital signs of the current memories, by `current_key`."""
-        return (*self.namespace, "vitals")
-
-    @property
-    def episodes(self) -> Namespace:
-        """The namespace of the digests of sessions, in the order of time."""
-        return (*self.namespace, "episodes")
-
-    @property
-    def condensed(self) -> Namespace:
-        """The namespace of what a model condensed the oldest notes into."""
-        return (*self.namespace, "condensed")
-
-    @property
-    def transcripts(self) -> Namespace:
-        """The parent of the namespaces of recorded turns, one per thread."""
-        return (*self.namespace, "transcript")
-
     def transcript(self, thread: str) -> Namespace:
         """Return the namespace of the recorded turns of a thread."""
         return (*self.transcripts, thread)
-
-    @property
-    def log(self) -> Namespace:
-        """The namespace of the log of model calls and passes."""
-        return (*self.namespace, "log")
-
-    @property
-    def runs(self) -> Namespace:
-        """The namespace of the records of what runs saw, below the log."""
-        return (*self.log, "runs")
-
-    @property
-    def blocks(self) -> Namespace:
-        """The namespace of the stable blocks of threads, by thread."""
-        return (*self.namespace, "blocks")
-
-    @property
-    def kept_notes(self) -> Namespace:
-        """The namespace of the notes that stand in place of messages, below the blocks."""
-        return (*self.blocks, "notes")
-
-    @property
-    def tending(self) -> Namespace:
-        """The namespace of the one record of the last consolidation."""
-        return (*self.namespace, "tending")
 
     def lane(self, thread: str) -> str:
         """Return a string that is unique to a thread of this scope."""

@@ -138,14 +138,6 @@ def _written(value: object, zone: tzinfo | None) -> str:
     return moment.astimezone(zone).isoformat()
 
 
-def _day_of(value: object) -> date | None:
-    """Return the day of a text that is one, such as `2026-05-12`."""
-    try:
-        return date.fromisoformat(value) if isinstance(value, str) and len(value) == _DAY else None
-    except ValueError:
-        return None
-
-
 def bounds(
     validity: Mapping[str, Any], zone: tzinfo | None
 ) -> tuple[datetime | None, datetime | None]:
@@ -160,14 +152,14 @@ def bounds(
 
 
 def _edge(value: object, zone: tzinfo | None, name: str) -> datetime | None:
-    day = _day_of(value)
+    """Return the moment at which a day or a moment bounds a validity; `None`: it does not."""
+    if not (isinstance(value, str) and len(value) == _DAY):
+        return read_moment(value)
     try:
-        if day is None:
-            return read_moment(value)
-        day += timedelta(days=name == VALID_TO)
+        day = date.fromisoformat(value) + timedelta(days=name == VALID_TO)
         return datetime.combine(day, time(), tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
-        # At the ends of the calendar, it is open.
+        # It is no day, or one at the ends of the calendar, where it is open.
         return None
 
 

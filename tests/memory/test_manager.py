@@ -488,12 +488,13 @@ async def test_a_manager_of_ones_own_needs_three_methods():
         assert (await manager.drain(), manager.pending) == (0, 0)
 
 
-@pytest.mark.parametrize("step", ["extract", "save"])
-async def test_a_manager_of_ones_own_may_fail(step, events):
+@pytest.mark.parametrize(("step", "told"), [("extract", {}), ("save", {"memories": 1})])
+async def test_a_manager_of_ones_own_may_fail(step, told, events):
     manager = Own(error=step)
     await manager.on_session_end(said("Hi", "Hello there"))
     assert events.names == [f"memory.{step}_failed"]
     assert isinstance(events[0].error, RuntimeError)
+    assert events[0].attributes == {"hook": step, **told}
 
 
 async def test_a_conversation_in_which_nobody_spoke_is_not_extracted():

@@ -6,7 +6,7 @@ import asyncio
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.manager import LLMMemoryManager
@@ -83,7 +83,7 @@ class ScopeMachine(RuleBasedStateMachine):
     def drain(self):
         assert self.run(self.manager.drain()) == 0
 
-    @invariant()
+    @rule()
     def nobody_sees_what_another_one_said(self):
         for user, owner in self.owners.items():
             seen = self.run(self._seen(user))
@@ -100,6 +100,7 @@ class ScopeMachine(RuleBasedStateMachine):
         return [memory.content for memory in found]
 
     def teardown(self):
+        self.nobody_sees_what_another_one_said()
         self.run(self.manager.close())
         self.runner.close()
 

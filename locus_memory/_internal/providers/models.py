@@ -8,12 +8,13 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from locus_memory._internal.providers.address import is_provider_name, parse_address
+from locus_memory._internal.providers.address import parse_address
 from locus_memory._internal.providers.construction import (
     Construction,
     did_you_mean,
     of_factory,
 )
+from locus_memory._internal.providers.names import checked_name, register
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
 
@@ -154,14 +155,4 @@ class ModelTable(Generic[_Model]):
         Raises:
             ConfigurationError: The name is not valid in such a string.
         """
-        given: object = name
-        if not isinstance(given, str) or not is_provider_name(given):
-            raise ConfigurationError(f"a name is letters, digits and '_.+-', not {quote(name)}")
-        key = name.lower()
-        self._factories[key] = factory
-
-        def unregister() -> None:
-            if self._factories.get(key) is factory:
-                del self._factories[key]
-
-        return unregister
+        return register(self._factories, checked_name(name, "a name"), factory)

@@ -19,9 +19,9 @@ from locus_memory.agent.toolkit.scope import (
     verbs_of,
 )
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
-from locus_memory.events import emit
 from locus_memory.memory.extraction.origin import Speakers, follows_tool
 from locus_memory.memory.models import ORIGIN, Origin
+from locus_memory.memory.providers.hooks import call_hook
 from locus_memory.memory.validity import VALID_FROM, VALID_TO
 from locus_memory.messages import Message
 from locus_memory.tools import Tool, tool
@@ -180,12 +180,8 @@ class _MemoryTool:
     async def _told(self, action: str, target: str, content: str) -> None:
         """Call the manager's hook; a failure is an event."""
         hook: Callable[..., Any] | None = getattr(self._verbs.owner, "on_memory_write", None)
-        if hook is None:
-            return
-        try:
-            await hook(action, target, content)
-        except Exception as error:  # noqa: BLE001 - reported; the write is done
-            emit("agent.memory_failed", error=error, hook="on_memory_write")
+        if hook is not None:
+            await call_hook("on_memory_write", lambda: hook(action, target, content))
 
 
 def _provenance(content: str) -> dict[str, Any]:

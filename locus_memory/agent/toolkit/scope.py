@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import Field
+from typing_extensions import override
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.recent import RecentlyUsed
@@ -59,65 +60,54 @@ ValidFrom = Annotated[
 ValidTo = Annotated[str | None, Field(description="the last day on which it is true, likewise")]
 
 
-class _ManagerVerbs:
-    """The verbs of a memory manager: ids are those of the memories, and forgetting is undoable."""
+class Verbs:
+    """The verbs of a memory, bound to one user; by default, those of a memory provider.
+
+    Attributes:
+        owner: The bound manager or provider.
+        takes_moments: Whether the verbs take `as_of`, `at` and a validity.
+        token_counter: Counts the tokens of an answer; `None` estimates them.
+    """
+
+    takes_moments = False
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.token_counter: TokenCounter | None = getattr(owner, "token_counter", None)
+
+    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
+        """Return what matches, the best first."""
+        found: Sequence[MemorySearchResult] = await self.owner.search(query, MOST_FOUND, **then)
+        return found
+
+    async def reflect(self, query: str, **then: Any) -> str:
+        """Return an answer from many memories; empty if that is not supported."""
+        return str(await self.owner.reflect(query, **then))
+
+    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
+        """Keep a sentence; return its id."""
+        del source, validity
+        check_sentence(content)
+        return str(await self.owner.remember(content))
+
+    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
+        """Drop a memory; return whether it was there."""
+        del source
+        return bool(await self.owner.forget(memory_id))
+
+
+class _ManagerVerbs(Verbs):
+    """The verbs of an `LLMMemoryManager`, whose forgetting can be undone."""
 
     takes_moments = True
 
-    def __init__(self, manager: LLMMemoryManager) -> None:
-        self.owner: object = manager
-        self._manager = manager
-        self.token_counter = manager.token_counter
-
-    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
-        return await self._manager.search(query, MOST_FOUND, **then)
-
+    @override
     async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
-        return await self._manager.remember(content, extractor="tool", source=source, **validity)
+        return str(await self.owner.remember(content, extractor="tool", source=source, **validity))
 
+    @override
     async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
-        return await self._manager.delete(memory_id, origin=source[ORIGIN])
-
-    async def reflect(self, query: str, **then: Any) -> str:
-        return await self._manager.reflect(query, **then)
-
-
-class _ProviderVerbs:
-    """The verbs of a memory provider."""
-
-    token_counter: TokenCounter | None = None
-    takes_moments = False
-
-    def __init__(self, provider: Any) -> None:
-        self.owner: object = provider
-        self._provider = provider
-
-    async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
-        del then
-        found: Sequence[MemorySearchResult] = await self._provider.search(query, MOST_FOUND)
-        return found
-
-    async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:
-        del source, validity
-        check_sentence(content)
-        return str(await self._provider.remember(content))
-
-    async def forget(self, memory_id: str, source: Mapping[str, Any]) -> bool:
-        del source
-        return bool(await self._provider.forget(memory_id))
-
-    async def reflect(self, query: str, **then: Any) -> str:
-        del then
-        return str(await self._provider.reflect(query))
-
-
-Verbs = _ManagerVerbs | _ProviderVerbs
-"""The verbs of a memory, bound to one user.
-
-`search` returns what matches, the best first; `remember` keeps a sentence, and returns its id;
-`forget` drops a memory, and returns whether it was there; `reflect` returns an answer from many
-memories, empty if that is not supported.
-"""
+        return bool(await self.owner.delete(memory_id, origin=source[ORIGIN]))
 
 
 def verbs_of(manager: Any, user_id: str | None) -> Verbs:
@@ -138,10 +128,10 @@ def verbs_of(manager: Any, user_id: str | None) -> Verbs:
             f"a memory tool needs a memory manager or provider, not {type(manager).__name__}"
         )
     if user_id is None:
-        return _ProviderVerbs(manager)
+        return Verbs(manager)
     if not callable(getattr(manager, "for_user", None)):
         raise ConfigurationError(f"{type(manager).__name__} has no for_user(user_id)")
-    return _ProviderVerbs(manager.for_user(user_id))
+    return Verbs(manager.for_user(user_id))
 
 
 def managed(manager: object, user_id: str | None) -> LLMMemoryManager:

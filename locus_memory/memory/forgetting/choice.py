@@ -12,7 +12,7 @@ from locus_memory.memory.forgetting.sources import Sources
 from locus_memory.memory.forgetting.words import Words, text_of
 from locus_memory.memory.layers.episodes import read_episode
 from locus_memory.memory.layers.vitals import Vitals
-from locus_memory.memory.ledger.revision import past_memory, read_memory
+from locus_memory.memory.ledger.revision import memory_in, read_memory
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import MemoryType, as_type
 from locus_memory.memory.scope import Scope, split_key, user_namespace
@@ -36,6 +36,7 @@ Kind = Literal[
     "turns",
     "log",
     "blocks",
+    "summaries",
     "items",
 ]
 """What an item is; the blocks show what other items hold, and go with any of them."""
@@ -180,7 +181,7 @@ class Choice:
 
     def _takes_memory(self, item: StoreItem) -> bool:
         name, is_current = named(item.namespace, item.key), split_key(item.key) is not None
-        memory = read_memory(item) if is_current else past_memory(item)
+        memory = read_memory(item) if is_current else memory_in(item.value)
         if self.words is None:
             is_it = name[1] == self.key
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import read_record
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import current_key
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore, all_namespaces, scan_all
 from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import Namespace, StoreItem
 
@@ -63,7 +63,6 @@ class ForgetPlan:
         with_threads: Whether the threads of the sources are erased.
         found: The names of the items found, by kind.
         jobs: The threads of the jobs found.
-        summaries: The names of the rolling summaries found.
         seen: All threads with checkpoints.
         holders: Threads that stay, and may hold source messages.
         unreadable: Damaged threads whose user cannot be determined.
@@ -77,7 +76,6 @@ class ForgetPlan:
     with_threads: bool
     found: dict[Kind, list[Name]] = field(default_factory=lambda: defaultdict(list))
     jobs: list[str] = field(default_factory=list[str])
-    summaries: list[Name] = field(default_factory=list[Name])
     seen: set[str] = field(default_factory=set[str])
     holders: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
@@ -110,7 +108,7 @@ class ForgetPlan:
             async for item in scan_all(self.store, space):
                 root = item.value.get("root") if isinstance(item.value, Mapping) else None
                 if isinstance(root, str) and root in roots:
-                    self.summaries.append((space, item.key))
+                    self.found["summaries"].append((space, item.key))
         await self._search(*(() if self.choice.is_user else others), prefix.queue)
         await self._find_thread_items((_SESSIONS, *thread_namespaces))
         if self.choice.is_user:
@@ -118,8 +116,9 @@ class ForgetPlan:
 
     async def _search(self, *roots: Namespace) -> None:
         for root in roots:
-            async for item in self._below(root):
-                self._note(item)
+            async for space in all_namespaces(self.store, root):
+                async for item in scan_all(self.store, space):
+                    self._note(item)
 
     def _note(self, item: StoreItem) -> None:
         """Note an item that goes."""
@@ -128,22 +127,6 @@ class ForgetPlan:
             self.found[kind].append((item.namespace, item.key))
             if kind == "jobs":
                 self.jobs.append(thread_of_job(item))
-
-    async def _below(self, root: Namespace) -> AsyncIterator[StoreItem]:
-        """Yield all items of a namespace and its descendants."""
-        async for space in self._spaces(root):
-            async for item in scan_all(self.store, space):
-                yield item
-
-    async def _spaces(
-        self, root: Namespace, suffix: Namespace | None = None
-    ) -> AsyncIterator[Namespace]:
-        async for space in paged(
-            lambda after: self.store.list_namespaces(root, _BATCH, suffix=suffix, after=after)
-        ):
-            # A label "*" of the namespace matches any label: keep only the real descendants.
-            if space[: len(root)] == root:
-                yield space
 
     async def _find_threads(self) -> set[str]:
         """Find the threads, and return the roots of those to erase."""
@@ -177,7 +160,11 @@ class ForgetPlan:
     async def _find_thread_items(self, spaces: Iterable[Namespace]) -> None:
         threads = sorted({*self.choice.threads, *await self._unsaved_threads()})
         for space in ((*each, thread) for each in dict.fromkeys(spaces) for thread in threads):
-            names = [(item.namespace, item.key) async for item in self._below(space)]
+            names = [
+                (below, item.key)
+                async for below in all_namespaces(self.store, space)
+                async for item in scan_all(self.store, below)
+            ]
             if names:
                 self.thread_spaces.append(space)
                 self.found["items"] += names
@@ -189,9 +176,9 @@ class ForgetPlan:
         """
         if not self.choice.is_user:
             return set()
-        marks = self.choice.scope.cursors
+        prefix, marks = self.choice.prefix.namespace, self.choice.scope.cursors
         names = {*(key for _, key in self.found["cursors"]), *self.jobs} - self.seen
-        async for space in self._spaces(self.choice.prefix.namespace, marks[-1:]):
+        async for space in all_namespaces(self.store, prefix, suffix=marks[-1:]):
             if space != marks:
                 shared = await self.store.get_batch([(space, name) for name in sorted(names)])
                 names -= {name for _, name in shared}
@@ -200,7 +187,7 @@ class ForgetPlan:
     async def _find_kept(self, own: Collection[Namespace]) -> None:
         """Find what stays of documents, of resources, and under other prefixes."""
         for label, why in _SHARED.items():
-            async for *root, _ in self._spaces((), (label,)):
+            async for *root, _ in all_namespaces(self.store, suffix=(label,)):
                 # What is below another user is theirs alone.
                 if _USERS not in root and await self.store.list_namespaces((*root, "chunks"), 1):
                     self.kept[tuple(root)] = why
@@ -223,7 +210,7 @@ class ForgetPlan:
             cursors=tuple(thread for _, thread in found["cursors"]),
             threads=tuple(threads),
             checkpoints=sum(threads.values()),
-            summaries=len(self.summaries),
+            summaries=len(found["summaries"]),
             vitals=len(found["vitals"]),
             episodes=len(found["episodes"]),
             turns=len(found["turns"]),
@@ -261,8 +248,7 @@ class ForgetPlan:
         """
         if not self.choice.is_user:
             await reword(self.store, self.choice, self.found)
-        await self._erase("jobs", "episodes", "turns", "log", "items")
-        await self._delete(self.summaries)
+        await self._erase("jobs", "episodes", "turns", "log", "items", "summaries")
         await self._clear(self.thread_spaces)
         await self._erase("cursors")
         for thread_id in self.choice.threads:
@@ -287,8 +273,6 @@ class ForgetPlan:
 
     async def _erase(self, *kinds: Kind) -> None:
         for kind in kinds:
-            await self._delete(self.found[kind])
-
-    async def _delete(self, names: list[Name]) -> None:
-        for start in range(0, len(names), _BATCH):
-            await self.store.delete_batch(names[start : start + _BATCH])
+            names = self.found[kind]
+            for start in range(0, len(names), _BATCH):
+                await self.store.delete_batch(names[start : start + _BATCH])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
-
-from locus_memory.errors import VersionConflictError
-from locus_memory.memory.batch import rewritten
+from locus_memory.memory.batch import insisting, rewritten
 from locus_memory.memory.forgetting.choice import Choice, Kind, Name, named
 from locus_memory.memory.forgetting.words import text_of
-from locus_memory.memory.ledger.revision import past_memory, read_memory
+from locus_memory.memory.ledger.revision import memory_in, read_memory
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope, current_key
@@ -24,7 +21,6 @@ from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["reword"]
 
-_ATTEMPTS: Final = 100
 _NEIGHBOURS: Final = 4
 """How far away from it the search text of a turn may name another one."""
 
@@ -44,17 +40,12 @@ async def reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence
         VersionConflictError: Another writer changes an item without pause.
         BackendError: The store failed.
     """
-    changes: list[Callable[[], Awaitable[None]]] = []
     for space, names in groupby(found.get("turns", ()), itemgetter(0)):
-        changes.append(partial(_reword_turns, store, space, {key for _, key in names}))
+        await insisting(partial(_reword_turns, store, space, {key for _, key in names}))
     for space, names in groupby(found.get("past", ()), itemgetter(0)):
         if choice.memories.get(named(space, "")) is False:
             gone = {key for _, key in names}
-            changes.append(partial(_reword_memory, store, choice.scope, space, gone))
-    lost_race = retry_if_exception_type(VersionConflictError)
-    for change in changes:
-        insisting = AsyncRetrying(retry=lost_race, stop=stop_after_attempt(_ATTEMPTS), reraise=True)
-        await insisting(change)
+            await insisting(partial(_reword_memory, store, choice.scope, space, gone))
 
 
 async def _reword_memory(
@@ -64,7 +55,7 @@ async def _reword_memory(
     memory = None if item is None else read_memory(item)
     if item is not None and memory is not None:
         records = [each async for each in scan_all(store, history) if each.key not in gone]
-        past = {int(each.key): past_memory(each) for each in records if each.key.isdecimal()}
+        past = {int(each.key): memory_in(each.value) for each in records if each.key.isdecimal()}
         await store.put_batch([await rewritten(store, item, search_text(memory, past))])
 
 

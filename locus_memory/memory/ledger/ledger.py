@@ -10,8 +10,9 @@ from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
 
-from locus_memory.errors import InvalidArgumentError, VersionConflictError
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
+from locus_memory.memory.batch import insisting
 from locus_memory.memory.layers.blocks import without_blocks
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.ledger.past import version_at
@@ -59,10 +60,6 @@ from locus_memory.store.item import (
 from locus_memory.store.text import query_words
 
 __all__ = ["Ledger", "Retirement", "Statement", "vectors_of"]
-
-_ATTEMPTS: Final = 100
-"""How often a change is planned again because another writer was faster."""
-
 
 _FEW: Final = 8
 """The most new memories that are looked for by a search each; of more, all memories are read."""
@@ -394,18 +391,14 @@ class Ledger:
     ) -> Step | None:
         """Plan a change and write it; plans again while another writer is faster."""
         known = dict(vectors or {})
-        for attempt in range(1, _ATTEMPTS + 1):
+
+        async def change() -> Step | None:
             step = plan(await self._shelf(scope, kind, key), self._writing(scope, said_at))
-            if step is None:
-                return None
-            try:
+            if step is not None:
                 await write_together(self._store, await self._with_vector(scope, step, known))
-            except VersionConflictError:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return step
-        return None
+            return step
+
+        return await insisting(change)
 
     def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
         return Writing(scope, self.now(), self._history_limit, said_at)

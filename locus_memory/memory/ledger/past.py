@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from operator import itemgetter
 
 from locus_memory.memory.ledger.revision import current_again, known
-from locus_memory.memory.ledger.wording import ending_of
+from locus_memory.memory.ledger.wording import ended_by, ending_of
 from locus_memory.memory.models import Memory
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.validity import Then, said_at, stated
@@ -48,7 +48,9 @@ def version_at(versions: Iterable[Memory], then: Then) -> Memory | None:
         last = begun.pop()[2] if begun else None
     if last is None:
         return None
-    gone = None if _successor(last) in numbers else read_moment(last.metadata.get("superseded_at"))
+    # No version has the number 0.
+    is_replaced = ended_by(last).get("sequence", 0) in numbers
+    gone = None if is_replaced else read_moment(last.metadata.get("superseded_at"))
     return last if gone is None or then.at < gone else None
 
 
@@ -62,9 +64,3 @@ def _as_of(version: Memory, moment: datetime) -> Memory | None:
         ends = {"superseded_at": passed[-1], "superseded_by": {"change": "delete"}}
         return replace(version, metadata=version.metadata | ends)
     return version if passed else None
-
-
-def _successor(version: Memory) -> object:
-    """Return the number of the version that replaced one; 0: none did."""
-    by = version.metadata.get("superseded_by")
-    return by.get("sequence", 0) if isinstance(by, Mapping) else 0

@@ -49,6 +49,7 @@ __all__ = [
     "fixed_in",
     "known",
     "last_change",
+    "memory_in",
     "read_memory",
     "retire",
     "undo",
@@ -119,7 +120,7 @@ class Shelf:
         self.records = dict(sorted(numbered.items(), reverse=True))
         stated = None if self.memory is None else self.memory.metadata.get("sequence")
         current = stated if isinstance(stated, int) and stated > 0 else 0
-        past = {number: past_memory(each) for number, each in self.records.items()}
+        past = {number: memory_in(each.value) for number, each in self.records.items()}
         self.past = {number: past[number] for number in past if number not in (0, current)}
         last = max(self.past, default=0)
         self.sequence = current or last + 1
@@ -152,25 +153,21 @@ def read_memory(item: StoreItem) -> Memory | None:
     named = split_key(item.key)
     if named is None or not isinstance(item.value, Mapping):
         return None
-    return _memory({**item.value, "type": named[0], "key": named[1]})
+    return memory_in({**item.value, "type": named[0], "key": named[1]})
 
 
-def fixed_in(value: Any) -> bool:
-    """Return whether a stored value is a memory that a person fixed."""
-    memory = _memory(value)
-    return memory is not None and is_fixed(memory)
-
-
-def past_memory(record: StoreItem) -> Memory | None:
-    """Return the past version of an item of a history; `None` if it is not a memory."""
-    return _memory(record.value)
-
-
-def _memory(value: Any) -> Memory | None:
+def memory_in(value: Any) -> Memory | None:
+    """Return the memory of a stored value, such as that of a past version; `None` if it is none."""
     try:
         return Memory.from_store_value(value)
     except InvalidArgumentError:
         return None
+
+
+def fixed_in(value: Any) -> bool:
+    """Return whether a stored value is a memory that a person fixed."""
+    memory = memory_in(value)
+    return memory is not None and is_fixed(memory)
 
 
 def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from locus_memory.memory.models import Memory
 
-__all__ = ["ending_of", "search_text"]
+__all__ = ["ended_by", "ending_of", "search_text"]
 
 _MOST: Final = 3
 _LONGEST: Final = 500
@@ -47,5 +47,10 @@ def _superseded(memory: Memory, past: Mapping[int, Memory | None]) -> Iterator[M
 
 def ending_of(memory: Memory) -> str | None:
     """Return the `Ending` of a past version; `None` for a current one."""
+    return ended_by(memory).get("change")
+
+
+def ended_by(memory: Memory) -> Mapping[str, Any]:
+    """Return what tells of the change that ended a past version; nothing for a current one."""
     by = memory.metadata.get("superseded_by")
-    return by.get("change") if isinstance(by, Mapping) else None
+    return by if isinstance(by, Mapping) else {}

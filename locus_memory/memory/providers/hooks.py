@@ -1,4 +1,4 @@
-"""The call of a hook: bounded in time, and never the end of a run."""
+"""The call of a hook: it may be bounded in time, and is never the end of a run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from locus_memory.events import emit
 __all__ = ["call_hook", "has_hook"]
 
 
-def _report(hook: str, error: BaseException) -> None:
-    emit("agent.memory_failed", error=error, hook=hook)
-
-
 async def call_hook(
     hook: str,
     work: Callable[[], Any],
     *,
-    seconds: float,
-    report: Callable[[str, BaseException], None] = _report,
+    seconds: float | None = None,
+    event: str = "agent.memory_failed",
+    **facts: object,
 ) -> Any:
     """Return the result of a hook, or `None` if it fails or takes too long.
 
@@ -32,8 +29,9 @@ async def call_hook(
     Args:
         hook: Its name, for the event.
         work: Calls it; it may be sync or async. A sync function cannot be interrupted.
-        seconds: How long an async one may take.
-        report: Reports a failure; by default as `agent.memory_failed`.
+        seconds: How long an async one may take; `None`: it is waited for, however long it takes.
+        event: The name of the event of a failure.
+        facts: What the event tells beside the name of the hook.
 
     Raises:
         CancelledError: The caller is cancelled; so is the hook.
@@ -42,7 +40,7 @@ async def call_hook(
         return await _within(seconds, work)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
         raise_if_cancelled(error)
-        report(hook, error)
+        emit(event, error=error, hook=hook, **facts)
         return None
 
 
@@ -53,10 +51,12 @@ def has_hook(owner: object, hook: str, default: type | None = None) -> bool:
     return callable(found) and (inherited is None or getattr(found, "__func__", None) != inherited)
 
 
-async def _within(seconds: float, work: Callable[[], Any]) -> Any:
+async def _within(seconds: float | None, work: Callable[[], Any]) -> Any:
     returned = work()
     if not isawaitable(returned):
         return returned
+    if seconds is None:
+        return await returned
     # A task of its own: code that ignores its cancellation must not hold the caller.
     task = kept(asyncio.ensure_future(returned))
     task.add_done_callback(_retrieve)

@@ -19,7 +19,7 @@ from locus_memory.memory.base import BaseMemoryManager, query_and_limit
 from locus_memory.memory.extraction.thread import told_in
 from locus_memory.memory.forms import run_state
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
-from locus_memory.memory.options import check_seconds, check_whole
+from locus_memory.memory.options import check_number, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider, is_provider
 from locus_memory.memory.providers.fence import cap, fence
 from locus_memory.memory.providers.hooks import call_hook, has_hook
@@ -69,7 +69,7 @@ class ProviderManager(BaseMemoryManager):
                 "a memory provider has prefetch or on_turn_complete, and no on_session_start;"
                 f" {type(provider).__name__} is not one"
             )
-        check_seconds(
+        check_number(
             batch_quiet=batch_quiet, recall_timeout=recall_timeout, hook_timeout=hook_timeout
         )
         check_whole(0, max_prompt_chars=max_prompt_chars)

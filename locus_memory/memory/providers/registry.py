@@ -24,12 +24,13 @@ from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any, Final
 
-from locus_memory._internal.providers.address import is_provider_name, parse_address
+from locus_memory._internal.providers.address import parse_address
 from locus_memory._internal.providers.construction import (
     Construction,
     did_you_mean,
     of_factory,
 )
+from locus_memory._internal.providers.names import checked_name, register
 from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
@@ -52,6 +53,8 @@ __all__ = [
 
 ENTRY_POINTS: Final = "locus_memory.memory_providers"
 """The entry point group of third-party memory providers."""
+
+_NAME: Final = "a memory provider's name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,20 +89,7 @@ class MemoryProvider:
     options: MemoryOptions = field(default_factory=MemoryOptions)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", _checked_name(self.id))
-
-
-def _checked_name(name: object) -> str:
-    """Return a name of a memory provider or API in lower case.
-
-    Raises:
-        ConfigurationError: It is not valid in a provider string.
-    """
-    if not isinstance(name, str) or not is_provider_name(name):
-        raise ConfigurationError(
-            f"a memory provider's name is letters, digits and '_.+-', not {quote(name)}"
-        )
-    return name.lower()
+        object.__setattr__(self, "id", checked_name(self.id, _NAME))
 
 
 _plugins: Final = Plugins(ENTRY_POINTS, MemoryProvider, "MemoryProvider")
@@ -182,10 +172,9 @@ def register_memory_api(name: str, cls: Callable[..., Any]) -> Callable[[], None
     Raises:
         ConfigurationError: The name is not valid, or `cls` cannot be called.
     """
-    key = _checked_name(name)
     if not callable(cls):
         raise ConfigurationError(f"a memory API is a class, not {quote(cls)}")
-    return _registered(_apis, key, cls)
+    return register(_apis.maps[0], checked_name(name, _NAME), cls)
 
 
 def register_memory_provider(descriptor: MemoryProvider) -> Callable[[], None]:
@@ -201,22 +190,12 @@ def register_memory_provider(descriptor: MemoryProvider) -> Callable[[], None]:
         raise ConfigurationError(
             f"a memory provider is a MemoryProvider, not {type(descriptor).__name__}"
         )
-    return _registered(_providers, descriptor.id, descriptor)
+    return register(_providers.maps[0], descriptor.id, descriptor)
 
 
 def list_memory_providers() -> list[str]:
     """Return the ids of the memory providers, in alphabetical order; stores are not among them."""
     return sorted({*_plugins.all(), *_providers})
-
-
-def _registered(table: ChainMap[str, Any], key: str, row: Any) -> Callable[[], None]:
-    table[key] = row
-
-    def unregister() -> None:
-        if table.maps[0].get(key) is row:
-            del table[key]
-
-    return unregister
 
 
 def _find(where: str) -> MemoryProvider:

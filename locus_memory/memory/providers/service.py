@@ -16,7 +16,7 @@ from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.running.retrying import Patience
 from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.options import check_seconds, check_whole
+from locus_memory.memory.options import check_number, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider
 from locus_memory.store.item import check_identifier
 
@@ -66,7 +66,7 @@ class ServiceProvider(BaseMemoryProvider):
         timeout: float = 10.0,
         attempts: int = 3,
     ) -> None:
-        check_seconds(timeout=timeout)
+        check_number(timeout=timeout)
         check_whole(1, attempts=attempts)
         httpx = require("httpx", self._name)
         key, url = self._given(api_key, "KEY"), self._given(api_url, "URL") or self._cloud
