@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import orjson
-from pydantic import PrivateAttr
+from pydantic import Field, SkipValidation
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.factory import changed
@@ -70,21 +70,13 @@ class _Origin(NamedTuple):
 
 
 class ReadMessage(Message):
-    """A message of another form, as one of this library."""
+    """A message of another form, as one of this library.
 
-    _origin: _Origin | None = PrivateAttr(default=None)
+    Attributes:
+        origin: Its source; `None`: it has none, since it is new.
+    """
 
-    @property
-    def origin(self) -> _Origin | None:
-        """Its source; `None`: it has none, since it is new."""
-        return self._origin
-
-    @classmethod
-    def of(cls, fields: dict[str, Any], origin: _Origin) -> Self:
-        """Return the message that was read from a source."""
-        message = cls.model_validate(fields)
-        message._origin = origin  # noqa: SLF001 - it is one of us
-        return message
+    origin: SkipValidation[_Origin | None] = Field(default=None, exclude=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +111,9 @@ def read_messages(messages: Any) -> list[Any]:
             continue
         try:
             read = [
-                ReadMessage.of(
-                    fields, _Origin(number, value, part, fields.get("content") or "", tuple(silent))
+                ReadMessage(
+                    origin=_Origin(number, value, part, fields.get("content") or "", (*silent,)),
+                    **fields,
                 )
                 for part, fields in _read(value)
             ]
