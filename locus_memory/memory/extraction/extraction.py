@@ -107,17 +107,6 @@ class Extraction:
         """Return the messages of a conversation, as `source_of`."""
         return messages_of(said, withholds=not self._options.allow_secrets)
 
-    async def stated(self, origin: Source) -> list[Statement | Retirement]:
-        """Return what phrases find, known already or not; nothing where somebody else extracts.
-
-        Raises:
-            Exception: Any error of the extractor.
-        """
-        if self.is_by_model:
-            return []
-        changes = await self._extractor.extract(origin.messages, ())
-        return (await self._checked(Distillate(changes=changes), origin)).edits
-
     async def distilled(self, scope: Scope, origin: Source) -> Distilled:
         """Return what an extractor makes of sessions, checked and with its sources.
 

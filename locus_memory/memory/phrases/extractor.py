@@ -94,8 +94,7 @@ class HeuristicExtractor:
         return tuple(
             replace(each, op="update") if each.op == "add" and name in known else each
             for name, each in found.items()
-            # What changes nothing is no change: a new fact that is retired is empty, too.
-            if each.content.casefold() != known.get(name, "").casefold()
+            if each.op == "add" or name in known
         )
 
 

@@ -107,7 +107,6 @@ class Distillation:
             with timed("distill", self._ledger.now(), entries.append):
                 source = self._extraction.source_of(jobs)
                 distilled = await self._extraction.distilled(scope, source)
-                stated = await self._extraction.stated(source)
         except Exception:
             await write_log(self._store, scope, entries)
             raise
@@ -119,7 +118,7 @@ class Distillation:
         if episode is not None:
             # It comes last: where it is, everything else is.
             puts.append(episode_put(scope, episode))
-        mentioned = _mentions([*stated, *distilled.edits], known)
+        mentioned = _mentions(distilled.edits, known)
         return Outcome(
             jobs,
             partial(self._operations, jobs, mentioned, puts),
@@ -189,8 +188,8 @@ def _mentions(
     """Return the messages that state memories, by `current_key`.
 
     Args:
-        edits: The changes, those of facts that are known already included.
-        known: The keys of these, each with the known one's key.
+        edits: The changes.
+        known: The keys of those that are known already, each with the known one's key.
     """
     found: dict[str, _Messages] = {}
     for memory in (edit.memory for edit in edits if isinstance(edit, Statement)):
