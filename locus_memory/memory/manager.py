@@ -62,7 +62,7 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.memory.sessions.sessions import Sessions
+from locus_memory.memory.sessions.sessions import sessions_in
 from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.validity import checked
 from locus_memory.memory.verbs.facts import FactVerbs
@@ -174,8 +174,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         self.recall_timeout = options.recall_timeout
         self._afterwards = Afterwards(self._store, self._ledger.now)
         parts = (self._store, self._scope, self._ledger, self._extraction)
-        self._sessions = Sessions.of(*parts, options=options, clock=clock)
-        self._queue, self._worker = self._sessions.queue, self._sessions.worker
+        made = sessions_in(*parts, options=options, clock=clock)
+        self._queue, self._worker, self._distillation = made
         self._reader = self._reader_of(embedder, extractor)
         self._tender = self._tender_of(clock)
 
