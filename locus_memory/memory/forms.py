@@ -94,11 +94,12 @@ class ReadState:
     run_id: str | None = None
 
 
-def read_messages(messages: Any) -> list[Any]:
+def read_messages(messages: Any, *, name: str | None = None) -> list[Any]:
     """Return messages of any form as messages of this library.
 
     Args:
         messages: A list of messages, one message, or a state that has `messages`.
+        name: The name of each of them in an error; `None`: `messages` with its place.
 
     Raises:
         InvalidArgumentError: They are not messages.
@@ -119,7 +120,7 @@ def read_messages(messages: Any) -> list[Any]:
             ]
         except (ValueError, TypeError, LookupError) as error:
             raise InvalidArgumentError(
-                f"messages[{number}] is not a message: it has a role and a content"
+                f"{name or f'messages[{number}]'} is not a message: it has a role and a content"
             ) from error
         found += read
         silent = [] if read else [*silent, value]

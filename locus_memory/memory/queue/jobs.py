@@ -42,7 +42,7 @@ class Job:
         cursor: The thread's cursor once this job was queued.
         attempts: How often it was tried.
         lease: The lease of the process that works on it, or `None`.
-        queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
+        queued_at: The moment it was queued, ISO 8601 in UTC; jobs of the first version have none.
         agent: The agent, if it is known.
         context: A `document` of the assistant's message that the first of the user answers, if it
             is in no message of the job: shown once more, and never new.
@@ -57,7 +57,7 @@ class Job:
     cursor: Cursor
     attempts: int = 0
     lease: Mapping[str, Any] | None = None
-    queued_at: str | None = None
+    queued_at: str = "1970-01-01T00:00:00.000000+00:00"
     agent: str | None = None
     context: dict[str, Any] | None = None
     asked: bool = False

@@ -62,15 +62,12 @@ class Lease:
             return False
         if value.get("host") != _host():
             return True
-        return _is_at_work(value.get("pid"), value.get("started"), value.get("token"))
-
-
-def _is_at_work(pid: Any, started: Any, token: Any) -> bool:
-    now_started = _started(pid) if isinstance(pid, int) else None
-    # The system reuses the number of a process that ended.
-    if now_started is None or (started and now_started and started != now_started):
-        return False
-    return pid != os.getpid() or token in _running
+        pid, started = value.get("pid"), value.get("started")
+        now_started = _started(pid) if isinstance(pid, int) else None
+        # The system reuses the number of a process that ended.
+        if now_started is None or (started and now_started and started != now_started):
+            return False
+        return pid != os.getpid() or value.get("token") in _running
 
 
 def _started(pid: int) -> str | None:

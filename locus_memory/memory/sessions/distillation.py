@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
 
 from locus_memory.events import emit
 from locus_memory.memory.extraction.extraction import Distilled, Extraction
@@ -24,9 +23,6 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
 __all__ = ["Distillation"]
-
-_UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
-
 
 _Messages = tuple[tuple[str, str], ...]
 """The messages that state a memory, each as its thread and its id."""
@@ -132,7 +128,7 @@ class Distillation:
         puts: Sequence[Put],
     ) -> list[Put]:
         """Return the writes, with the vital signs of the memories that sessions mention."""
-        scope, at = Scope(jobs[0].namespace), jobs[-1].queued_at or self._ledger.now()
+        scope, at = Scope(jobs[0].namespace), jobs[-1].queued_at
 
         def mention(messages: _Messages) -> VitalsChange:
             return lambda _, vitals: vitals.mentioned(at, messages)
@@ -154,11 +150,6 @@ class Distillation:
         )
 
 
-def _began(jobs: Sequence[Job]) -> str:
-    """Return the moment of the first turn; old jobs have none."""
-    return next((job.queued_at for job in jobs if job.queued_at is not None), _UNKNOWN)
-
-
 def _episode_of(sessions: Sequence[Sequence[Job]], distilled: Distilled) -> Episode | None:
     """Return the notes of sessions that were distilled together, as the last one's."""
     if not distilled.notes:
@@ -167,8 +158,8 @@ def _episode_of(sessions: Sequence[Sequence[Job]], distilled: Distilled) -> Epis
     return Episode(
         session_id=jobs[0].thread,
         agent_id=next((job.agent for job in reversed(jobs) if job.agent is not None), None),
-        started_at=_began(jobs),
-        ended_at=jobs[-1].queued_at or _began(jobs),
+        started_at=jobs[0].queued_at,
+        ended_at=jobs[-1].queued_at,
         notes=tuple(distilled.notes),
         salience=distilled.salience,
         turns=_turns_of(jobs),

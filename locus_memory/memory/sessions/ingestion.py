@@ -67,7 +67,7 @@ def marked_turns(
     found: list[dict[str, Any]] = []
     for place, turn in enumerate(turns):
         if hasattr(turn, "role") or (isinstance(turn, Mapping) and "role" in turn):
-            told = conversation(_messages(turn, place))
+            told = conversation(read_messages([turn], name=f"turns[{place}]"))
             parts: list[Any] = [
                 [str(each.role), getattr(each, "name", None), text_of(each)] for each in told
             ]
@@ -83,15 +83,6 @@ def marked_turns(
             if text_of(each).strip()
         ]
     return found
-
-
-def _messages(turn: Any, place: int) -> list[Any]:
-    try:
-        return read_messages([turn])
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(
-            f"turns[{place}] is not a message: it has a role and a content"
-        ) from error
 
 
 def _own_moment(message: Any, zone: tzinfo | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
         allow_secrets: Whether messages that look like they hold a secret are recorded.
     """
     found = [each for each in job.messages if not each.get("recorded", not is_on)]
-    if not found or job.queued_at is None:
+    if not found:
         return ()
     secrets = {} if allow_secrets else await _secrets(job, found)
     for kind in secrets.values():
