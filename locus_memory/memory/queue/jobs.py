@@ -118,10 +118,6 @@ def sessions_of(jobs: Iterable[Job]) -> list[list[Job]]:
     return [list(each) for _, each in groupby(jobs, key=lambda job: job.lane)]
 
 
-async def _nothing() -> Sequence[Put | Delete]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The results of jobs, which are written together with their deletion.
@@ -129,9 +125,10 @@ class Outcome:
     Attributes:
         jobs: The jobs that are done; of a thread, oldest first.
         operations: Returns the writes, planned on what is stored now; called again if that changed.
+            `None`: there are none.
         written: Reports the results, once they are written.
     """
 
     jobs: Sequence[Job]
-    operations: Callable[[], Awaitable[Sequence[Put | Delete]]] = _nothing
+    operations: Callable[[], Awaitable[Sequence[Put | Delete]]] | None = None
     written: Callable[[], None] = lambda: None

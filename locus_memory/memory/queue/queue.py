@@ -294,7 +294,8 @@ class ExtractionQueue:
         for _ in range(_ATTEMPTS):
             if not await self.holds(outcome.jobs):
                 return False
-            operations = [*await outcome.operations()]
+            planned = outcome.operations
+            operations = [] if planned is None else [*await planned()]
             for session in sessions_of(outcome.jobs):
                 operations += await self._settling(session[-1])
             operations += [
