@@ -136,12 +136,10 @@ def write_messages(messages: Iterable[Any]) -> list[Any]:
     sources: dict[int, int] = {}
     found: list[Any] = []
     for message in messages:
-        if not isinstance(message, ReadMessage):
-            found.append(message)
-            continue
-        origin = message.origin
+        is_read = isinstance(message, ReadMessage)
+        origin = message.origin if is_read else None
         if origin is None:
-            found.append(_plain(message))
+            found.append(_plain(message) if is_read else message)
             continue
         if origin.number not in sources:
             found += [*origin.before, origin.source]
