@@ -49,6 +49,7 @@ from locus_memory.memory.options import (
     check_whole,
     read_options,
 )
+from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.reading.gate import gate_model
 from locus_memory.memory.reading.reader import Plan, Reader
 from locus_memory.memory.reading.uses import Afterwards
@@ -243,8 +244,9 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             ModelAnswerError: The model's answer cannot be read, not even repaired.
             BackendError: The store failed.
         """
-        source = self._extraction.messages_of(conversation(read_messages(messages)))
-        made = await self._extraction.distilled(self._scope, source)
+        said, scope = conversation(read_messages(messages)), self._scope
+        job = Job.unqueued(scope.namespace, "", said, self._ledger.now())
+        made = await self._extraction.distilled(scope, self._extraction.source_of([job]))
         # What is saved without an origin is a person's.
         own = {ORIGIN: Origin.USER.value}
         told = (edit.memory for edit in made.edits if isinstance(edit, Statement))

@@ -16,7 +16,7 @@ from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.prompt import TOOL_OUTPUT
-from locus_memory.memory.extraction.source import Source, messages_of, source_of
+from locus_memory.memory.extraction.source import Source, source_of
 from locus_memory.memory.extraction.thread import roles_and_texts, text_of
 from locus_memory.memory.layers.episodes import Note
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
@@ -102,10 +102,6 @@ class Extraction:
         """Return the messages of jobs; answers to requests for a secret are left out."""
         zone = self._options.zone()
         return source_of(jobs, withholds=not self._options.allow_secrets, zone=zone)
-
-    def messages_of(self, said: Sequence[Any]) -> Source:
-        """Return the messages of a conversation, as `source_of`."""
-        return messages_of(said, withholds=not self._options.allow_secrets)
 
     async def distilled(self, scope: Scope, origin: Source) -> Distilled:
         """Return what an extractor makes of sessions, checked and with its sources.
@@ -197,8 +193,8 @@ class Extraction:
             text=draft.text,
             kind=draft.kind,
             about=draft.about,
-            at=source.said_at or "",
-            thread=source.thread or "",
+            at=source.said_at,
+            thread=source.thread,
             message_ids=tuple(source.ids),
             origin="" if told is Origin.USER else told.value,
             **checked(
@@ -231,7 +227,7 @@ class Extraction:
             more |= {} if change.importance is None else {"importance": change.importance}
             more |= {name: each for name in VALIDITY if (each := getattr(change, name))}
             change = Memory(change.type, change.key, change.content)
-        if source.thread is not None:
+        if source.thread:
             more["thread_id"] = source.thread
         more |= {"extracted_at": self._ledger.now(), "extractor": self._extractor.name}
         memory = as_memory(change)

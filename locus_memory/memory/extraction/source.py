@@ -15,14 +15,12 @@ from locus_memory.memory.extraction.thread import (
     SESSION,
     read_document,
     roles_and_texts,
-    text_of,
 )
 from locus_memory.memory.moments import local_day
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in
-from locus_memory.messages import Message
 
-__all__ = ["Source", "messages_of", "source_of"]
+__all__ = ["Source", "source_of"]
 
 _MOST_IDS: Final = 50
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -35,16 +33,16 @@ class Told:
     Attributes:
         message: The message.
         number: Its number in the thread, from 1, without system messages.
-        thread: Its thread, if it is known.
-        said_at: The moment at which it was queued, if it is known.
+        thread: Its thread; empty if it has none.
+        said_at: The moment at which it was queued, or its own.
         is_new: Whether it was not extracted from before.
     """
 
     message: Any
     number: int
-    thread: str | None = None
-    said_at: str | None = None
-    is_new: bool = True
+    thread: str
+    said_at: str
+    is_new: bool
 
     @property
     def id(self) -> str:
@@ -57,13 +55,13 @@ class Cited(NamedTuple):
 
     Attributes:
         ids: The ids of the messages, at most 50.
-        thread: Their thread, if it is known.
-        said_at: The moment of the last of them, if it is known.
+        thread: Their thread; empty if they have none.
+        said_at: The moment of the last of them; empty without any message.
     """
 
     ids: list[str]
-    thread: str | None
-    said_at: str | None
+    thread: str
+    said_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +100,9 @@ class Source:
         dated = last or self.told
         return Cited(
             ids=[each.id for each in last[-_MOST_IDS:]],
-            thread=dated[-1].thread if dated else None,
-            said_at=max((each.said_at for each in dated if each.said_at is not None), default=None),
+            thread=dated[-1].thread if dated else "",
+            said_at=max((each.said_at for each in dated), default=""),
         )
-
-
-def messages_of(said: Sequence[Any], *, withholds: bool) -> Source:
-    """Return the messages of a conversation, of which none was extracted from.
-
-    Args:
-        said: The messages.
-        withholds: Whether answers to requests for a secret are left out.
-    """
-    texts = [(role_of(each), text_of(each)) for each in said]
-    hidden = answers_in(texts) if withholds else [False] * len(said)
-    shown = [
-        Message(role=each.role, content=WITHHELD) if is_hidden else each
-        for each, is_hidden in zip(said, hidden, strict=True)
-    ]
-    return Source([Told(each, number) for number, each in enumerate(shown, 1)])
 
 
 def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = None) -> Source:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import Cursor
+from locus_memory.memory.extraction.thread import Cursor, document
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
-__all__ = ["DIGITS", "Job", "Outcome", "sessions_of"]
+__all__ = ["DIGITS", "Job", "Outcome", "numbered", "sessions_of"]
 
 DIGITS: Final = 16
 """The digits of a job's number in its thread, at the end of its key."""
@@ -61,6 +61,11 @@ class Job:
     agent: str | None = None
     context: dict[str, Any] | None = None
     asked: bool = False
+
+    @classmethod
+    def unqueued(cls, namespace: Namespace, thread: str, said: Iterable[Any], now: str) -> Self:
+        """Return a job of messages that wait nowhere, and are a conversation of their own."""
+        return cls("", 0, namespace, thread, numbered(said), Cursor(), queued_at=now)
 
     @property
     def lane(self) -> str:
@@ -111,6 +116,11 @@ class Job:
 
 
 _STORED: Final[TypeAdapter[Job]] = TypeAdapter(Job)
+
+
+def numbered(messages: Iterable[Any], first: int = 1) -> list[dict[str, Any]]:
+    """Return the documents of messages with their numbers in the thread."""
+    return [{**document(each), "number": number} for number, each in enumerate(messages, first)]
 
 
 def sessions_of(jobs: Iterable[Job]) -> list[list[Job]]:
