@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from locus_memory._internal.lazy import compiled_later
-from locus_memory.memory.models import MemoryType
+from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.store.words.languages import STOP_WORDS
 
 __all__ = ["LANGUAGE_RULE", "Told", "is_thing", "slot", "stated"]
@@ -141,22 +141,15 @@ _PIECES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """A fact or a rule that a sentence states.
 
     Attributes:
-        type: The type of its memory.
-        key: The key of its memory.
-        content: The sentence to remember.
-        importance: From 0 to 1.
+        change: The memory to add.
         value: The words of the user that it is about.
     """
 
-    type: MemoryType
-    key: str
-    content: str
-    importance: float
+    change: MemoryChange
     value: str
 
 
@@ -207,7 +200,16 @@ def _filled(phrase: _Phrase, clause: str) -> Iterator[Told]:
         filled = {**words, "x": value, "an": "an" if value[:1].lower() in "aeiou" else "a"}
         key = phrase.key.format_map({name: slot(each) for name, each in filled.items()})
         content = " ".join(phrase.content.format_map(filled).split())
-        yield Told(phrase.type, key, content, phrase.importance, value)
+        yield Told(
+            MemoryChange(
+                op="add",
+                type=phrase.type,
+                key=key,
+                content=content,
+                importance=phrase.importance,
+            ),
+            value,
+        )
 
 
 def _is_name(value: str) -> bool:
