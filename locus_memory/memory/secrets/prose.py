@@ -22,12 +22,12 @@ _NAMES: Final = (
     r"|length|vault|require|hint|prompt|input|screen|form|box|page|less|check|valid|encrypt|auth"
     r"|dialog|crack|shar|security|storage|best|guess))"
 )
-_UNSPACED_WORD: Final = (
+_UNSPACED: Final = re.compile(
     r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة السر|كلمة المرور|كلمة سر|รหัสผ่าน"
 )
 # Words with other meanings too: the value must look like a key, or be a number.
 _PIN: Final = r"(?:pin(?:[ -]?(?:code|number|nummer|nr))?|пин(?:-?код)?)"
-_CODE: Final = (
+_CODES: Final = re.compile(
     rf"(?<![^\W_])(?:{_PIN}|cvv2?|cvc2?|otp"
     r"|combination|(?:access|door|gate|alarm|entry|security|verification|confirmation|recovery|backup|unlock"
     r"|one[ -]time|2fa|mfa|safe|locker|lock|garage|sms"
@@ -92,8 +92,6 @@ _SENTENCE_END: Final = re.compile(r"(?<=[?\u061f\u3002])|(?<=[.!;])\s+")
 _QUESTION_MARKS: Final = ("?", "\u061f", ";")
 
 _STRONG: Final = re.compile(_NAMES)
-_UNSPACED: Final = re.compile(_UNSPACED_WORD)
-_CODES: Final = re.compile(_CODE)
 
 # Words that describe a password without telling it.
 _ABOUT: Final = frozenset(

@@ -73,7 +73,7 @@ def marked_turns(
             ]
         else:
             said = _texts_of(turn, place)
-            told = [make(text) for make, text in zip(_MAKERS, said, strict=True)]
+            told = [Message.user(said[0]), Message.assistant(said[1])]
             parts = [*said]
         key = encode_json([session_date, place, *parts])
         mark = {"turn": blake2b(key, digest_size=12).hexdigest()} | known
@@ -112,9 +112,6 @@ def _texts_of(turn: Any, place: int) -> list[str]:
     if not any(text.strip() for text in said):
         raise InvalidArgumentError(f"turns[{place}] has no text of the user or the assistant")
     return said
-
-
-_MAKERS: Final = (Message.user, Message.assistant)
 
 
 def moment_of(
