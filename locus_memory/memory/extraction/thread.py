@@ -186,7 +186,8 @@ def fork_of(state: Any) -> Fork | None:
     match (getattr(state, "metadata", None) or {}).get("forked_from"):
         case {"thread_id": str(thread), "messages": messages} if thread and type(messages) is int:
             return Fork(thread, len(conversation(state.messages[: max(0, messages)])))
-    return None
+        case _:
+            return None
 
 
 OTHERS: Final = "messages_of_others"
