@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import orjson
-from pydantic import PrivateAttr
+from pydantic import Field, SkipValidation
 
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.factory import changed
@@ -70,21 +70,13 @@ class _Origin(NamedTuple):
 
 
 class ReadMessage(Message):
-    """A message of another form, as one of this library."""
+    """A message of another form, as one of this library.
 
-    _origin: _Origin | None = PrivateAttr(default=None)
+    Attributes:
+        origin: Its source; `None`: it has none, since it is new.
+    """
 
-    @property
-    def origin(self) -> _Origin | None:
-        """Its source; `None`: it has none, since it is new."""
-        return self._origin
-
-    @classmethod
-    def of(cls, fields: dict[str, Any], origin: _Origin) -> Self:
-        """Return the message that was read from a source."""
-        message = cls.model_validate(fields)
-        message._origin = origin  # noqa: SLF001 - it is one of us
-        return message
+    origin: SkipValidation[_Origin | None] = Field(default=None, exclude=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +94,12 @@ class ReadState:
     run_id: str | None = None
 
 
-def read_messages(messages: Any) -> list[Any]:
+def read_messages(messages: Any, *, name: str | None = None) -> list[Any]:
     """Return messages of any form as messages of this library.
 
     Args:
         messages: A list of messages, one message, or a state that has `messages`.
+        name: The name of each of them in an error; `None`: `messages` with its place.
 
     Raises:
         InvalidArgumentError: They are not messages.
@@ -119,14 +112,15 @@ def read_messages(messages: Any) -> list[Any]:
             continue
         try:
             read = [
-                ReadMessage.of(
-                    fields, _Origin(number, value, part, fields.get("content") or "", tuple(silent))
+                ReadMessage(
+                    origin=_Origin(number, value, part, fields.get("content") or "", (*silent,)),
+                    **fields,
                 )
                 for part, fields in _read(value)
             ]
         except (ValueError, TypeError, LookupError) as error:
             raise InvalidArgumentError(
-                f"messages[{number}] is not a message: it has a role and a content"
+                f"{name or f'messages[{number}]'} is not a message: it has a role and a content"
             ) from error
         found += read
         silent = [] if read else [*silent, value]
@@ -142,12 +136,10 @@ def write_messages(messages: Iterable[Any]) -> list[Any]:
     sources: dict[int, int] = {}
     found: list[Any] = []
     for message in messages:
-        if not isinstance(message, ReadMessage):
-            found.append(message)
-            continue
-        origin = message.origin
+        is_read = isinstance(message, ReadMessage)
+        origin = message.origin if is_read else None
         if origin is None:
-            found.append(_plain(message))
+            found.append(_plain(message) if is_read else message)
             continue
         if origin.number not in sources:
             found += [*origin.before, origin.source]

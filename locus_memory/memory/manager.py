@@ -49,6 +49,7 @@ from locus_memory.memory.options import (
     check_whole,
     read_options,
 )
+from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.reading.gate import gate_model
 from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.reading.uses import Afterwards
@@ -62,7 +63,7 @@ from locus_memory.memory.scope import (
     thread_of,
     user_namespace,
 )
-from locus_memory.memory.sessions.sessions import Sessions
+from locus_memory.memory.sessions.sessions import sessions_in
 from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.validity import checked
 from locus_memory.memory.verbs.facts import FactVerbs
@@ -173,8 +174,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         self.recall_timeout = options.recall_timeout
         self._afterwards = Afterwards(self._store, self._ledger.now)
         parts = (self._store, self._scope, self._ledger, self._extraction)
-        self._sessions = Sessions.of(*parts, options=options, clock=clock)
-        self._queue, self._worker = self._sessions.queue, self._sessions.worker
+        made = sessions_in(*parts, options=options, clock=clock)
+        self._queue, self._worker, self._distillation = made
         self._reader = self._reader_of(embedder, extractor)
         self._tender = self._tender_of(clock)
 
@@ -242,8 +243,9 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             ModelAnswerError: The model's answer cannot be read, not even repaired.
             BackendError: The store failed.
         """
-        source = self._extraction.messages_of(conversation(read_messages(messages)))
-        made = await self._extraction.distilled(self._scope, source)
+        said, scope = conversation(read_messages(messages)), self._scope
+        job = Job.unqueued(scope.namespace, "", said, self._ledger.now())
+        made = await self._extraction.distilled(scope, self._extraction.source_of([job]))
         # What is saved without an origin is a person's.
         own = {ORIGIN: Origin.USER.value}
         told = (edit.memory for edit in made.edits if isinstance(edit, Statement))

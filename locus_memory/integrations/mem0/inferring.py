@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from locus_memory.integrations.mem0.shapes import PART, Said, mark_of, part_of
 from locus_memory.memory.extraction.extraction import Extraction
-from locus_memory.memory.extraction.thread import SPEAKERS, Cursor, document
+from locus_memory.memory.extraction.thread import SPEAKERS
 from locus_memory.memory.forms import ROLES
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.ledger.likeness import made_up_key
@@ -89,11 +89,10 @@ class Inference:
         """
         named = [each._replace(role=ROLES.get(each.role, "")) for each in said]
         spoken = [each for each in named if each.role in SPEAKERS]
-        numbered = [{**document(each), "number": place} for place, each in enumerate(spoken, 1)]
         now, thread = self.ledger.now(), uuid4().hex
-        if not numbered:
+        if not spoken:
             return []
-        job = Job("", 0, scope.namespace, thread, numbered, Cursor(), queued_at=now)
+        job = Job.unqueued(scope.namespace, thread, spoken, now)
         is_on, is_open = self.options.transcript, self.options.allow_secrets
         await self.store.put_batch(await transcribed(job, is_on=is_on, allow_secrets=is_open))
         recall = _PartRecall(self.store, self.embedder, self.clock, part_of(told))

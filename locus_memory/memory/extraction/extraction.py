@@ -16,7 +16,7 @@ from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.prompt import TOOL_OUTPUT
-from locus_memory.memory.extraction.source import Source, messages_of, source_of
+from locus_memory.memory.extraction.source import Source, source_of
 from locus_memory.memory.extraction.thread import roles_and_texts, text_of
 from locus_memory.memory.layers.episodes import Note
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
@@ -103,21 +103,6 @@ class Extraction:
         zone = self._options.zone()
         return source_of(jobs, withholds=not self._options.allow_secrets, zone=zone)
 
-    def messages_of(self, said: Sequence[Any]) -> Source:
-        """Return the messages of a conversation, as `source_of`."""
-        return messages_of(said, withholds=not self._options.allow_secrets)
-
-    async def stated(self, origin: Source) -> list[Statement | Retirement]:
-        """Return what phrases find, known already or not; nothing where somebody else extracts.
-
-        Raises:
-            Exception: Any error of the extractor.
-        """
-        if self.is_by_model:
-            return []
-        changes = await self._extractor.extract(origin.messages, ())
-        return (await self._checked(Distillate(changes=changes), origin)).edits
-
     async def distilled(self, scope: Scope, origin: Source) -> Distilled:
         """Return what an extractor makes of sessions, checked and with its sources.
 
@@ -202,15 +187,15 @@ class Extraction:
         Raises:
             InvalidArgumentError: It may not be kept.
         """
-        origin.check_new(draft.sources)
+        source = origin.cited(draft.sources)
         told = speakers.origin(draft.sources, draft.text)
         note = Note(
             text=draft.text,
             kind=draft.kind,
             about=draft.about,
-            at=origin.said_at(draft.sources) or "",
-            thread=origin.thread_of(draft.sources) or "",
-            message_ids=tuple(origin.ids(draft.sources)),
+            at=source.said_at,
+            thread=source.thread,
+            message_ids=tuple(source.ids),
             origin="" if told is Origin.USER else told.value,
             **checked(
                 {name: getattr(draft, name) or None for name in VALIDITY},
@@ -228,34 +213,31 @@ class Extraction:
         Raises:
             InvalidArgumentError: It is no memory, or its origin may not say it.
         """
-        places: tuple[int, ...] = ()
+        source = origin.cited(change.sources if isinstance(change, MemoryChange) else ())
         more: dict[str, Any] = {}
         # A memory that the caller's own function returns names its origin itself, but no person.
         if isinstance(change, MemoryChange):
-            places = change.sources
-            origin.check_new(places)
-            told = speakers.origin(places, change.content, change.key)
+            told = speakers.origin(change.sources, change.content, change.key)
             if change.type is MemoryType.FEEDBACK and told is Origin.ASSISTANT:
                 # It may repeat a document that it was shown.
                 raise InvalidArgumentError("a rule names a message of the user")
             if change.op == "delete":
-                key, said_at = check_key(change.key), origin.said_at(places)
-                return Retirement(change.type, key, said_at, origin=told)
+                return Retirement(change.type, check_key(change.key), source.said_at, origin=told)
             more |= {} if told is Origin.USER else {ORIGIN: told.value}
             more |= {} if change.importance is None else {"importance": change.importance}
             more |= {name: each for name in VALIDITY if (each := getattr(change, name))}
             change = Memory(change.type, change.key, change.content)
-        if (thread := origin.thread_of(places)) is not None:
-            more["thread_id"] = thread
+        if source.thread:
+            more["thread_id"] = source.thread
         more |= {"extracted_at": self._ledger.now(), "extractor": self._extractor.name}
         memory = as_memory(change)
         own = {ORIGIN: Origin.USER.value} if origin_of(memory) is Origin.PERSON else {}
-        facts = {"message_ids": origin.ids(places), **more, **memory.metadata, **own}
+        facts = {"message_ids": source.ids, **more, **memory.metadata, **own}
         metadata = checked(facts, self._options.zone(), leniently=True)
         memory = Memory(memory.type, check_key(memory.key), memory.content, metadata)
         encode_json(check_length(memory, _LONGEST).to_store_value())
         is_kept = self._may_hold(memory.type.value, memory.content, memory.key)
-        return Statement(memory, origin.said_at(places)) if is_kept else None
+        return Statement(memory, source.said_at) if is_kept else None
 
     def _may_hold(self, type: str, *texts: str) -> bool:  # noqa: A002 - the field's word
         """Return whether texts may be kept; they may not, with an event, if one holds a secret."""

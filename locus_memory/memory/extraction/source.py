@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from locus_memory.conversation.roles import role_of
 from locus_memory.errors import InvalidArgumentError
@@ -15,14 +15,12 @@ from locus_memory.memory.extraction.thread import (
     SESSION,
     read_document,
     roles_and_texts,
-    text_of,
 )
 from locus_memory.memory.moments import local_day
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in
-from locus_memory.messages import Message
 
-__all__ = ["Source", "messages_of", "source_of"]
+__all__ = ["Source", "source_of"]
 
 _MOST_IDS: Final = 50
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -35,21 +33,35 @@ class Told:
     Attributes:
         message: The message.
         number: Its number in the thread, from 1, without system messages.
-        thread: Its thread, if it is known.
-        said_at: The moment at which it was queued, if it is known.
+        thread: Its thread; empty if it has none.
+        said_at: The moment at which it was queued, or its own.
         is_new: Whether it was not extracted from before.
     """
 
     message: Any
     number: int
-    thread: str | None = None
-    said_at: str | None = None
-    is_new: bool = True
+    thread: str
+    said_at: str
+    is_new: bool
 
     @property
     def id(self) -> str:
         """The id of the message, or its number in the thread, such as `#3`."""
         return getattr(self.message, "id", None) or f"#{self.number}"
+
+
+class Cited(NamedTuple):
+    """What messages say of themselves, as the source of a change.
+
+    Attributes:
+        ids: The ids of the messages, at most 50.
+        thread: Their thread; empty if they have none.
+        said_at: The moment of the last of them; empty without any message.
+    """
+
+    ids: list[str]
+    thread: str
+    said_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,52 +82,27 @@ class Source:
         """The messages as an extractor gets them."""
         return [each.message for each in self.told]
 
-    def check_new(self, places: Sequence[int]) -> None:
-        """Check that positions name a new message, if they name any.
+    def cited(self, places: Sequence[int] = ()) -> Cited:
+        """Return what the messages at some positions say of themselves.
+
+        Those that were extracted from before do not count, nor those of another session than the
+        last one. Without positions, all messages of the user count.
 
         Raises:
-            InvalidArgumentError: They name messages that were extracted from before.
+            InvalidArgumentError: All of them were extracted from before.
         """
-        valid = [self.told[place] for place in places if 0 <= place < len(self.told)]
-        if valid and not any(each.is_new for each in valid):
+        named = [self.told[each] for each in sorted({*places}) if 0 <= each < len(self.told)]
+        new = [each for each in named if each.is_new]
+        if named and not new:
             raise InvalidArgumentError("a change comes from a new message")
-
-    def said_at(self, places: Sequence[int] = ()) -> str | None:
-        """Return the moment of the messages at some positions, or else of the last of all."""
-        found = self._at(places) or self.told
-        return max((each.said_at for each in found if each.said_at is not None), default=None)
-
-    def thread_of(self, places: Sequence[int]) -> str | None:
-        """Return the thread of the messages at some positions, or else of the last of all."""
-        return next((each.thread for each in reversed(self._at(places) or self.told)), None)
-
-    def ids(self, places: Sequence[int]) -> list[str]:
-        """Return the ids of the messages at some positions, or else of the user's messages."""
-        return [each.id for each in self._at(places)[-_MOST_IDS:]]
-
-    def _at(self, places: Sequence[int]) -> list[Told]:
-        """Return the new messages at some positions, of the last session that has one of them."""
-        new = [place for place in places if 0 <= place < len(self.told) and self.told[place].is_new]
-        if not new:
-            new = [n for n, each in enumerate(self.told) if role_of(each.message) == "user"]
-        last = self.told[max(new)].thread if new else None
-        return [self.told[place] for place in new if self.told[place].thread == last]
-
-
-def messages_of(said: Sequence[Any], *, withholds: bool) -> Source:
-    """Return the messages of a conversation, of which none was extracted from.
-
-    Args:
-        said: The messages.
-        withholds: Whether answers to requests for a secret are left out.
-    """
-    texts = [(role_of(each), text_of(each)) for each in said]
-    hidden = answers_in(texts) if withholds else [False] * len(said)
-    shown = [
-        Message(role=each.role, content=WITHHELD) if is_hidden else each
-        for each, is_hidden in zip(said, hidden, strict=True)
-    ]
-    return Source([Told(each, number) for number, each in enumerate(shown, 1)])
+        new = new or [each for each in self.told if role_of(each.message) == "user"]
+        last = [each for each in new if each.thread == new[-1].thread]
+        dated = last or self.told
+        return Cited(
+            ids=[each.id for each in last[-_MOST_IDS:]],
+            thread=dated[-1].thread if dated else "",
+            said_at=max((each.said_at for each in dated), default=""),
+        )
 
 
 def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = None) -> Source:

@@ -183,13 +183,11 @@ def fork_of(state: Any) -> Fork | None:
     That is `{"thread_id": ..., "messages": ...}`: the source thread, and how many of all the
     messages of the state the fork began with. `None` if the metadata has none.
     """
-    origin = (getattr(state, "metadata", None) or {}).get("forked_from")
-    if not isinstance(origin, Mapping):
-        return None
-    thread, messages = origin.get("thread_id"), origin.get("messages")
-    if not isinstance(thread, str) or type(messages) is not int:
-        return None
-    return Fork(thread, len(conversation(state.messages[: max(0, messages)]))) if thread else None
+    match (getattr(state, "metadata", None) or {}).get("forked_from"):
+        case {"thread_id": str(thread), "messages": messages} if thread and type(messages) is int:
+            return Fork(thread, len(conversation(state.messages[: max(0, messages)])))
+        case _:
+            return None
 
 
 OTHERS: Final = "messages_of_others"

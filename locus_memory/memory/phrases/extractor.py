@@ -94,8 +94,7 @@ class HeuristicExtractor:
         return tuple(
             replace(each, op="update") if each.op == "add" and name in known else each
             for name, each in found.items()
-            # What changes nothing is no change: a new fact that is retired is empty, too.
-            if each.content.casefold() != known.get(name, "").casefold()
+            if each.op == "add" or name in known
         )
 
 
@@ -105,7 +104,7 @@ def _said(messages: Sequence[Any], place: int, current: _Facts) -> list[MemoryCh
     if forget := FORGET.fullmatch(text.rstrip(" .!")):
         return [_retired(name, place) for name in _forgotten(forget, current)]
     if note := to_remember(text):
-        return [_change(each, place) for each in _noted(note)]
+        return [replace(each, sources=(place,)) for each in _noted(note)]
     answer, sources = plain(text), (place - 1, place)
     if before is not None and _YES.fullmatch(answer):
         return _stated(stated(last_statement(before)), current, *sources)
@@ -149,16 +148,16 @@ def _stated(told: Sequence[Told], current: _Facts, *sources: int) -> list[Memory
         for name, content in current.items()
         if content.startswith(("Always", "From now on"))
         and LANGUAGE_RULE.fullmatch(name[1])
-        and any(LANGUAGE_RULE.fullmatch(each.key) and each.key != name[1] for each in told)
+        and any(LANGUAGE_RULE.fullmatch(change.key) and change.key != name[1] for change, _ in told)
     ]
     return [_retired(name, *sources) for name in others] + [
-        _change(each, *sources) for each in told
+        replace(each.change, sources=sources) for each in told
     ]
 
 
 def _denied(told: Sequence[Told], current: _Facts) -> list[_Name]:
     """Return the names of the facts that have the denied values."""
-    names = [((each.type, each.key), each.value) for each in told]
+    names = [((change.type, change.key), value) for change, value in told]
     return [name for name, value in names if _literal(value).search(current.get(name, ""))]
 
 
@@ -166,7 +165,7 @@ def _corrected(clause: str, place: int, current: _Facts) -> list[MemoryChange] |
     """Return what "X, not Y" changes; `None`, unless one fact has the words of the old value."""
     if found := _INSTEAD.fullmatch(clause):
         told = f"{found['head']} {found['new']}"
-        return [_change(each, place) for each in stated(told)]
+        return [replace(each.change, sources=(place,)) for each in stated(told)]
     found = _CORRECTED.fullmatch(clause)
     about = [
         name
@@ -176,25 +175,35 @@ def _corrected(clause: str, place: int, current: _Facts) -> list[MemoryChange] |
     if found is None or len(about) != 1:
         return None
     told, old, name = found["told"], found["old"], about[0]
-    facts = [each for part in clauses(told) for each in stated(part)]
+    facts = [each.change for part in clauses(told) for each in stated(part)]
     if not facts and _VALUE.fullmatch(told) and not told[0].islower() and is_thing(told):
         content = _literal(old).sub(lambda _: told, current[name])
         parts = [slot(told) if part == slot(old) else part for part in name[1].split(":")]
-        facts = [Told(name[0], ":".join(parts), content, 0.5, told)]
+        key = ":".join(parts)
+        facts = [MemoryChange(op="add", type=name[0], key=key, content=content, importance=0.5)]
     # One that keeps its key is written after it is retired.
-    return [_retired(name, place), *(_change(each, place) for each in facts)] if facts else None
+    written = [replace(each, sources=(place,)) for each in facts]
+    return [_retired(name, place), *written] if facts else None
 
 
-def _noted(note: str) -> list[Told]:
+def _noted(note: str) -> list[MemoryChange]:
     """Return the facts of a note: what the table has of it, or its text as it is."""
     said = sentences(note)
     facts = [stated(clause) for sentence in said for clause in clauses(sentence)]
     if said and all(facts):
-        told = [each for fact in facts for each in fact]
-        return [replace(each, importance=max(each.importance, _NOTE_IMPORTANCE)) for each in told]
+        told = [each.change for fact in facts for each in fact]
+        least = _NOTE_IMPORTANCE
+        return [replace(each, importance=max(each.importance or 0.0, least)) for each in told]
     text = note.rstrip(" .!\u3002\uff01")
-    content = f"The user asks to remember: {text}."
-    return [Told(MemoryType.USER, f"note:{slot(text)}", content, _NOTE_IMPORTANCE, text)]
+    return [
+        MemoryChange(
+            op="add",
+            type=MemoryType.USER,
+            key=f"note:{slot(text)}",
+            content=f"The user asks to remember: {text}.",
+            importance=_NOTE_IMPORTANCE,
+        )
+    ]
 
 
 def _forgotten(forget: re.Match[str], current: _Facts) -> list[_Name]:
@@ -212,17 +221,6 @@ def _forgotten(forget: re.Match[str], current: _Facts) -> list[_Name]:
 
 def _literal(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(words.strip())}(?!\w)", re.IGNORECASE)
-
-
-def _change(told: Told, *sources: int) -> MemoryChange:
-    return MemoryChange(
-        op="add",
-        type=told.type,
-        key=told.key,
-        content=told.content,
-        importance=told.importance,
-        sources=sources,
-    )
 
 
 def _retired(name: _Name, *sources: int) -> MemoryChange:

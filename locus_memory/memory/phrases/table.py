@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from functools import cache, partial
+from typing import Final, NamedTuple
 
 from locus_memory._internal.lazy import compiled_later
-from locus_memory.memory.models import MemoryType
+from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.store.words.languages import STOP_WORDS
 
 __all__ = ["LANGUAGE_RULE", "Told", "is_thing", "slot", "stated"]
@@ -71,6 +71,7 @@ _REMEDY: Final = re.compile(
 )
 _DEGREES: Final = frozenset("tree bee wasp insect house dust stings mites contrast dye".split())  # noqa: SIM905 - the same
 
+_PIECE: Final = re.compile("<([A-Z]+)>")
 _PIECES: Final = {
     "IM": r"(?:I am|we are)",
     "NAME": r"[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*){0,3}",
@@ -140,22 +141,15 @@ _PIECES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """A fact or a rule that a sentence states.
 
     Attributes:
-        type: The type of its memory.
-        key: The key of its memory.
-        content: The sentence to remember.
-        importance: From 0 to 1.
+        change: The memory to add.
         value: The words of the user that it is about.
     """
 
-    type: MemoryType
-    key: str
-    content: str
-    importance: float
+    change: MemoryChange
     value: str
 
 
@@ -164,22 +158,23 @@ class _Phrase:
     """A sentence with a gap, and the templates of what it states.
 
     Attributes:
-        pattern: Matches the whole sentence; the group `x` is the gap.
+        source: The pattern of the whole sentence; the group `x` is the gap, and a name of
+            `_PIECES` in angle brackets stands for that piece.
         key: The template of the key.
         content: The template of the content.
         importance: From 0 to 1.
-        type: The type.
         fits: Whether a value has the shape that it must have.
         each: Whether the gap may have several values.
+        type: The type.
     """
 
-    pattern: re.Pattern[str]
+    source: str
     key: str
     content: str
-    importance: float
-    type: MemoryType
-    fits: Callable[[str], bool]
-    each: bool
+    importance: float = 0.5
+    fits: Callable[[str], bool] = bool
+    each: bool = False
+    type: MemoryType = MemoryType.USER
 
 
 def slot(text: str) -> str:
@@ -194,7 +189,7 @@ def stated(clause: str) -> list[Told]:
 
 
 def _filled(phrase: _Phrase, clause: str) -> Iterator[Told]:
-    found = phrase.pattern.fullmatch(clause)
+    found = _expanded(phrase.source).fullmatch(clause)
     if found is None:
         return
     words = {name: value.strip() for name, value in found.groupdict("").items()}
@@ -205,7 +200,16 @@ def _filled(phrase: _Phrase, clause: str) -> Iterator[Told]:
         filled = {**words, "x": value, "an": "an" if value[:1].lower() in "aeiou" else "a"}
         key = phrase.key.format_map({name: slot(each) for name, each in filled.items()})
         content = " ".join(phrase.content.format_map(filled).split())
-        yield Told(phrase.type, key, content, phrase.importance, value)
+        yield Told(
+            MemoryChange(
+                op="add",
+                type=phrase.type,
+                key=key,
+                content=content,
+                importance=phrase.importance,
+            ),
+            value,
+        )
 
 
 def _is_name(value: str) -> bool:
@@ -241,30 +245,16 @@ def is_thing(value: str) -> bool:
     return STOP_WORDS.isdisjoint(value.casefold().split())
 
 
+@cache
 def _expanded(source: str) -> re.Pattern[str]:
-    while "<" in (bare := source.replace("(?P<", "")) and re.search(r"<[A-Z]+>", bare):
-        source = re.sub(r"(?<!\?P)<([A-Z]+)>", lambda found: f"(?:{_PIECES[found[1]]})", source)
+    while _PIECE.search(source):
+        source = _PIECE.sub(lambda found: f"(?:{_PIECES[found[1]]})", source)
     return re.compile(source, re.IGNORECASE)
-
-
-def _phrase(
-    source: str,
-    key: str,
-    content: str,
-    importance: float = 0.5,
-    fits: Callable[[str], bool] = bool,
-    *,
-    each: bool = False,
-    type: MemoryType = MemoryType.USER,  # noqa: A002 - the field's word
-) -> _Phrase:
-    return _Phrase(
-        compiled_later(partial(_expanded, source)), key, content, importance, type, fits, each
-    )
 
 
 def _rule(source: str, content: str, key: str = "rule:{x}") -> _Phrase:
     polite = rf"(?:please |just |you (?:should|must) )*{source}(?:,? please)?"
-    return _phrase(polite, key, content, 0.9, type=MemoryType.FEEDBACK)
+    return _Phrase(polite, key, content, 0.9, type=MemoryType.FEEDBACK)
 
 
 LANGUAGE_RULE: Final = compiled_later(
@@ -273,14 +263,14 @@ LANGUAGE_RULE: Final = compiled_later(
 """The keys of the rules for the language of answers, of which there is one at a time."""
 
 _TABLE: Final = (
-    _phrase(
+    _Phrase(
         r"my (?:first |full )?name is (?P<x><NAME>)",
         "name",
         "The user's name is {x}.",
         0.9,
         _is_name,
     ),
-    _phrase(
+    _Phrase(
         r"(?:(?:please |you (?:can|may) |just )+call me|I go by"
         r"|(?:everyone|everybody|people|my friends) calls? me) (?P<x><NAME>)(?: from now on)?",
         "name",
@@ -288,35 +278,35 @@ _TABLE: Final = (
         0.9,
         _is_name,
     ),
-    _phrase(r"my pronouns are (?P<x>\w+/\w+(?:/\w+)?)", "pronouns", "The user's pronouns: {x}."),
-    _phrase(r"I am (?P<x>1[3-9]|[2-9]\d)(?: years old)?", "age", "The user is {x} years old."),
-    _phrase(r"my birthday is (?:on )?(?P<x><DATE>)", "birthday", "The user's birthday is {x}."),
-    _phrase(
+    _Phrase(r"my pronouns are (?P<x>\w+/\w+(?:/\w+)?)", "pronouns", "The user's pronouns: {x}."),
+    _Phrase(r"I am (?P<x>1[3-9]|[2-9]\d)(?: years old)?", "age", "The user is {x} years old."),
+    _Phrase(r"my birthday is (?:on )?(?P<x><DATE>)", "birthday", "The user's birthday is {x}."),
+    _Phrase(
         r"(?:(?:I|we) (?:live|reside)|<IM> (?:living|based|located)) in (?P<x><PLACE>)",
         "home",
         "The user lives in {x}.",
         0.8,
         _is_place,
     ),
-    _phrase(
+    _Phrase(
         r"(?:I|we) live (?P<at>near|outside) (?P<x><PLACE>)",
         "home",
         "The user lives {at} {x}.",
         0.8,
         _is_place,
     ),
-    _phrase(
+    _Phrase(
         r"(?:<IM> (?:originally )?|I come )from (?P<x><PLACE>)",
         "origin",
         "The user is from {x}.",
         fits=_is_place,
     ),
-    _phrase(
+    _Phrase(
         r"my time ?zone is (?P<x>[A-Z]{2,5}(?:[+-]\d{1,2})?|[A-Z]\w+/[A-Z]\w+)",
         "time zone",
         "The user's time zone is {x}.",
     ),
-    _phrase(
+    _Phrase(
         r"I (?:work|am working) as an? (?P<x>(?:[\w-]+ ){0,3}?(?:<CALLING>))"
         r"(?: (?:at|for) (?-i:[A-Z])[\w'&-]*(?: [\w'&-]+){0,3})?",
         "job",
@@ -324,57 +314,57 @@ _TABLE: Final = (
         0.7,
         is_thing,
     ),
-    _phrase(
+    _Phrase(
         r"I am an? (?P<x>(?:(?:<FIELD>) ){0,2}(?:<TRADE>))",
         "job",
         "The user is {an} {x}.",
         0.7,
     ),
-    _phrase(r"I am (?P<x>retired|self-employed)", "job", "The user is {x}.", 0.7),
-    _phrase(
+    _Phrase(r"I am (?P<x>retired|self-employed)", "job", "The user is {x}.", 0.7),
+    _Phrase(
         r"I (?:work|am working)(?: as an? (?:[\w-]+ ){0,3}?(?:<CALLING>))? (?:at|for) (?P<x><ORG>)",
         "employer",
         "The user works at {x}.",
         0.6,
         _is_name,
     ),
-    _phrase(r"I (?:study|am studying) (?P<x><SUBJECT>)", "studies", "The user studies {x}."),
-    _phrase(
+    _Phrase(r"I (?:study|am studying) (?P<x><SUBJECT>)", "studies", "The user studies {x}."),
+    _Phrase(
         r"my (?P<kin><KIN>)(?: is (?:called|named)|'s name is) (?P<x><NAME>)",
         "family:{kin}",
         "The user's {kin} is called {x}.",
         0.6,
         _is_name,
     ),
-    _phrase(
+    _Phrase(
         r"my (?P<kin><KINS>)(?: is (?:called|named)|'s name is) (?P<x><NAME>)",
         "family:{kin}:{x}",
         "The user's {kin} is called {x}.",
         0.6,
         _is_name,
     ),
-    _phrase(
+    _Phrase(
         r"(?:my|our) (?P<kin><PET>)(?: is (?:called|named)|'s name is) (?P<x><NAME>)",
         "pet:{x}",
         "The user's {kin} is called {x}.",
         0.6,
         _is_name,
     ),
-    _phrase(
+    _Phrase(
         r"(?:I|we) have an? (?P<kin><PET>) (?:named|called) (?P<x><NAME>)",
         "pet:{x}",
         "The user has a {kin} called {x}.",
         0.6,
         _is_name,
     ),
-    _phrase(
+    _Phrase(
         r"(?:I|we) have (?P<x><COUNT>) (?P<kin>kids|children|daughters|sons|dogs|cats|siblings"
         r"|brothers|sisters|grandchildren)",
         "count:{kin}",
         "The user has {x} {kin}.",
     ),
-    _phrase(r"<IM> (?P<x>married|engaged|divorced|widowed)", "marital status", "The user is {x}."),
-    _phrase(
+    _Phrase(r"<IM> (?P<x>married|engaged|divorced|widowed)", "marital status", "The user is {x}."),
+    _Phrase(
         r"<IM> (?:\w{2,12}ly )?allergic to (?P<x><THINGS>)",
         "allergy:{x}",
         "The user is allergic to {x}.",
@@ -382,7 +372,7 @@ _TABLE: Final = (
         _is_allergen,
         each=True,
     ),
-    _phrase(
+    _Phrase(
         r"I have an? (?:(?:really |very )?(?:severe|serious|bad|mild|strong) )?allergy to"
         r" (?P<x><THINGS>)",
         "allergy:{x}",
@@ -391,69 +381,69 @@ _TABLE: Final = (
         _is_allergen,
         each=True,
     ),
-    _phrase(
+    _Phrase(
         r"I have an? (?:severe |serious |bad |mild |strong )?(?P<x>[\w-]+) allergy",
         "allergy:{x}",
         "The user has {an} {x} allergy.",
         0.95,
         _is_allergen,
     ),
-    _phrase(
+    _Phrase(
         r"<IM> (?:an? )?(?:strict )?(?P<x>vegan|vegetarian|pescatarian|pescetarian)",
         "diet",
         "The user is {x}.",
         0.9,
     ),
-    _phrase(
+    _Phrase(
         r"(?:I|we) (?:eat|keep) (?P<x>vegan|vegetarian|kosher|halal)",
         "diet",
         "The user eats {x}.",
         0.9,
     ),
-    _phrase(
+    _Phrase(
         r"(?:I|we) (?:do not|never|cannot) (?:eat|drink|have) (?P<x><FOOD>)",
         "diet:no {x}",
         "The user does not eat or drink {x}.",
         0.8,
     ),
-    _phrase(r"I am (?:an? )?(?P<x><CONDITION>)", "health:{x}", "The user is {x}.", 0.9),
-    _phrase(r"I have (?P<x><ILLNESS>)", "health:{x}", "The user has {x}.", 0.9),
-    _phrase(
+    _Phrase(r"I am (?:an? )?(?P<x><CONDITION>)", "health:{x}", "The user is {x}.", 0.9),
+    _Phrase(r"I have (?P<x><ILLNESS>)", "health:{x}", "The user has {x}.", 0.9),
+    _Phrase(
         r"I prefer (?P<x><WORDS>) (?P<over>(?:to|over|rather than) (?P<y><WORDS>))",
         "likes:{x}",
         "The user prefers {x} {over}.",
         0.6,
         is_thing,
     ),
-    _phrase(
+    _Phrase(
         r"my favou?rite (?P<kind><KIND>) is (?P<x><WORDS>)",
         "favourite:{kind}",
         "The user's favourite {kind}: {x}.",
         0.6,
         is_thing,
     ),
-    _phrase(
+    _Phrase(
         r"my favou?rite (?P<kind><TITLED>) is (?P<x><NAME>)",
         "favourite:{kind}",
         "The user's favourite {kind}: {x}.",
         0.6,
         _is_name,
     ),
-    _phrase(
+    _Phrase(
         r"I speak (?P<x><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>){0,4})",
         "speaks:{x}",
         "The user speaks {x}.",
         each=True,
     ),
-    _phrase(
+    _Phrase(
         r"my (?:native language|first language|mother tongue) is (?P<x><LANGUAGE>)",
         "native language",
         "The user's native language is {x}.",
     ),
-    _phrase(
+    _Phrase(
         r"I am (?:learning|studying) (?P<x><LANGUAGE>)", "learns:{x}", "The user is learning {x}."
     ),
-    _phrase(r"I play (?:the )?(?P<x><HOBBY>)", "hobby:{x}", "A hobby of the user: {x}."),
+    _Phrase(r"I play (?:the )?(?P<x><HOBBY>)", "hobby:{x}", "A hobby of the user: {x}."),
     _rule(r"always (?P<x><DEED>)", "Always {x}."),
     _rule(r"never (?P<x><DEED>)", "Never {x}."),
     _rule(r"from now on,? (?:please )?(?P<x><DEED>)", "From now on: {x}."),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import Cursor
+from locus_memory.memory.extraction.thread import Cursor, document
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
-__all__ = ["DIGITS", "Job", "Outcome", "sessions_of"]
+__all__ = ["DIGITS", "Job", "Outcome", "numbered", "sessions_of"]
 
 DIGITS: Final = 16
 """The digits of a job's number in its thread, at the end of its key."""
@@ -42,7 +42,7 @@ class Job:
         cursor: The thread's cursor once this job was queued.
         attempts: How often it was tried.
         lease: The lease of the process that works on it, or `None`.
-        queued_at: The moment it was queued, ISO 8601 in UTC; `None` if unknown.
+        queued_at: The moment it was queued, ISO 8601 in UTC; jobs of the first version have none.
         agent: The agent, if it is known.
         context: A `document` of the assistant's message that the first of the user answers, if it
             is in no message of the job: shown once more, and never new.
@@ -57,10 +57,15 @@ class Job:
     cursor: Cursor
     attempts: int = 0
     lease: Mapping[str, Any] | None = None
-    queued_at: str | None = None
+    queued_at: str = "1970-01-01T00:00:00.000000+00:00"
     agent: str | None = None
     context: dict[str, Any] | None = None
     asked: bool = False
+
+    @classmethod
+    def unqueued(cls, namespace: Namespace, thread: str, said: Iterable[Any], now: str) -> Self:
+        """Return a job of messages that wait nowhere, and are a conversation of their own."""
+        return cls("", 0, namespace, thread, numbered(said), Cursor(), queued_at=now)
 
     @property
     def lane(self) -> str:
@@ -113,13 +118,14 @@ class Job:
 _STORED: Final[TypeAdapter[Job]] = TypeAdapter(Job)
 
 
+def numbered(messages: Iterable[Any], first: int = 1) -> list[dict[str, Any]]:
+    """Return the documents of messages with their numbers in the thread."""
+    return [{**document(each), "number": number} for number, each in enumerate(messages, first)]
+
+
 def sessions_of(jobs: Iterable[Job]) -> list[list[Job]]:
     """Return jobs by their threads; those of a thread stand together."""
     return [list(each) for _, each in groupby(jobs, key=lambda job: job.lane)]
-
-
-async def _nothing() -> Sequence[Put | Delete]:
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +135,10 @@ class Outcome:
     Attributes:
         jobs: The jobs that are done; of a thread, oldest first.
         operations: Returns the writes, planned on what is stored now; called again if that changed.
+            `None`: there are none.
         written: Reports the results, once they are written.
     """
 
     jobs: Sequence[Job]
-    operations: Callable[[], Awaitable[Sequence[Put | Delete]]] = _nothing
+    operations: Callable[[], Awaitable[Sequence[Put | Delete]]] | None = None
     written: Callable[[], None] = lambda: None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 from uuid import uuid4
@@ -43,7 +42,7 @@ class Lease:
         """Return the lease as plain JSON."""
         pid = os.getpid()
         return {
-            "host": _host(),
+            "host": socket.gethostname(),
             "pid": pid,
             "started": _started(pid),
             "token": self.token,
@@ -60,17 +59,14 @@ class Lease:
         """
         if not isinstance(value, Mapping) or value.get("until", 0) <= now:
             return False
-        if value.get("host") != _host():
+        if value.get("host") != socket.gethostname():
             return True
-        return _is_at_work(value.get("pid"), value.get("started"), value.get("token"))
-
-
-def _is_at_work(pid: Any, started: Any, token: Any) -> bool:
-    now_started = _started(pid) if isinstance(pid, int) else None
-    # The system reuses the number of a process that ended.
-    if now_started is None or (started and now_started and started != now_started):
-        return False
-    return pid != os.getpid() or token in _running
+        pid, started = value.get("pid"), value.get("started")
+        now_started = _started(pid) if isinstance(pid, int) else None
+        # The system reuses the number of a process that ended.
+        if now_started is None or (started and now_started and started != now_started):
+            return False
+        return pid != os.getpid() or value.get("token") in _running
 
 
 def _started(pid: int) -> str | None:
@@ -95,8 +91,3 @@ def _started(pid: int) -> str | None:
     fields = text.rpartition(")")[2].split()
     # A process that ended but was not waited for still has its number.
     return None if fields[0] in ("Z", "X") else fields[_START]
-
-
-@lru_cache(maxsize=1)
-def _host() -> str:
-    return socket.gethostname()

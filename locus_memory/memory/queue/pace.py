@@ -86,7 +86,7 @@ class Pace:
             ended: The threads that are over in any case, and wait no longer.
             now: Seconds since the epoch.
         """
-        over = sorted(sessions, key=lambda session: session[-1].queued_at or "")
+        over = sorted(sessions, key=lambda session: session[-1].queued_at)
         pause = inf
         if over and self.by_session and over[-1][0].lane not in ended:
             pause = _rest_of(over[-1][-1].queued_at, self.quiet, now) or inf
@@ -120,7 +120,7 @@ def _size(session: list[Job]) -> int:
     return sum(job.characters for job in session)
 
 
-def _rest_of(since: str | None, seconds: float, now: float) -> float:
+def _rest_of(since: str, seconds: float, now: float) -> float:
     """Return how many of the seconds since a moment are left.
 
     A moment in the future says nothing: another clock is wrong.

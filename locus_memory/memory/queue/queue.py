@@ -13,11 +13,10 @@ from locus_memory.errors import VersionConflictError
 from locus_memory.memory.extraction.thread import (
     Cursor,
     Fork,
-    document,
     is_worth_reading,
     roles_and_texts,
 )
-from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, sessions_of
+from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
 from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in, asks_at_end
@@ -106,8 +105,8 @@ class ExtractionQueue:
             if passes or not is_worth_reading(said[start:]):
                 return None
             near = start if cursor.passed else max(0, start - _NEAR)
-            told = _numbered(said[near:start], before + 1 - start + near)
-            messages = _numbered(said[start:], before + 1)
+            told = numbered(said[near:start], before + 1 - start + near)
+            messages = numbered(said[start:], before + 1)
             return cursor.after(said, start, before), messages, told
 
         job = await self._moved(scope, thread, look, self._now(), agent, queues=not passes)
@@ -294,7 +293,8 @@ class ExtractionQueue:
         for _ in range(_ATTEMPTS):
             if not await self.holds(outcome.jobs):
                 return False
-            operations = [*await outcome.operations()]
+            planned = outcome.operations
+            operations = [] if planned is None else [*await planned()]
             for session in sessions_of(outcome.jobs):
                 operations += await self._settling(session[-1])
             operations += [
@@ -380,11 +380,6 @@ class ExtractionQueue:
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()
         return Put(namespace=self._namespace, key=job.key, value=value, if_version=version, text="")
-
-
-def _numbered(messages: Sequence[Any], first: int) -> list[dict[str, Any]]:
-    """Return the documents of messages with their numbers in the thread."""
-    return [{**document(each), "number": number} for number, each in enumerate(messages, first)]
 
 
 def _context_of(

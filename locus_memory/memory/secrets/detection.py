@@ -12,14 +12,13 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.secrets.numbers import find_number
 from locus_memory.memory.secrets.prose import find_stated, hints_at_secret, requests_secret
 
-__all__ = ["asks_for_secret", "find_secret", "looks_secret", "mentions_secret"]
+__all__ = ["asks_for_secret", "find_secret", "mentions_secret"]
 
 # Secrets of known shapes, each with its kind. Case counts.
 _SHAPES: Final = tuple(
@@ -68,6 +67,7 @@ _UUID: Final = re.compile(
     r"(?i)(?<![0-9a-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])"
 )
 _TOKEN: Final = re.compile(r"[A-Za-z0-9+/_=~-]{20,}")
+_RUN: Final = re.compile(r"\d+|[A-Z]+|[a-z]+")
 _HEX: Final = re.compile(r"(?i:[0-9a-f]+)")
 # Sizes of a UUID without dashes or MD5, of SHA-1 and git, and of SHA-256: names, not secrets.
 _DIGESTS: Final = frozenset({32, 40, 64})
@@ -77,11 +77,6 @@ _MIN_DIGITS = 2
 # The share of steps from one character to the next that change between lower case, upper case and
 # digit: about two thirds in a random token, under a quarter in CamelCase2026 names.
 _MIN_CHANGES = 0.33
-
-
-def looks_secret(text: str) -> bool:
-    """Return whether a text holds a secret; see `find_secret`."""
-    return find_secret(text) is not None
 
 
 def find_secret(text: str) -> str | None:
@@ -177,11 +172,5 @@ def _is_random(token: str) -> bool:
         return False
     if sum(map(str.isdigit, characters)) < _MIN_DIGITS:
         return False
-    changes = sum(_case(left) != _case(right) for left, right in pairwise(characters))
+    changes = len(_RUN.findall("".join(characters))) - 1
     return changes >= _MIN_CHANGES * len(characters)
-
-
-def _case(character: str) -> str:
-    if character.isdigit():
-        return "digit"
-    return "upper" if character.isupper() else "lower"

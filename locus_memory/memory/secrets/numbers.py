@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate, takewhile
 from typing import Final
 
 __all__ = ["find_number", "passes_luhn"]
@@ -84,20 +85,11 @@ def _card_candidates(text: str) -> Iterator[str]:
     for row in _DIGITS.findall(text):
         groups = _GROUP.findall(row)
         yield "".join(groups)
+        yield from groups
         for start, group in enumerate(groups):
             if len(group) == _FIRST_GROUP:
-                yield from _from_here(groups[start : start + _MOST_GROUPS])
-            else:
-                yield group
-
-
-def _from_here(groups: list[str]) -> Iterator[str]:
-    joined = ""
-    for group in groups:
-        joined += group
-        if len(group) < _SHORTEST_GROUP or len(joined) >= _CARD_DIGITS.stop:
-            return
-        yield joined
+                near = groups[start : start + _MOST_GROUPS]
+                yield from accumulate(takewhile(lambda each: len(each) >= _SHORTEST_GROUP, near))
 
 
 def _is_iban(candidate: str) -> bool:

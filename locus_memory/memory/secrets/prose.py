@@ -22,16 +22,13 @@ _NAMES: Final = (
     r"|length|vault|require|hint|prompt|input|screen|form|box|page|less|check|valid|encrypt|auth"
     r"|dialog|crack|shar|security|storage|best|guess))"
 )
-_UNSPACED_WORD: Final = (
+_UNSPACED: Final = re.compile(
     r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة السر|كلمة المرور|كلمة سر|รหัสผ่าน"
 )
 # Words with other meanings too: the value must look like a key, or be a number.
-_KEY: Final = (
-    r"(?<![^\W_])(?:keys?|secrets?|tokens?|clave|cle"
-    r"|schlussel|chave|chiave|klucz|ключ|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])"
-)
-_CODE: Final = (
-    r"(?<![^\W_])(?:pin(?:[ -]?(?:code|number|nummer|nr))?|пин(?:-?код)?|cvv2?|cvc2?|otp"
+_PIN: Final = r"(?:pin(?:[ -]?(?:code|number|nummer|nr))?|пин(?:-?код)?)"
+_CODES: Final = re.compile(
+    rf"(?<![^\W_])(?:{_PIN}|cvv2?|cvc2?|otp"
     r"|combination|(?:access|door|gate|alarm|entry|security|verification|confirmation|recovery|backup|unlock"
     r"|one[ -]time|2fa|mfa|safe|locker|lock|garage|sms"
     r"|auth\w{0,12}|secret|activation|login|key ?pad"
@@ -52,11 +49,13 @@ _FOR_WHAT: Final = (
     r"(?: (?!(?:is|are|was|and|but|because|so|that|then|when|which)\b)[^\s.!?;:]+){1,6}?"
     r"| ?\([^)]{1,60}\))?"
 )
+# What follows a name up to its value; the verbs after the last bar stand without spaces.
 _LINK: Final = re.compile(
     rf"{_FOR_WHAT}(?:'s | ?(?:=+\u203a?|:|-\u203a|\u2192|\u2014|\u2013| - ) ?"
-    rf"| {_IS}{_STILL}(?: ?[:=])? )"
+    rf"| {_IS}{_STILL}(?: ?[:=])? )| ?(?:[是为為はが는은이가]|هي|คือ) ?"
 )
-_LINK_UNSPACED: Final = re.compile(r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
+
+_Link = re.Match[str] | None
 
 # English words for credentials, and for logging in with them.
 _WAYS_IN: Final = re.compile(
@@ -93,18 +92,6 @@ _SENTENCE_END: Final = re.compile(r"(?<=[?\u061f\u3002])|(?<=[.!;])\s+")
 _QUESTION_MARKS: Final = ("?", "\u061f", ";")
 
 _STRONG: Final = re.compile(_NAMES)
-_UNSPACED: Final = re.compile(_UNSPACED_WORD)
-_KEYS: Final = re.compile(_KEY)
-_CODES: Final = re.compile(_CODE)
-_CHANGED: Final = re.compile(
-    rf"\b(?:chang|set|reset|updat|ma[dk]e)\w*\b[^.!?;]{{0,60}}?{_NAMES} to |\bhas[lł]o to "
-)
-_BEFORE: Final = re.compile(
-    r"(?<!\S)([^\s,;]+) (?:is|was|as|for|ist|als|est|es|jest|это)"
-    rf" (?:(?:the|my|our|your|his|her|their|a|das|mein|unser|mon|le|mi|la|il|mijn|het)"
-    rf" )?(?:[^\s.!?;]+ ){{0,2}}?{_NAMES}"
-)
-_PASS: Final = re.compile(r"(?<![^\W_])pass ?[:=] ?\S")
 
 # Words that describe a password without telling it.
 _ABOUT: Final = frozenset(
@@ -175,54 +162,81 @@ def hints_at_secret(text: str) -> bool:
 
 def find_stated(text: str) -> str | None:
     """Return the kind of secret that a folded, lower-case text states, or `None`."""
-    if _tells_password(text):
-        return "password"
-    for found in _CODES.finditer(text):
-        if _tells_number(text[found.end() : found.end() + _AHEAD]):
-            return "pin" if found.group().startswith(("pin", "пин")) else "code"
-    named = {
-        "key" in found.group()
-        for found in _KEYS.finditer(text)
-        if _tells_key(text[found.end() : found.end() + _AHEAD])
-    }
-    # "secret access key" is three words for one kind.
-    return ("api key" if True in named else "token") if named else None
+    for kind, words, tells in _STATED:
+        for found in words.finditer(text):
+            rest = found.groupdict().get("value") or text[found.end() : found.end() + _AHEAD]
+            link = _LINK.match(rest)
+            if tells(rest if link is None else rest[link.end() :], link):
+                return kind
+    return None
 
 
-def _tells_password(text: str) -> bool:
-    rests = [text[found.end() : found.end() + _AHEAD] for found in _STRONG.finditer(text)]
-    unspaced = [text[found.end() : found.end() + _AHEAD] for found in _UNSPACED.finditer(text)]
-    changed = [text[found.end() : found.end() + _AHEAD] for found in _CHANGED.finditer(text)]
-    return (
-        any(map(_tells_value, rests))
-        or any(map(_tells_value_unspaced, unspaced))
-        or any(_is_value(rest.split()[:_WORDS], _ANYTHING) for rest in changed)
-        or any(_is_value([found.group(1)], _ANYTHING) for found in _BEFORE.finditer(text))
-        or _PASS.search(text) is not None
+def _tells_value(rest: str, link: _Link) -> bool:
+    if link is not None:
+        return _is_value(rest.split()[:_WORDS], frozenset())
+    return rest.startswith(" ") and any(map(_is_made_up, rest.split()[:1]))
+
+
+def _tells_value_unspaced(rest: str, link: _Link) -> bool:
+    if link is None:
+        return bool(re.match(r" ?[a-z0-9]*\d", rest))
+    return bool(rest.strip(_EDGES + " ")) and not _ABOUT_UNSPACED.match(rest)
+
+
+def _is_new_value(rest: str, _: _Link) -> bool:
+    return _is_value(rest.split()[:_WORDS], _ANYTHING)
+
+
+def _tells_number(rest: str, _: _Link) -> bool:
+    return bool(_NUMBER.match(rest.lstrip()) or _SPELLED_NUMBER.match(rest.lstrip()))
+
+
+def _tells_key(rest: str, link: _Link) -> bool:
+    words = rest.split()[: 1 if link is None else _WORDS]
+    return any(len(word.strip(_EDGES)) >= _KEY_LENGTH and _is_made_up(word) for word in words) or (
+        link is not None and bool(re.match(r"[\w.@-]+ ?/ ?[^\s/]+(?!\S)", rest))
     )
 
 
-def _tells_value(rest: str) -> bool:
-    link = _LINK.match(rest)
-    if link is not None:
-        return _is_value(rest[link.end() :].split()[:_WORDS], frozenset())
-    first = rest.split()[:1]
-    return bool(first) and rest[0] == " " and _is_made_up(first[0])
-
-
-def _tells_value_unspaced(rest: str) -> bool:
-    link = _LINK_UNSPACED.match(rest)
-    if link is None:
-        return bool(re.match(r" ?[a-z0-9]*\d", rest))
-    value = rest[link.end() :]
-    return bool(value.strip(_EDGES + " ")) and not _ABOUT_UNSPACED.match(value)
+_STATED: Final = (
+    ("password", _STRONG, _tells_value),
+    ("password", _UNSPACED, _tells_value_unspaced),
+    (
+        "password",
+        re.compile(
+            rf"\b(?:chang|set|reset|updat|ma[dk]e)\w*\b[^.!?;]{{0,60}}?{_NAMES} to |\bhas[lł]o to "
+        ),
+        _is_new_value,
+    ),
+    (
+        "password",
+        re.compile(
+            r"(?<!\S)(?P<value>[^\s,;]+) (?:is|was|as|for|ist|als|est|es|jest|это)"
+            r" (?:(?:the|my|our|your|his|her|their|a|das|mein|unser|mon|le|mi|la|il|mijn|het)"
+            rf" )?(?:[^\s.!?;]+ ){{0,2}}?{_NAMES}"
+        ),
+        _is_new_value,
+    ),
+    ("password", re.compile(r"(?<![^\W_])pass ?[:=] ?(?P<value>\S)"), lambda *_: True),
+    ("pin", re.compile(rf"(?<![^\W_]){_PIN}(?![^\W_])"), _tells_number),
+    ("code", _CODES, _tells_number),
+    ("api key", re.compile(r"(?<![^\W_])keys?(?![^\W_])"), _tells_key),
+    (
+        "token",
+        re.compile(
+            r"(?<![^\W_])(?:secrets?|tokens?|clave|cle|schlussel|chave|chiave|klucz|ключ"
+            r"|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])"
+        ),
+        _tells_key,
+    ),
+)
+"""The kinds of secrets, each with the words for one, and whether what follows them, after a link
+such as "is" or without one, is its value; a group `value` has it instead."""
 
 
 def _is_value(words: list[str], fillers: frozenset[str]) -> bool:
     first = words[0].strip(_EDGES) if words else ""
-    if first and first not in _ABOUT and first not in fillers:
-        return True
-    return any(map(_is_made_up, words))
+    return (bool(first) and first not in _ABOUT | fillers) or any(map(_is_made_up, words))
 
 
 def _is_made_up(word: str) -> bool:
@@ -237,18 +251,3 @@ def _is_made_up(word: str) -> bool:
     if _QUANTITY.fullmatch(bare) or "://" in bare or re.fullmatch(r"\S+@\S+\.\w+", bare):
         return False
     return bool(re.search(r"[^\W\d]", bare) and re.search(r"[\d!@#$%^*+=~]", bare))
-
-
-def _tells_number(rest: str) -> bool:
-    link = _LINK.match(rest)
-    value = rest[link.end() :] if link is not None else rest.lstrip()
-    return bool(_NUMBER.match(value) or _SPELLED_NUMBER.match(value))
-
-
-def _tells_key(rest: str) -> bool:
-    link = _LINK.match(rest)
-    value = rest[link.end() :] if link is not None else rest
-    words = value.split()[: _WORDS if link is not None else 1]
-    return any(len(word.strip(_EDGES)) >= _KEY_LENGTH and _is_made_up(word) for word in words) or (
-        link is not None and bool(re.match(r"[\w.@-]+ ?/ ?[^\s/]+(?!\S)", value))
-    )

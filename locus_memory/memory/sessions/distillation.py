@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
 
 from locus_memory.events import emit
 from locus_memory.memory.extraction.extraction import Distilled, Extraction
@@ -24,9 +23,6 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
 __all__ = ["Distillation"]
-
-_UNKNOWN: Final = "1970-01-01T00:00:00.000000+00:00"
-
 
 _Messages = tuple[tuple[str, str], ...]
 """The messages that state a memory, each as its thread and its id."""
@@ -107,7 +103,6 @@ class Distillation:
             with timed("distill", self._ledger.now(), entries.append):
                 source = self._extraction.source_of(jobs)
                 distilled = await self._extraction.distilled(scope, source)
-                stated = await self._extraction.stated(source)
         except Exception:
             await write_log(self._store, scope, entries)
             raise
@@ -119,7 +114,7 @@ class Distillation:
         if episode is not None:
             # It comes last: where it is, everything else is.
             puts.append(episode_put(scope, episode))
-        mentioned = _mentions([*stated, *distilled.edits], known)
+        mentioned = _mentions(distilled.edits, known)
         return Outcome(
             jobs,
             partial(self._operations, jobs, mentioned, puts),
@@ -133,7 +128,7 @@ class Distillation:
         puts: Sequence[Put],
     ) -> list[Put]:
         """Return the writes, with the vital signs of the memories that sessions mention."""
-        scope, at = Scope(jobs[0].namespace), jobs[-1].queued_at or self._ledger.now()
+        scope, at = Scope(jobs[0].namespace), jobs[-1].queued_at
 
         def mention(messages: _Messages) -> VitalsChange:
             return lambda _, vitals: vitals.mentioned(at, messages)
@@ -155,11 +150,6 @@ class Distillation:
         )
 
 
-def _began(jobs: Sequence[Job]) -> str:
-    """Return the moment of the first turn; old jobs have none."""
-    return next((job.queued_at for job in jobs if job.queued_at is not None), _UNKNOWN)
-
-
 def _episode_of(sessions: Sequence[Sequence[Job]], distilled: Distilled) -> Episode | None:
     """Return the notes of sessions that were distilled together, as the last one's."""
     if not distilled.notes:
@@ -168,8 +158,8 @@ def _episode_of(sessions: Sequence[Sequence[Job]], distilled: Distilled) -> Epis
     return Episode(
         session_id=jobs[0].thread,
         agent_id=next((job.agent for job in reversed(jobs) if job.agent is not None), None),
-        started_at=_began(jobs),
-        ended_at=jobs[-1].queued_at or _began(jobs),
+        started_at=jobs[0].queued_at,
+        ended_at=jobs[-1].queued_at,
         notes=tuple(distilled.notes),
         salience=distilled.salience,
         turns=_turns_of(jobs),
@@ -189,8 +179,8 @@ def _mentions(
     """Return the messages that state memories, by `current_key`.
 
     Args:
-        edits: The changes, those of facts that are known already included.
-        known: The keys of these, each with the known one's key.
+        edits: The changes.
+        known: The keys of those that are known already, each with the known one's key.
     """
     found: dict[str, _Messages] = {}
     for memory in (edit.memory for edit in edits if isinstance(edit, Statement)):

@@ -67,13 +67,13 @@ def marked_turns(
     found: list[dict[str, Any]] = []
     for place, turn in enumerate(turns):
         if hasattr(turn, "role") or (isinstance(turn, Mapping) and "role" in turn):
-            told = conversation(_messages(turn, place))
+            told = conversation(read_messages([turn], name=f"turns[{place}]"))
             parts: list[Any] = [
                 [str(each.role), getattr(each, "name", None), text_of(each)] for each in told
             ]
         else:
             said = _texts_of(turn, place)
-            told = [make(text) for make, text in zip(_MAKERS, said, strict=True)]
+            told = [Message.user(said[0]), Message.assistant(said[1])]
             parts = [*said]
         key = encode_json([session_date, place, *parts])
         mark = {"turn": blake2b(key, digest_size=12).hexdigest()} | known
@@ -83,15 +83,6 @@ def marked_turns(
             if text_of(each).strip()
         ]
     return found
-
-
-def _messages(turn: Any, place: int) -> list[Any]:
-    try:
-        return read_messages([turn])
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(
-            f"turns[{place}] is not a message: it has a role and a content"
-        ) from error
 
 
 def _own_moment(message: Any, zone: tzinfo | None) -> dict[str, Any]:
@@ -121,9 +112,6 @@ def _texts_of(turn: Any, place: int) -> list[str]:
     if not any(text.strip() for text in said):
         raise InvalidArgumentError(f"turns[{place}] has no text of the user or the assistant")
     return said
-
-
-_MAKERS: Final = (Message.user, Message.assistant)
 
 
 def moment_of(

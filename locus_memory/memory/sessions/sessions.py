@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.ledger.ledger import Ledger
@@ -19,45 +18,27 @@ from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.memory.sessions.transcribing import transcribed
 from locus_memory.store.base import BaseStore
 
-__all__ = ["Sessions"]
+__all__ = ["sessions_in"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sessions:
-    """The queue and the worker of a manager.
-
-    Attributes:
-        queue: The turns that wait.
-        worker: Distils the sessions.
-        distillation: What the worker does.
-    """
-
-    queue: ExtractionQueue
-    worker: Worker
-    distillation: Distillation
-
-    @classmethod
-    def of(
-        cls,
-        store: BaseStore,
-        scope: Scope,
-        ledger: Ledger,
-        extraction: Extraction,
-        *,
-        options: MemoryOptions,
-        clock: Callable[[], float],
-    ) -> Self:
-        """Return the sessions of a manager."""
-        record = partial(transcribed, is_on=options.transcript, allow_secrets=options.allow_secrets)
-        queue = ExtractionQueue(store, scope, ledger.now, record)
-        distillation = Distillation(store, extraction, ledger, queue.holds)
-        pace = Pace.of(options, by_model=extraction.is_by_model, distils=extraction.distils)
-        most = None if pace.mode == "inline" else options.extraction_budget
-        allowance = None if most is None else Allowance(store, scope, *most, clock)
-        handle: Any = (
-            distillation.run if allowance is None else partial(allowance.counted, distillation.run)
-        )
-        worker = Worker(
-            queue, handle, pace, clock, seconds=extraction.seconds_for, allowance=allowance
-        )
-        return cls(queue, worker, distillation)
+def sessions_in(
+    store: BaseStore,
+    scope: Scope,
+    ledger: Ledger,
+    extraction: Extraction,
+    *,
+    options: MemoryOptions,
+    clock: Callable[[], float],
+) -> tuple[ExtractionQueue, Worker, Distillation]:
+    """Return the queue of a manager's turns, the worker that takes them, and what it does."""
+    record = partial(transcribed, is_on=options.transcript, allow_secrets=options.allow_secrets)
+    queue = ExtractionQueue(store, scope, ledger.now, record)
+    distillation = Distillation(store, extraction, ledger, queue.holds)
+    pace = Pace.of(options, by_model=extraction.is_by_model, distils=extraction.distils)
+    most = None if pace.mode == "inline" else options.extraction_budget
+    allowance = None if most is None else Allowance(store, scope, *most, clock)
+    handle: Any = (
+        distillation.run if allowance is None else partial(allowance.counted, distillation.run)
+    )
+    worker = Worker(queue, handle, pace, clock, seconds=extraction.seconds_for, allowance=allowance)
+    return queue, worker, distillation

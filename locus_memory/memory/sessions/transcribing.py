@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Final
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.events import emit
@@ -21,16 +22,6 @@ __all__ = ["transcribed"]
 _LARGE: Final = 5_000
 
 
-class _Said(NamedTuple):
-    """The part of a message that is recorded; a whole `Message` takes longer to make."""
-
-    role: str
-    content: str
-    id: str | None
-    name: str | None
-    at: str | None
-
-
 async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
     """Return the puts of a job's turns in the transcript; always the same for the same job.
 
@@ -44,19 +35,19 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
         allow_secrets: Whether messages that look like they hold a secret are recorded.
     """
     found = [each for each in job.messages if not each.get("recorded", not is_on)]
-    if not found or job.queued_at is None:
+    if not found:
         return ()
     secrets = {} if allow_secrets else await _secrets(job, found)
     for kind in secrets.values():
         emit("memory.secret_dropped", type="transcript", kind=kind)
+    # A whole `Message` takes longer to make. In a run, the name is that of an agent.
     messages = [
-        _Said(
-            each["role"],
-            "" if each["number"] in secrets else each["content"],
-            each["id"],
-            # In a run, the name is that of an agent.
-            each["name"] if "turn" in each else None,
-            each.get("at"),
+        SimpleNamespace(
+            role=each["role"],
+            content="" if each["number"] in secrets else each["content"],
+            id=each["id"],
+            name=each["name"] if "turn" in each else None,
+            at=each.get("at"),
         )
         for each in found
     ]

@@ -22,13 +22,13 @@ from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.reading.lines import note_lines
 from locus_memory.memory.scope import metadata_of, thread_of, user_of
+from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.memory.sessions.ingestion import (
     Ingested,
     marked_turns,
     moment_of,
     said_messages,
 )
-from locus_memory.memory.sessions.sessions import Sessions
 from locus_memory.memory.tending.condensing import condensed_lines
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import check_key
@@ -44,7 +44,7 @@ class SessionVerbs(SingleMemories):
     _bound: bool
     _queue: ExtractionQueue
     _worker: Worker
-    _sessions: Sessions
+    _distillation: Distillation
     _extraction: Extraction
     _model: ChatModel | None
 
@@ -125,7 +125,7 @@ class SessionVerbs(SingleMemories):
             scope, conversation_id, marked, at, agent_id, queues=not skip_extraction
         )
         lane = scope.lane(conversation_id)
-        with self._sessions.distillation.counting(lane) as counts:
+        with self._distillation.counting(lane) as counts:
             if not skip_extraction:
                 if job is not None:
                     self._worker.add(job)

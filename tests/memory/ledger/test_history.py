@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.extraction.source import messages_of
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.queue.jobs import Job
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.item import StoreCapabilities
@@ -199,8 +199,9 @@ async def test_a_change_cut_off_half_way_loses_nothing(
             edits = (await manager._extraction.distilled(manager._scope, origin)).edits
             await manager._ledger.apply(manager._scope, edits)
 
-    origin = messages_of([Message.user("Forget it")], withholds=True)
     await told(manager, "Oslo", "Rome")
+    job = Job.unqueued(("locus_memory",), "", [Message.user("Forget it")], manager._ledger.now())
+    origin = manager._extraction.source_of([job])
     store.writes_left = writes
     try:
         await make_change()

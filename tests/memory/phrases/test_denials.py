@@ -193,7 +193,8 @@ async def test_a_request_to_remember_is_kept_as_it_is(text):
     assert change.content == f"The user asks to remember: {REQUESTS[text]}."
     assert change.key.startswith("note:")
     assert len(change.key) > len("note:")
-    assert await extract(text, memories=[Memory("user", change.key, change.content)]) == ()
+    [again] = await extract(text, memories=[Memory("user", change.key, change.content)])
+    assert (again.op, again.key, again.content) == ("update", change.key, change.content)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,8 @@ async def test_a_later_statement_supersedes():
         "The user lives in Linz.",
         (1,),
     )
-    assert await extract("I live in rome.", "I live in Rome!", memories=[home]) == ()
+    [again] = await extract("I live in rome.", "I live in Rome!", memories=[home])
+    assert (again.op, again.content) == ("update", home.content)
 
 
 async def test_there_is_one_language_to_answer_in():
