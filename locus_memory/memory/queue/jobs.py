@@ -40,9 +40,9 @@ class Job:
         thread: The thread.
         messages: A `document` of each message, with its `number` in the thread.
         cursor: The thread's cursor once this job was queued.
+        queued_at: The moment it was queued, ISO 8601 in UTC.
         attempts: How often it was tried.
         lease: The lease of the process that works on it, or `None`.
-        queued_at: The moment it was queued, ISO 8601 in UTC; jobs of the first version have none.
         agent: The agent, if it is known.
         context: A `document` of the assistant's message that the first of the user answers, if it
             is in no message of the job: shown once more, and never new.
@@ -55,9 +55,9 @@ class Job:
     thread: str
     messages: Annotated[list[dict[str, Any]], AfterValidator(_said)]
     cursor: Cursor
+    queued_at: str
     attempts: int = 0
     lease: Mapping[str, Any] | None = None
-    queued_at: str = "1970-01-01T00:00:00.000000+00:00"
     agent: str | None = None
     context: dict[str, Any] | None = None
     asked: bool = False
@@ -65,7 +65,7 @@ class Job:
     @classmethod
     def unqueued(cls, namespace: Namespace, thread: str, said: Iterable[Any], now: str) -> Self:
         """Return a job of messages that wait nowhere, and are a conversation of their own."""
-        return cls("", 0, namespace, thread, numbered(said), Cursor(), queued_at=now)
+        return cls("", 0, namespace, thread, numbered(said), Cursor(), now)
 
     @property
     def lane(self) -> str:
@@ -108,8 +108,11 @@ class Job:
     @staticmethod
     def from_item(item: StoreItem) -> Job | None:
         """Return the job of an item, or `None` if it is not one of this library."""
+        # A job of the first version does not say when it was queued.
+        unsaid = {"queued_at": item.created_at.isoformat(timespec="microseconds")}
+        own = {"key": item.key, "version": item.version}
         try:
-            return _STORED.validate_python({**item.value, "key": item.key, "version": item.version})
+            return _STORED.validate_python({**unsaid, **item.value, **own})
         except (TypeError, ValidationError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
