@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.log import LogEntry, log_put, read_log
+from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, Role
+from tests.memory.conftest import log_of
 
 SCOPE = Scope(("app", "users", "ada"))
 EPISODE = Episode(
@@ -128,7 +129,7 @@ async def test_the_log_is_in_the_order_of_time() -> None:
     failed = LogEntry(kind="gate", at="2026-03-03", duration_ms=2, ok=False, error="TimeoutError")
     async with InMemoryStore() as store:
         await store.put_batch([log_put(SCOPE, each) for each in (*entries, failed)])
-        assert [each async for each in read_log(store, SCOPE)] == [*entries[::-1], failed]
+        assert await log_of(store, SCOPE) == [*entries[::-1], failed]
 
 
 @pytest.mark.parametrize("value", [None, 7, {}, {"summary": "x"}, {"turns": [1]}])
