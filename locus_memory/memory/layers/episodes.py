@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Literal, Self, get_args
 
@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.events import emit
 from locus_memory.memory.layers.fading import faded
+from locus_memory.memory.layers.records import readable, record_of, value_of
 from locus_memory.memory.models import Origin, as_origins, origin_of
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.validity import VALIDITY, Then
@@ -93,11 +93,6 @@ class Note:
     def validity(self) -> dict[str, str]:
         """When it is true, by name, as it is stated."""
         return {n: each for n in VALIDITY if (each := getattr(self, n))}
-
-    def to_value(self) -> dict[str, Any]:
-        """Return the note as plain JSON, without what is empty."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +175,10 @@ class Episode:
         return replace(self, notes=notes) if notes else None
 
     def to_value(self) -> dict[str, Any]:
-        """Return the episode as plain JSON."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values["notes"] = [note.to_value() for note in self.notes]
-        joined = [list(each) for each in values.pop("joined_turns")]
-        if not self.condenses:
-            del values["condenses"]
-        listed = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        return {**listed, "joined_turns": joined} if joined else listed
+        """Return the episode as plain JSON, without what is empty of its notes."""
+        value = value_of(self)
+        value["notes"] = [{k: v for k, v in note.items() if v} for note in value["notes"]]
+        return {k: v for k, v in value.items() if v or k not in ("joined_turns", "condenses")}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
@@ -197,22 +188,14 @@ class Episode:
             InvalidArgumentError: The value is not an episode.
         """
         try:
-            first, last = value["turns"]
-            joined = ((str(s), int(a), int(b)) for s, a, b in value.get("joined_turns", ()))
-            named = {name: each for name, each in value.items() if name not in _DIGEST}
-            named |= {"turns": (int(first), int(last)), "joined_turns": tuple(joined)}
-            named["condenses"] = tuple(map(str, value.get("condenses", ())))
-            named["notes"] = tuple(_notes_of(value))
-            # Earlier versions wrote what was left of the salience at that moment.
-            since, left = named["ended_at"], named.pop("decayed_at", "")
-            kept = 2 * faded(0.5, since, left)
-            named["salience"] = named.get("salience", 0.5) / max(kept, _LEAST)
-            return cls(**named)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError("a stored value that is not an episode") from error
-
-
-_DIGEST: Final = ("summary", "decisions", "action_items", "topics", "entities")
+            told = {**value, "notes": tuple(_notes_of(value))}
+            if left := told.get("decayed_at"):
+                # Earlier versions wrote what was left of the salience at that moment.
+                kept = 2 * faded(0.5, told["ended_at"], left)
+                told["salience"] /= max(kept, _LEAST)
+        except (AttributeError, KeyError, TypeError, InvalidArgumentError) as error:
+            raise InvalidArgumentError("a stored value that is not an Episode") from error
+        return record_of(cls, told)
 
 
 def _notes_of(value: Mapping[str, Any]) -> Iterator[Note]:
@@ -359,11 +342,7 @@ class EpisodeBook:
 
 def read_episode(item: StoreItem) -> Episode | None:
     """Return the episode of an item; `None`, with an event, if it is not one."""
-    try:
-        return Episode.from_value(item.value)
-    except InvalidArgumentError as error:
-        emit("memory.record_unreadable", error=error, layer="episodes")
-        return None
+    return readable(Episode.from_value, item.value, "episodes")
 
 
 def episode_put(scope: Scope, episode: Episode, version: int | None = None) -> Put:
