@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -16,9 +16,7 @@ __all__ = ["readable", "record_of", "value_of"]
 _Record = TypeVar("_Record")
 
 
-@cache
-def _form(kind: type[_Record]) -> TypeAdapter[_Record]:
-    return TypeAdapter(kind)
+_form: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
 
 def value_of(record: object) -> dict[str, Any]:
@@ -34,9 +32,10 @@ def record_of(kind: type[_Record], value: object) -> _Record:
         InvalidArgumentError: The value is not such a record.
     """
     try:
-        return _form(kind).validate_python(value)
+        record: _Record = _form(kind).validate_python(value)
     except ValueError as error:
         raise InvalidArgumentError(f"a stored value that is not a {kind.__name__}") from error
+    return record
 
 
 def readable(read: Callable[[Any], _Record], value: object, layer: str) -> _Record | None:

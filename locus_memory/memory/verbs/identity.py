@@ -95,5 +95,5 @@ class OwnIdentity:
 
     async def _adopted(self) -> list[Memory]:
         """Return what is fixed, after what an earlier version left is a part of it."""
-        await adopt(self._fixed.store, self._ledger, self._scope)
+        await adopt(self._fixed.recall.store, self._ledger, self._scope)
         return await self._fixed.memories(self._scope)
