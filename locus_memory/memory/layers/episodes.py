@@ -237,15 +237,15 @@ def episode_key(session_id: str, started_at: str, first: int) -> str:
     return f"{started_at}/{mark}/{first:08}"
 
 
+@dataclass(frozen=True, slots=True)
 class EpisodeBook:
     """The episodes of scopes in a store.
 
-    Args:
+    Attributes:
         store: The store, which the book never closes.
     """
 
-    def __init__(self, store: BaseStore) -> None:
-        self._store = store
+    store: BaseStore
 
     async def newest(
         self,
@@ -296,7 +296,7 @@ class EpisodeBook:
             BackendError: The store failed.
         """
         put = replace(episode_put(scope, made), namespace=scope.condensed, text="")
-        await self._store.put_batch([put])
+        await self.store.put_batch([put])
         await self.drop_condensed(scope)
 
     async def drop_condensed(self, scope: Scope) -> None:
@@ -309,8 +309,8 @@ class EpisodeBook:
         for each in made:
             names = {(scope.episodes, key) for key in each.condenses}
             is_replaced = any(set(each.condenses) < set(other.condenses) for other in made)
-            if is_replaced or names > (await self._store.get_batch(names)).keys():
-                await self._store.delete(scope.condensed, each.key)
+            if is_replaced or names > (await self.store.get_batch(names)).keys():
+                await self.store.delete(scope.condensed, each.key)
 
     async def scan(
         self, scope: Scope, namespace: Namespace | None = None
@@ -328,7 +328,7 @@ class EpisodeBook:
         """
         after: str | None = None
         while True:
-            items = await self._store.scan(
+            items = await self.store.scan(
                 namespace or scope.episodes, _PAGE, after=after, descending=True
             )
             for item in items:

@@ -61,8 +61,8 @@ class SeenRun:
 
     def bounded(self) -> Self:
         """Return the record with texts of at most 40,000 characters together."""
-        message, tail = _head(self.message, _MESSAGE), _head(self.tail, _TAIL)
-        stable = _head(self.stable, _LONGEST - _length(message, tail))
+        message, tail = self.message and self.message[:_MESSAGE], self.tail and self.tail[:_TAIL]
+        stable = self.stable and self.stable[: _LONGEST - _length(message, tail)]
         cut = _length(self.message, self.stable, self.tail) - _length(message, stable, tail)
         return replace(self, message=message, stable=stable, tail=tail, cut=cut)
 
@@ -124,10 +124,6 @@ class RunLog:
 def _mark(thread: str) -> str:
     """Return the end of the keys of a thread's records."""
     return f"/{blake2b(thread.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
-
-
-def _head(text: str | None, most: int) -> str | None:
-    return text and text[:most]
 
 
 def _length(*texts: str | None) -> int:

@@ -147,15 +147,15 @@ def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:
     return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
 
 
+@dataclass(frozen=True, slots=True)
 class VitalsBook:
     """The vital signs of the memories of scopes in a store.
 
-    Args:
+    Attributes:
         store: The store, which the book never closes.
     """
 
-    def __init__(self, store: BaseStore) -> None:
-        self._store = store
+    store: BaseStore
 
     async def of(
         self,
@@ -172,7 +172,7 @@ class VitalsBook:
             BackendError: The store failed.
         """
         known = {current_key(each.type, each.key): each for each in memories}
-        values = await self._store.get_batch([(scope.vitals, name) for name in known])
+        values = await self.store.get_batch([(scope.vitals, name) for name in known])
         return {
             name: _read(values.get((scope.vitals, name)), memory) for name, memory in known.items()
         }
@@ -187,7 +187,7 @@ class VitalsBook:
         Raises:
             BackendError: The store failed.
         """
-        values = await self._store.get_batch([(scope.vitals, name) for name in names if name])
+        values = await self.store.get_batch([(scope.vitals, name) for name in names if name])
         moments = {name: value.get("told_at") for (_, name), value in values.items()}
         return {name: each for name, each in moments.items() if isinstance(each, str)}
 
@@ -248,15 +248,15 @@ class VitalsBook:
     async def _without_orphans(self, scope: Scope, new: Sequence[str]) -> None:
         """Delete new records whose memory was erased while they were written."""
         if new:
-            there = await self._store.get_batch([(scope.current, name) for name in new])
+            there = await self.store.get_batch([(scope.current, name) for name in new])
             gone = [name for name in new if (scope.current, name) not in there]
-            await self._store.delete_batch([(scope.vitals, name) for name in gone])
+            await self.store.delete_batch([(scope.vitals, name) for name in gone])
 
     async def _refused(self, puts: Sequence[Put]) -> set[str]:
         """Write, and return the keys of the puts for which another writer was faster."""
-        if self._store.capabilities.batch_operations:
+        if self.store.capabilities.batch_operations:
             try:
-                await self._store.put_batch(puts)
+                await self.store.put_batch(puts)
             except VersionConflictError:
                 return {put.key for put in puts}
             return set()
@@ -265,7 +265,7 @@ class VitalsBook:
 
     async def _is_written(self, put: Put) -> bool:
         try:
-            await self._store.put_batch([put])
+            await self.store.put_batch([put])
         except VersionConflictError:
             return False
         return True
@@ -273,7 +273,7 @@ class VitalsBook:
     async def _stored(self, scope: Scope, name: str) -> tuple[Memory | None, StoreItem | None]:
         """Return a current memory, and the item of its vital signs."""
         current, item = await asyncio.gather(
-            self._store.get_item(scope.current, name), self._store.get_item(scope.vitals, name)
+            self.store.get_item(scope.current, name), self.store.get_item(scope.vitals, name)
         )
         return None if current is None else read_memory(current), item
 

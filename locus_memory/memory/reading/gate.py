@@ -9,13 +9,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory.chat.asking import called
 from locus_memory.chat.base import ChatModel
-from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import TokenCounter, count_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import text_of
+from locus_memory.memory.asking import text_answer
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.query import both_ends
@@ -105,10 +103,9 @@ async def needs_memory(
         log: Logs the call that is made within it.
     """
     try:
-        async with log, asyncio.timeout(_SECONDS):
-            answer = await called(model, gate_prompt(text, count))
-        report_usage(answer, "gate")
-        return set(_ANSWER.findall(_THINKING.sub("", text_of(answer)).casefold())) == {"yes"}
+        async with log:
+            answer = await text_answer(model, gate_prompt(text, count), "gate", seconds=_SECONDS)
+        return set(_ANSWER.findall(_THINKING.sub("", answer).casefold())) == {"yes"}
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; the rules decide
         raise_if_cancelled(error)
         emit("memory.gate_failed", error=error)

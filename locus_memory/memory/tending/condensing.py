@@ -10,13 +10,13 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ModelAnswerError
 from locus_memory.events import emit
+from locus_memory.memory.asking import text_answer
 from locus_memory.memory.extraction.distillate import parse_distillate
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.models import has_authority
 from locus_memory.memory.reading.lines import Line, note_lines
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.asking import text_answer
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 
@@ -76,7 +76,7 @@ async def condensed(model: ChatModel, sessions: Sequence[Episode]) -> Episode:
     told = [(note.at or each.ended_at, note) for each, note in _told(sessions)]
     lines = [f"{n}. {at[:10]}: {note.text}\n" for n, (at, note) in enumerate(told, 1)]
     shown = f"<notes>\n{''.join(lines)}</notes>"
-    answer = await text_answer(model, [Message.system(_TASK), Message.user(shown)])
+    answer = await text_answer(model, [Message.system(_TASK), Message.user(shown)], "tending")
     drafts, notes = parse_distillate(answer, shown).notes, list[Note]()
     for draft in drafts:
         cited = [told[n - 1] for n in draft.sources if 0 < n <= len(told)] or told

@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.chat.asking import called
 from locus_memory.chat.base import ChatModel
-from locus_memory.chat.usage import report_usage
+from locus_memory.memory.asking import text_answer
 from locus_memory.memory.base import query_and_limit, search_result
 from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.log import logged
@@ -291,10 +290,8 @@ class RecallVerbs(SingleMemories):
         asked = f"<question>\n{neutralise(query)}\n</question>"
         prompt = [Message.system(_TASK), Message.user("\n".join((*rows, asked)))]
         async with logged(self._store, self._scope, "reflect", self._ledger.now()):
-            answer = await called(self._model, prompt)
-        report_usage(answer, "reflection")
-        text = answer.content if isinstance(answer.content, str) else ""
-        return text.strip()[:_LONGEST_ANSWER]
+            answer = await text_answer(self._model, prompt, "reflection", seconds=None)
+        return answer.strip()[:_LONGEST_ANSWER]
 
     async def plan(
         self,
