@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, Literal, Self, get_args
 
 from typing_extensions import override
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.records import readable, record_of, value_of
@@ -269,7 +271,7 @@ class EpisodeBook:
         """
         check_limit(limit)
         chosen, found = as_origins(origins), list[Episode]()
-        async for _, episode in self.scan(scope):
+        async for episode in self.scan(scope):
             if len(found) >= limit:
                 break
             if (told := episode.told_by(chosen, then)) is not None:
@@ -282,7 +284,7 @@ class EpisodeBook:
         Raises:
             BackendError: The store failed.
         """
-        made = [each async for _, each in self.scan(scope, scope.condensed)]
+        made = [each async for each in self.scan(scope, scope.condensed)]
         hidden = {key for each in made for key in each.condenses}
         return [
             *made,
@@ -305,7 +307,7 @@ class EpisodeBook:
         Raises:
             BackendError: The store failed.
         """
-        made = [each async for _, each in self.scan(scope, scope.condensed)]
+        made = [each async for each in self.scan(scope, scope.condensed)]
         for each in made:
             names = {(scope.episodes, key) for key in each.condenses}
             is_replaced = any(set(each.condenses) < set(other.condenses) for other in made)
@@ -314,8 +316,8 @@ class EpisodeBook:
 
     async def scan(
         self, scope: Scope, namespace: Namespace | None = None
-    ) -> AsyncIterator[tuple[StoreItem, Episode]]:
-        """Yield all episodes with their items, the newest first, a page at a time.
+    ) -> AsyncIterator[Episode]:
+        """Yield all episodes, the newest first, a page at a time.
 
         An item that is not an episode is reported as `memory.record_unreadable`.
 
@@ -326,18 +328,10 @@ class EpisodeBook:
         Raises:
             BackendError: The store failed.
         """
-        after: str | None = None
-        while True:
-            items = await self.store.scan(
-                namespace or scope.episodes, _PAGE, after=after, descending=True
-            )
-            for item in items:
-                episode = read_episode(item)
-                if episode is not None:
-                    yield item, episode
-            if len(items) < _PAGE:
-                return
-            after = items[-1].key
+        page = partial(self.store.scan, namespace or scope.episodes, _PAGE, descending=True)
+        async for item in paged(lambda after: page(after=after), lambda item: item.key):
+            if (episode := read_episode(item)) is not None:
+                yield episode
 
 
 def read_episode(item: StoreItem) -> Episode | None:

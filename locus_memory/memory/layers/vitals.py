@@ -254,18 +254,15 @@ class VitalsBook:
 
     async def _refused(self, puts: Sequence[Put]) -> set[str]:
         """Write, and return the keys of the puts for which another writer was faster."""
-        if self.store.capabilities.batch_operations:
-            try:
-                await self.store.put_batch(puts)
-            except VersionConflictError:
-                return {put.key for put in puts}
-            return set()
-        written = await asyncio.gather(*(self._is_written(put) for put in puts))
-        return {put.key for put, is_written in zip(puts, written, strict=True) if not is_written}
+        is_atomic = self.store.capabilities.batch_operations
+        batches = [puts] if is_atomic else [[put] for put in puts]
+        written = await asyncio.gather(*map(self._is_written, batches))
+        pairs = zip(batches, written, strict=True)
+        return {put.key for batch, is_written in pairs if not is_written for put in batch}
 
-    async def _is_written(self, put: Put) -> bool:
+    async def _is_written(self, puts: Sequence[Put]) -> bool:
         try:
-            await self.store.put_batch([put])
+            await self.store.put_batch(puts)
         except VersionConflictError:
             return False
         return True

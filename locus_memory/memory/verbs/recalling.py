@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.chat.base import ChatModel
 from locus_memory.memory.asking import text_answer
 from locus_memory.memory.base import query_and_limit, search_result
 from locus_memory.memory.layers.episodes import Episode, read_episode
@@ -22,7 +21,6 @@ from locus_memory.memory.models import (
     teller,
 )
 from locus_memory.memory.reading.reader import Plan
-from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import copied, said_then
 from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.recall.selection import Selection
@@ -57,11 +55,8 @@ class RecallVerbs(SingleMemories):
 
     retrieve_limit: int
     _listed_of_type: int
-    _recall: Recall
-    _afterwards: Afterwards
     _hybrid: HybridSearch
     _of_episodes: HybridSearch
-    _model: ChatModel | None
 
     async def retrieve(
         self,
@@ -125,7 +120,7 @@ class RecallVerbs(SingleMemories):
             )
         if then is None and about and blend is not None and blend.name == "trust":
             names = [current_key(each.type, each.key) for each in found]
-            self._afterwards.count_uses(self._scope, names, "")
+            self._reader.afterwards.count_uses(self._scope, names, "")
         return found
 
     @asynccontextmanager
@@ -138,9 +133,9 @@ class RecallVerbs(SingleMemories):
     ) -> AsyncGenerator[Recall]:
         """Yield the search of the present, or of a moment; `further` is what else it finds."""
         if then is None:
-            yield self._recall
+            yield self._reader.recall
             return
-        embedder = self._recall.embedder if query else None
+        embedder = self._reader.recall.embedder if query else None
         async with copied(
             then,
             ledger=self._ledger,
@@ -345,7 +340,7 @@ class RecallVerbs(SingleMemories):
             BackendError: The store failed.
         """
         check_limit(limit)
-        await self._afterwards.wait()
+        await self._reader.afterwards.wait()
         return await self._reader.runs.newest(self._scope, thread_id, limit)
 
 

@@ -141,7 +141,7 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
     left = [memory.key async for memory in manager.memories()]
     known = [key for key in left if not key.startswith(("ada-sailor", "brief"))]
     assert known == ["allergy", "move", "new"]
-    episodes = [each async for _, each in EpisodeBook(store).scan(ADA)]
+    episodes = [each async for each in EpisodeBook(store).scan(ADA)]
     assert [each.session_id for each in episodes] == ["s6", "s5", "s4", "s3", "s2", "s1"]
     assert [each.text for each in reversed(episodes)] == [each.text for each in EPISODES[1:]]
     assert {entry.kind for entry in await log_of(store, ADA)} == {"distill", "consolidate"}
