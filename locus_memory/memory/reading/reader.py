@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from locus_memory._internal.offload import in_thread
@@ -283,7 +284,9 @@ class Reader:
         begun = stable.tokens + self._fence if stable.text else 0
         room, zone = request.budget - begun - self._fence, self.options.zone()
         chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
-        tail = "".join(f"{text}\n" for text in grouped(sorted(chosen, key=_moment), zone))
+        tail = "".join(
+            f"{text}\n" for text in grouped(sorted(chosen, key=attrgetter("moment")), zone)
+        )
         return Plan(
             stable=_fenced(stable.text) if stable.text else None,
             tail=_fenced(tail) if tail else None,
@@ -356,7 +359,3 @@ def _fenced(lines: str) -> str:
 
 def _items(text: str) -> int:
     return sum(line.startswith("- ") for line in text.splitlines())
-
-
-def _moment(line: Line) -> str:
-    return line.moment

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Final, TypeVar
 from uuid import uuid4
 
@@ -212,7 +213,7 @@ class StableBook:
         always = {line.name for line in fixed.lines}
         named = {line.name: line for line in (*fixed.others, *facts)}
         told = [each for each in (*named.values(), *notes) if each.text and each.name not in always]
-        told.sort(key=_moment)
+        told.sort(key=attrgetter("moment"))
         lines = await self._chosen(scope, fixed.lines, told, quotes, budget)
         texts = list(grouped(lines, self.zone))
         if any(line.kind in ("override", "rule") for line in lines):
@@ -256,7 +257,7 @@ class StableBook:
             return fits
         now, names = self.now(), {each.name for each in told}
         said = await VitalsBook(self.recall.store).told(scope, names)
-        best = sorted(told, key=_moment, reverse=True)
+        best = sorted(told, key=attrgetter("moment"), reverse=True)
         best.sort(key=lambda e: -faded(e.importance, max(e.moment, said.get(e.name, "")), now))
         _, spent = fitting(always, budget, self.count, self.zone)
         chosen, _ = fitting(best, min(budget // 2, budget - spent), self.count, self.zone)
@@ -293,17 +294,13 @@ class StableBook:
         # What they quote may be anybody's words.
         quotes = (quote_line(turn, self.count, is_own=True) for turn in said)
         named = {line.text: line for line in quotes if line.text}
-        return sorted(named.values(), key=_moment)
+        return sorted(named.values(), key=attrgetter("moment"))
 
 
 def _read(item: StoreItem) -> Stable | None:
     """Return the part of an item; `None`, with an event: it is none."""
     stable = readable(partial(record_of, Stable), item.value, "blocks")
     return stable and replace(stable, is_kept=True)
-
-
-def _moment(line: Line) -> str:
-    return line.moment
 
 
 def _place(turn: StoreItem) -> tuple[str, Any]:

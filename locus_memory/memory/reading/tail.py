@@ -105,8 +105,6 @@ class Tail:
 
     async def _facts(self, scope: Scope, query: str, stable: Stable) -> list[Line]:
         """Return the memories that a query finds, also those without authority."""
-        if not await self._recall.can_search():
-            return []
         found = await self._recall.about(scope, _FACTS, query)
         told = (each for each in found if each.name not in stable.names)
         return [fact_line(each.memory, relevance=each.relevance) for each in told]

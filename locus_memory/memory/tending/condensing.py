@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
@@ -15,7 +16,7 @@ from locus_memory.memory.extraction.distillate import parse_distillate
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.models import has_authority
-from locus_memory.memory.reading.lines import Line, note_lines
+from locus_memory.memory.reading.lines import note_lines
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
@@ -136,11 +137,9 @@ async def condensed_lines(
     session = Episode(session_id="", started_at=told[0][0], ended_at=told[-1][0], notes=notes)
     made = await condense(store, scope, model, [session], now)
     found = [] if made is None else note_lines(made)
-    return [f"{each.moment[:_DAY]}: {each.text[2:]}" for each in sorted(found, key=_moment)]
-
-
-def _moment(line: Line) -> str:
-    return line.moment
+    return [
+        f"{each.moment[:_DAY]}: {each.text[2:]}" for each in sorted(found, key=attrgetter("moment"))
+    ]
 
 
 def _told(sessions: Iterable[Episode]) -> list[tuple[Episode, Note]]:
