@@ -13,7 +13,7 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter, count_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.asking import text_answer
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.query import both_ends

@@ -11,8 +11,8 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ModelAnswerError
 from locus_memory.events import emit
-from locus_memory.memory.asking import text_answer
 from locus_memory.memory.extraction.distillate import parse_distillate
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.models import has_authority

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from locus_memory.chat.base import ChatModel
 from locus_memory.events import emit
-from locus_memory.memory.asking import text_answer
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.revision import importance_of, read_memory

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.memory.asking import text_answer
 from locus_memory.memory.base import query_and_limit, search_result
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.layers.runs import SeenRun
