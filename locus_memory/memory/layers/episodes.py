@@ -190,7 +190,7 @@ class Episode:
             InvalidArgumentError: The value is not an episode.
         """
         try:
-            told = {**value, "notes": tuple(_notes_of(value))}
+            told: dict[str, Any] = {**value, "notes": tuple(_notes_of(value))}
             if left := told.get("decayed_at"):
                 # Earlier versions wrote what was left of the salience at that moment.
                 kept = 2 * faded(0.5, told["ended_at"], left)
