@@ -194,7 +194,7 @@ class Episode:
             if left := told.get("decayed_at"):
                 # Earlier versions wrote what was left of the salience at that moment.
                 kept = 2 * faded(0.5, told["ended_at"], left)
-                told["salience"] /= max(kept, _LEAST)
+                told["salience"] = told.get("salience", 0.5) / max(kept, _LEAST)
         except (AttributeError, KeyError, TypeError, InvalidArgumentError) as error:
             raise InvalidArgumentError("a stored value that is not an Episode") from error
         return record_of(cls, told)
