@@ -215,7 +215,7 @@ class Reader:
             return Plan()
         if not off_record:
             record = self._record(request, stable, plan, said, at)
-            self.afterwards.later(record, "memory.log_failed")
+            self.afterwards.later(record, _report_record)
             self.afterwards.count_uses(scope, plan.shown, thread)
         emit(
             "memory.planned",
@@ -344,6 +344,10 @@ class Reader:
         return PlannedLine(
             kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
         )
+
+
+def _report_record(error: Exception) -> None:
+    emit("memory.log_failed", error=error)
 
 
 def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:

@@ -45,17 +45,19 @@ class Afterwards:
         if changes:
             # Counts at once would refuse each other.
             work = self._count(scope, changes, after=self._counting)
-            self._counting = self.later(work, "memory.count_failed")
+            self._counting = self.later(work, _report_count)
 
-    def later(self, work: Coroutine[Any, Any, object], failure: str) -> asyncio.Task[None]:
+    def later(
+        self, work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]
+    ) -> asyncio.Task[None]:
         """Do some work that no run waits for.
 
         Args:
             work: The work.
-            failure: The event that reports a failure.
+            failed: Reports an error.
         """
         task = asyncio.create_task(
-            _reported(work, failure), name="locus-memory-afterwards", context=uncollected()
+            _reported(work, failed), name="locus-memory-afterwards", context=uncollected()
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -80,11 +82,15 @@ class Afterwards:
         await self._vitals.change(scope, changes)
 
 
-async def _reported(work: Coroutine[Any, Any, object], failure: str) -> None:
+async def _reported(work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]) -> None:
     try:
         await work
     except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
-        emit(failure, error=error)
+        failed(error)
+
+
+def _report_count(error: Exception) -> None:
+    emit("memory.count_failed", error=error)
 
 
 def _used(memory: Memory, vitals: Vitals, *, now: str, thread: str) -> Vitals:
