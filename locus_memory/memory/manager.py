@@ -176,18 +176,16 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         parts = (self._store, self._scope, self._ledger, self._extraction)
         made = sessions_in(*parts, options=options, clock=clock)
         self._queue, self._worker, self._distillation = made
-        self._reader = self._reader_of(embedder, extractor)
+        self._reader = self._reader_of(extractor)
         self._tender = self._tender_of(clock)
 
-    def _reader_of(self, embedder: Embedder | None, extractor: Extractor) -> Reader:
+    def _reader_of(self, extractor: Extractor) -> Reader:
         """Return the reader of the runs."""
         return Reader(
-            self._store,
-            self._recall,
-            self._options,
-            self._afterwards,
+            recall=self._recall,
+            options=self._options,
+            afterwards=self._afterwards,
             unread=self._queue.unread if self._extraction.is_by_model else nobody_reads,
-            embedder=embedder,
             count=self._count,
             now=self._ledger.now,
             model=gate_model(self._options, extractor),

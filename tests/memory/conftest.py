@@ -9,8 +9,10 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import subscribe
 from locus_memory.memory.extraction.thread import CONTEXT
+from locus_memory.memory.layers.log import LogEntry
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import get_store
+from locus_memory.store.base import scan_all
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
 from locus_memory.testing import FakeClock
@@ -57,6 +59,11 @@ class Events(list):
 
     def of(self, name):
         return [event for event in self if event.name == name]
+
+
+async def log_of(store, scope):
+    """The entries of the log of a scope, the oldest first."""
+    return [LogEntry(**item.value) async for item in scan_all(store, scope.log)]
 
 
 @pytest.fixture

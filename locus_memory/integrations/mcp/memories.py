@@ -28,11 +28,11 @@ from locus_memory.memory.models import (
     teller,
 )
 from locus_memory.memory.moments import read_moment
+from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.validity import VALID_FROM, VALID_TO, said_at, stated, validity_words
-from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem

@@ -11,6 +11,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forgetting.sources import Sources
 from locus_memory.memory.forgetting.words import Words, text_of
 from locus_memory.memory.layers.episodes import read_episode
+from locus_memory.memory.layers.records import record_of
 from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.ledger.revision import memory_in, read_memory
 from locus_memory.memory.ledger.wording import search_text
@@ -204,7 +205,7 @@ class Choice:
         """
         is_it = split_key(item.key) in self.ended
         with suppress(InvalidArgumentError):
-            vitals = Vitals.from_value(item.value)
+            vitals = record_of(Vitals, item.value)
             for thread, name in vitals.messages if is_it else ():
                 # Of the earlier statements, the moments are unknown: their notes name them.
                 self.sources.add(thread, name, vitals.told_at)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, Literal, Self, get_args
 
 from typing_extensions import override
 
 from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.events import emit
 from locus_memory.memory.layers.fading import faded
+from locus_memory.memory.layers.records import readable, record_of, value_of
 from locus_memory.memory.models import Origin, as_origins, origin_of
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.validity import VALIDITY, Then
@@ -93,11 +95,6 @@ class Note:
     def validity(self) -> dict[str, str]:
         """When it is true, by name, as it is stated."""
         return {n: each for n in VALIDITY if (each := getattr(self, n))}
-
-    def to_value(self) -> dict[str, Any]:
-        """Return the note as plain JSON, without what is empty."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items() if v}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +177,10 @@ class Episode:
         return replace(self, notes=notes) if notes else None
 
     def to_value(self) -> dict[str, Any]:
-        """Return the episode as plain JSON."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values["notes"] = [note.to_value() for note in self.notes]
-        joined = [list(each) for each in values.pop("joined_turns")]
-        if not self.condenses:
-            del values["condenses"]
-        listed = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        return {**listed, "joined_turns": joined} if joined else listed
+        """Return the episode as plain JSON, without what is empty of its notes."""
+        value = value_of(self)
+        value["notes"] = [{k: v for k, v in note.items() if v} for note in value["notes"]]
+        return {k: v for k, v in value.items() if v or k not in ("joined_turns", "condenses")}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Self:
@@ -197,22 +190,14 @@ class Episode:
             InvalidArgumentError: The value is not an episode.
         """
         try:
-            first, last = value["turns"]
-            joined = ((str(s), int(a), int(b)) for s, a, b in value.get("joined_turns", ()))
-            named = {name: each for name, each in value.items() if name not in _DIGEST}
-            named |= {"turns": (int(first), int(last)), "joined_turns": tuple(joined)}
-            named["condenses"] = tuple(map(str, value.get("condenses", ())))
-            named["notes"] = tuple(_notes_of(value))
-            # Earlier versions wrote what was left of the salience at that moment.
-            since, left = named["ended_at"], named.pop("decayed_at", "")
-            kept = 2 * faded(0.5, since, left)
-            named["salience"] = named.get("salience", 0.5) / max(kept, _LEAST)
-            return cls(**named)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError("a stored value that is not an episode") from error
-
-
-_DIGEST: Final = ("summary", "decisions", "action_items", "topics", "entities")
+            told: dict[str, Any] = {**value, "notes": tuple(_notes_of(value))}
+            if left := told.get("decayed_at"):
+                # Earlier versions wrote what was left of the salience at that moment.
+                kept = 2 * faded(0.5, told["ended_at"], left)
+                told["salience"] = told.get("salience", 0.5) / max(kept, _LEAST)
+        except (AttributeError, KeyError, TypeError, InvalidArgumentError) as error:
+            raise InvalidArgumentError("a stored value that is not an Episode") from error
+        return record_of(cls, told)
 
 
 def _notes_of(value: Mapping[str, Any]) -> Iterator[Note]:
@@ -254,15 +239,15 @@ def episode_key(session_id: str, started_at: str, first: int) -> str:
     return f"{started_at}/{mark}/{first:08}"
 
 
+@dataclass(frozen=True, slots=True)
 class EpisodeBook:
     """The episodes of scopes in a store.
 
-    Args:
+    Attributes:
         store: The store, which the book never closes.
     """
 
-    def __init__(self, store: BaseStore) -> None:
-        self._store = store
+    store: BaseStore
 
     async def newest(
         self,
@@ -286,7 +271,7 @@ class EpisodeBook:
         """
         check_limit(limit)
         chosen, found = as_origins(origins), list[Episode]()
-        async for _, episode in self.scan(scope):
+        async for episode in self.scan(scope):
             if len(found) >= limit:
                 break
             if (told := episode.told_by(chosen, then)) is not None:
@@ -299,7 +284,7 @@ class EpisodeBook:
         Raises:
             BackendError: The store failed.
         """
-        made = [each async for _, each in self.scan(scope, scope.condensed)]
+        made = [each async for each in self.scan(scope, scope.condensed)]
         hidden = {key for each in made for key in each.condenses}
         return [
             *made,
@@ -313,7 +298,7 @@ class EpisodeBook:
             BackendError: The store failed.
         """
         put = replace(episode_put(scope, made), namespace=scope.condensed, text="")
-        await self._store.put_batch([put])
+        await self.store.put_batch([put])
         await self.drop_condensed(scope)
 
     async def drop_condensed(self, scope: Scope) -> None:
@@ -322,17 +307,17 @@ class EpisodeBook:
         Raises:
             BackendError: The store failed.
         """
-        made = [each async for _, each in self.scan(scope, scope.condensed)]
+        made = [each async for each in self.scan(scope, scope.condensed)]
         for each in made:
             names = {(scope.episodes, key) for key in each.condenses}
             is_replaced = any(set(each.condenses) < set(other.condenses) for other in made)
-            if is_replaced or names > (await self._store.get_batch(names)).keys():
-                await self._store.delete(scope.condensed, each.key)
+            if is_replaced or names > (await self.store.get_batch(names)).keys():
+                await self.store.delete(scope.condensed, each.key)
 
     async def scan(
         self, scope: Scope, namespace: Namespace | None = None
-    ) -> AsyncIterator[tuple[StoreItem, Episode]]:
-        """Yield all episodes with their items, the newest first, a page at a time.
+    ) -> AsyncIterator[Episode]:
+        """Yield all episodes, the newest first, a page at a time.
 
         An item that is not an episode is reported as `memory.record_unreadable`.
 
@@ -343,27 +328,15 @@ class EpisodeBook:
         Raises:
             BackendError: The store failed.
         """
-        after: str | None = None
-        while True:
-            items = await self._store.scan(
-                namespace or scope.episodes, _PAGE, after=after, descending=True
-            )
-            for item in items:
-                episode = read_episode(item)
-                if episode is not None:
-                    yield item, episode
-            if len(items) < _PAGE:
-                return
-            after = items[-1].key
+        page = partial(self.store.scan, namespace or scope.episodes, _PAGE, descending=True)
+        async for item in paged(lambda after: page(after=after), lambda item: item.key):
+            if (episode := read_episode(item)) is not None:
+                yield episode
 
 
 def read_episode(item: StoreItem) -> Episode | None:
     """Return the episode of an item; `None`, with an event, if it is not one."""
-    try:
-        return Episode.from_value(item.value)
-    except InvalidArgumentError as error:
-        emit("memory.record_unreadable", error=error, layer="episodes")
-        return None
+    return readable(Episode.from_value, item.value, "episodes")
 
 
 def episode_put(scope: Scope, episode: Episode, version: int | None = None) -> Put:

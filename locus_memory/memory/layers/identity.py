@@ -16,9 +16,9 @@ from locus_memory.events import emit
 from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import FIXED, ORIGIN, Memory, MemoryType, Origin, is_fixed
+from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.memory.validity import SAID_AT, said_at
-from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Put, StoreItem
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal
 from uuid import uuid4
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.scope import Scope
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "LogKind",
     "log_put",
     "logged",
-    "read_log",
     "timed",
     "write_log",
 ]
@@ -50,18 +48,6 @@ class LogEntry:
     duration_ms: float
     ok: bool = True
     error: str | None = None
-
-    @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the entry of a stored value.
-
-        Raises:
-            InvalidArgumentError: The value is not an entry.
-        """
-        try:
-            return cls(**value)
-        except TypeError as error:
-            raise InvalidArgumentError("a stored value that is not a log entry") from error
 
 
 def log_put(scope: Scope, entry: LogEntry) -> Put:
@@ -108,13 +94,3 @@ async def write_log(store: BaseStore, scope: Scope, entries: list[LogEntry]) -> 
     except Exception as error:  # noqa: BLE001 - reported; the log is not worth the work
         raise_if_cancelled(error)
         emit("memory.log_failed", error=error)
-
-
-async def read_log(store: BaseStore, scope: Scope) -> AsyncIterator[LogEntry]:
-    """Yield the entries of a scope, the oldest first.
-
-    Raises:
-        BackendError: The store failed.
-    """
-    async for item in scan_all(store, scope.log):
-        yield LogEntry.from_value(item.value)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import count
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from locus_memory._internal.recent import RecentlyUsed
-from locus_memory.errors import InvalidArgumentError
-from locus_memory.events import emit
 from locus_memory.memory.layers.log import LOG_DAYS
+from locus_memory.memory.layers.records import readable, record_of, value_of
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Put
@@ -62,22 +61,13 @@ class SeenRun:
 
     def bounded(self) -> Self:
         """Return the record with texts of at most 40,000 characters together."""
-        message, tail = _head(self.message, _MESSAGE), _head(self.tail, _TAIL)
-        stable = _head(self.stable, _LONGEST - _length(message, tail))
+        message, tail = self.message and self.message[:_MESSAGE], self.tail and self.tail[:_TAIL]
+        stable = self.stable and self.stable[: _LONGEST - _length(message, tail)]
         cut = _length(self.message, self.stable, self.tail) - _length(message, stable, tail)
         return replace(self, message=message, stable=stable, tail=tail, cut=cut)
 
-    @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the record of a stored value.
 
-        Raises:
-            InvalidArgumentError: The value is not a record.
-        """
-        try:
-            return cls(**value)
-        except TypeError as error:
-            raise InvalidArgumentError("a stored value that is not a record of a run") from error
+_SEEN: Final = partial(record_of, SeenRun)
 
 
 class RunLog:
@@ -96,7 +86,7 @@ class RunLog:
         return Put(
             namespace=scope.runs,
             key=f"{run.at}/{next(_numbers):012}{_mark(run.thread)}",
-            value=asdict(run.bounded()),
+            value=value_of(run.bounded()),
             ttl=LOG_DAYS * 86_400 if self._store.capabilities.ttl else None,
             text="",
         )
@@ -127,22 +117,13 @@ class RunLog:
         keys = [key for key in await all_keys(self._store, scope.runs) if key.endswith(mark)]
         names = [(scope.runs, key) for key in keys[::-1][:limit]]
         found = await self._store.get_batch(names)
-        runs: list[SeenRun] = []
-        for value in (found[name] for name in names if name in found):
-            try:
-                runs.append(SeenRun.from_value(value))
-            except InvalidArgumentError as error:
-                emit("memory.record_unreadable", error=error, layer="runs")
-        return runs
+        read = (readable(_SEEN, found[name], "runs") for name in names if name in found)
+        return [run for run in read if run is not None]
 
 
 def _mark(thread: str) -> str:
     """Return the end of the keys of a thread's records."""
     return f"/{blake2b(thread.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
-
-
-def _head(text: str | None, most: int) -> str | None:
-    return text and text[:most]
 
 
 def _length(*texts: str | None) -> int:

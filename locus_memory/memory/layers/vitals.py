@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Final, Self
 
-from locus_memory.errors import InvalidArgumentError, VersionConflictError
-from locus_memory.events import emit
+from pydantic import Field
+
+from locus_memory.errors import VersionConflictError
 from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
+from locus_memory.memory.layers.records import readable, record_of, value_of
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Put
+from locus_memory.store.item import Put, StoreItem
 
 __all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of"]
 
@@ -53,7 +56,7 @@ class Vitals:
         hits: How many recalls have raised the trust.
         trained: The threads of the day `trained_on` whose recall raised the trust.
         trained_on: A day, such as `2026-03-01`.
-        salience: From 0 to 1: the importance, which falls with time; see `at`.
+        salience: From 0 to 1: the importance, which falls with time; see `at`. It is not stored.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -66,7 +69,7 @@ class Vitals:
     hits: int = 0
     trained: tuple[str, ...] = ()
     trained_on: str | None = None
-    salience: float = 0.5
+    salience: Annotated[float, Field(exclude=True)] = 0.5
 
     def about(self, memory: Memory) -> Self:
         """Return the vital signs of a version of the memory.
@@ -139,47 +142,20 @@ class Vitals:
         stated = tuple(dict.fromkeys((*self.messages, *messages)))[-_MOST_MESSAGES:]
         return replace(self, told_at=max(self.told_at, at), messages=stated)
 
-    def to_value(self) -> dict[str, Any]:
-        """Return the vital signs as plain JSON."""
-        value = {name: getattr(self, name) for name in _STORED}
-        listed = {"trained": list(self.trained), "messages": list(map(list, self.messages))}
-        return {**value, **listed}
-
-    @classmethod
-    def from_value(cls, value: Mapping[str, Any]) -> Self:
-        """Return the vital signs of a value that `to_value` returned, also in an earlier version.
-
-        Raises:
-            InvalidArgumentError: The value is not a record of vital signs.
-        """
-        try:
-            told: dict[str, Any] = {name: value[name] for name in _STORED if name in value}
-            pairs = ((str(thread), str(name)) for thread, name in told.pop("messages", ()))
-            told |= {"trained": tuple(told["trained"]), "messages": tuple(pairs)}
-            return cls(**told)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError("a stored value that is not a record of vitals") from error
-
-
-_STORED: Final = tuple(each.name for each in fields(Vitals) if each.name != "salience")
-
 
 def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:
     return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
 
 
-_NOTHING: Final = Vitals()
-
-
+@dataclass(frozen=True, slots=True)
 class VitalsBook:
     """The vital signs of the memories of scopes in a store.
 
-    Args:
+    Attributes:
         store: The store, which the book never closes.
     """
 
-    def __init__(self, store: BaseStore) -> None:
-        self._store = store
+    store: BaseStore
 
     async def of(
         self,
@@ -196,7 +172,7 @@ class VitalsBook:
             BackendError: The store failed.
         """
         known = {current_key(each.type, each.key): each for each in memories}
-        values = await self._store.get_batch([(scope.vitals, name) for name in known])
+        values = await self.store.get_batch([(scope.vitals, name) for name in known])
         return {
             name: _read(values.get((scope.vitals, name)), memory) for name, memory in known.items()
         }
@@ -211,7 +187,7 @@ class VitalsBook:
         Raises:
             BackendError: The store failed.
         """
-        values = await self._store.get_batch([(scope.vitals, name) for name in names if name])
+        values = await self.store.get_batch([(scope.vitals, name) for name in names if name])
         moments = {name: value.get("told_at") for (_, name), value in values.items()}
         return {name: each for name, each in moments.items() if isinstance(each, str)}
 
@@ -231,10 +207,10 @@ class VitalsBook:
         """
         left, done = dict(changes), dict[str, Vitals]()
         for _ in range(_ATTEMPTS):
-            made = await self._made(scope, left)
-            done |= {name: new for name, (new, _, _) in made.items()}
-            refused = await self._refused(_puts(scope, made))
-            await self._without_orphans(scope, made)
+            made, puts = await self._made(scope, left)
+            done |= made
+            refused = await self._refused(puts)
+            await self._without_orphans(scope, [put.key for put in puts if put.if_version == 0])
             left = {name: change for name, change in left.items() if name in refused}
             if not left:
                 return done
@@ -250,76 +226,65 @@ class VitalsBook:
         Raises:
             BackendError: The store failed.
         """
-        return _puts(scope, await self._made(scope, changes))
+        _, puts = await self._made(scope, changes)
+        return puts
 
     async def _made(
         self, scope: Scope, changes: Mapping[str, VitalsChange]
-    ) -> dict[str, tuple[Vitals, Vitals, int]]:
-        """Return the new and old vital signs of current memories, and the stored versions."""
-        found: list[tuple[Memory | None, Vitals, int]] = []
+    ) -> tuple[dict[str, Vitals], list[Put]]:
+        """Return the new vital signs of current memories, and the puts of those that changed."""
+        made, puts = dict[str, Vitals](), list[Put]()
         for group in _groups(list(changes)):
-            found += await asyncio.gather(*(self._stored(scope, name) for name in group))
-        return {
-            name: (changes[name](memory, old), old, version)
-            for name, (memory, old, version) in zip(changes, found, strict=True)
-            if memory is not None
-        }
+            stored = await asyncio.gather(*(self._stored(scope, name) for name in group))
+            for name, (memory, item) in zip(group, stored, strict=True):
+                if memory is None:
+                    continue
+                old = _read(item and item.value, memory)
+                made[name] = new = changes[name](memory, old)
+                if new != old:
+                    puts.append(_put(scope, name, new, item.version if item else 0))
+        return made, puts
 
-    async def _without_orphans(
-        self, scope: Scope, made: Mapping[str, tuple[Vitals, Vitals, int]]
-    ) -> None:
+    async def _without_orphans(self, scope: Scope, new: Sequence[str]) -> None:
         """Delete new records whose memory was erased while they were written."""
-        new = [name for name, (_, _, version) in made.items() if version == 0]
         if new:
-            there = await self._store.get_batch([(scope.current, name) for name in new])
+            there = await self.store.get_batch([(scope.current, name) for name in new])
             gone = [name for name in new if (scope.current, name) not in there]
-            await self._store.delete_batch([(scope.vitals, name) for name in gone])
+            await self.store.delete_batch([(scope.vitals, name) for name in gone])
 
     async def _refused(self, puts: Sequence[Put]) -> set[str]:
         """Write, and return the keys of the puts for which another writer was faster."""
-        if self._store.capabilities.batch_operations:
-            try:
-                await self._store.put_batch(puts)
-            except VersionConflictError:
-                return {put.key for put in puts}
-            return set()
-        written = await asyncio.gather(*(self._is_written(put) for put in puts))
-        return {put.key for put, is_written in zip(puts, written, strict=True) if not is_written}
+        is_atomic = self.store.capabilities.batch_operations
+        batches = [puts] if is_atomic else [[put] for put in puts]
+        written = await asyncio.gather(*map(self._is_written, batches))
+        pairs = zip(batches, written, strict=True)
+        return {put.key for batch, is_written in pairs if not is_written for put in batch}
 
-    async def _is_written(self, put: Put) -> bool:
+    async def _is_written(self, puts: Sequence[Put]) -> bool:
         try:
-            await self._store.put_batch([put])
+            await self.store.put_batch(puts)
         except VersionConflictError:
             return False
         return True
 
-    async def _stored(self, scope: Scope, name: str) -> tuple[Memory | None, Vitals, int]:
-        """Return a memory, its vital signs, and the store's version of these, 0 for none."""
+    async def _stored(self, scope: Scope, name: str) -> tuple[Memory | None, StoreItem | None]:
+        """Return a current memory, and the item of its vital signs."""
         current, item = await asyncio.gather(
-            self._store.get_item(scope.current, name), self._store.get_item(scope.vitals, name)
+            self.store.get_item(scope.current, name), self.store.get_item(scope.vitals, name)
         )
-        memory = None if current is None else read_memory(current)
-        if memory is None:
-            return None, _NOTHING, 0
-        value, version = (None, 0) if item is None else (item.value, item.version)
-        return memory, _read(value, memory), version
+        return None if current is None else read_memory(current), item
 
 
-def _puts(scope: Scope, made: Mapping[str, tuple[Vitals, Vitals, int]]) -> list[Put]:
-    return [
-        Put(namespace=scope.vitals, key=name, value=new.to_value(), if_version=version, text="")
-        for name, (new, old, version) in made.items()
-        if new != old
-    ]
+def _put(scope: Scope, name: str, vitals: Vitals, version: int) -> Put:
+    value = value_of(vitals)
+    return Put(namespace=scope.vitals, key=name, value=value, if_version=version, text="")
 
 
-def _read(value: Any, memory: Memory) -> Vitals:
+def _read(value: object, memory: Memory) -> Vitals:
     """Return the vital signs of a stored value; first ones, with an event if it holds none."""
-    if value is not None:
-        try:
-            return Vitals.from_value(value).about(memory)
-        except InvalidArgumentError as error:
-            emit("memory.record_unreadable", error=error, layer="vitals")
+    known = None if value is None else readable(partial(record_of, Vitals), value, "vitals")
+    if known is not None:
+        return known.about(memory)
     return Vitals(version=version_of(memory), trust=_first_trust(memory))
 
 

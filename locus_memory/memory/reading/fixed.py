@@ -25,7 +25,6 @@ from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.validity import said_at
-from locus_memory.store.base import BaseStore
 
 __all__ = ["Fixed", "FixedBook"]
 
@@ -59,15 +58,13 @@ class FixedBook:
     """Reads what always holds.
 
     Attributes:
-        store: The store, which the book never closes.
-        recall: The search for memories.
+        recall: The search for memories, in their store.
         now: Returns the present moment, ISO 8601 in UTC.
         count: Counts tokens.
         room: The most tokens of what a person fixed.
         lock: Held by a task of this process while it fixes something.
     """
 
-    store: BaseStore
     recall: Recall
     now: Callable[[], str]
     count: TokenCounter
@@ -111,7 +108,7 @@ class FixedBook:
             BackendError: The store failed.
         """
         lines = {(line := always_line(each)).name: (each, line) for each in memories}
-        stored = await self.store.get_batch([(scope.current, name) for name in lines])
+        stored = await self.recall.store.get_batch([(scope.current, name) for name in lines])
         # What a person corrects stays fixed.
         stays = {name for (_, name), value in stored.items() if fixed_in(value)}
         added = {
@@ -133,7 +130,7 @@ class FixedBook:
     async def _known(self, scope: Scope) -> list[Memory]:
         """Return what a person fixed, and what earlier versions derived, the oldest first."""
         found, record = await asyncio.gather(
-            self.recall.newest(scope, _MOST, _FIXED), read_record(self.store, scope)
+            self.recall.newest(scope, _MOST, _FIXED), read_record(self.recall.store, scope)
         )
         told = (*record.memories, *(each.memory for each in found))
         named = {current_key(each.type, each.key): each for each in told}

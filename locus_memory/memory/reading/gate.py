@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory.chat.asking import called
 from locus_memory.chat.base import ChatModel
-from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import TokenCounter, count_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import text_of
-from locus_memory.memory.layers.log import LogEntry, timed
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.query import both_ends
@@ -94,8 +92,7 @@ async def needs_memory(
     text: str,
     *,
     count: TokenCounter,
-    now: Callable[[], str],
-    log: Callable[[LogEntry], None],
+    log: AbstractAsyncContextManager[None],
 ) -> bool:
     """Return whether a model says that a message needs memories; `False` if it fails.
 
@@ -103,15 +100,12 @@ async def needs_memory(
         model: The model.
         text: The message.
         count: Counts tokens.
-        now: Returns the present moment, ISO 8601 in UTC.
-        log: Receives the entry of the call.
+        log: Logs the call that is made within it.
     """
     try:
-        with timed("gate", now(), log):
-            async with asyncio.timeout(_SECONDS):
-                answer = await called(model, gate_prompt(text, count))
-            report_usage(answer, "gate")
-            return set(_ANSWER.findall(_THINKING.sub("", text_of(answer)).casefold())) == {"yes"}
+        async with log:
+            answer = await text_answer(model, gate_prompt(text, count), "gate", seconds=_SECONDS)
+        return set(_ANSWER.findall(_THINKING.sub("", answer).casefold())) == {"yes"}
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; the rules decide
         raise_if_cancelled(error)
         emit("memory.gate_failed", error=error)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from locus_memory._internal.offload import in_thread
@@ -14,7 +16,7 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
-from locus_memory.memory.layers.log import LogEntry
+from locus_memory.memory.layers.log import logged
 from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.reading.fixed import FixedBook
@@ -29,8 +31,6 @@ from locus_memory.memory.secrets.answers import answers_in
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.validity import Then
 from locus_memory.messages import Message
-from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.store.base import BaseStore
 
 __all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
 
@@ -116,61 +116,27 @@ class _Request:
     off_record: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
 class Reader:
     """Plans what runs are shown: a part that stays as it is, and a tail for the message.
 
-    Args:
-        store: The store, which this never closes.
-        recall: The search for memories.
+    Attributes:
+        recall: The search for memories, in the store of all that is shown.
         options: The budget, the gate, and how long a stable part is kept.
         afterwards: Does what comes after a plan is returned.
         unread: Returns what no extraction has read.
-        embedder: Finds sessions and turns by meaning as well.
         count: Counts tokens.
         now: Returns the present moment, ISO 8601 in UTC.
-        model: Decides in the mode `"model"` whether a message needs memories.
-
-    Attributes:
-        runs: The records of what runs were shown.
-        fixed: What always holds.
+        model: Decides whether a message needs memories, where the rules of the gate say no.
     """
 
-    def __init__(
-        self,
-        store: BaseStore,
-        recall: Recall,
-        options: MemoryOptions,
-        afterwards: Afterwards,
-        *,
-        unread: Unread,
-        embedder: Embedder | None = None,
-        count: TokenCounter,
-        now: Callable[[], str],
-        model: ChatModel | None = None,
-    ) -> None:
-        self.runs = RunLog(store)
-        self._options = options
-        self._budget = options.memory_budget_tokens
-        self._mode = options.gate
-        self._zone = options.zone()
-        self._tail = Tail.of(store, recall, embedder, count)
-        room = self._budget // _SHARE_OF_BUDGET
-        self.fixed = FixedBook(store=store, recall=recall, now=now, count=count, room=room)
-        self._stables = StableBook(
-            store,
-            recall,
-            unread,
-            self.fixed,
-            count=count,
-            now=now,
-            idle=options.cache_idle,
-            zone=options.zone(),
-        )
-        self._afterwards = afterwards
-        self._count = count
-        self._now = now
-        self._model = model
-        self._unread = unread
+    recall: Recall
+    options: MemoryOptions
+    afterwards: Afterwards
+    unread: Unread
+    count: TokenCounter
+    now: Callable[[], str]
+    model: ChatModel | None = None
 
     def over(self, recall: Recall, then: Then) -> Reader:
         """Return a reader of what a search finds, at another moment.
@@ -179,17 +145,39 @@ class Reader:
             recall: The search, over a store with all that may be shown.
             then: The moment.
         """
-        return Reader(
-            recall.store,
-            recall,
-            self._options,
-            self._afterwards,
-            unread=self._unread,
-            embedder=recall.embedder,
-            count=self._count,
-            now=then.now.isoformat,
-            model=self._model,
+        return replace(self, recall=recall, now=then.now.isoformat)
+
+    @cached_property
+    def runs(self) -> RunLog:
+        """The records of what runs were shown."""
+        return RunLog(self.recall.store)
+
+    @cached_property
+    def fixed(self) -> FixedBook:
+        """What always holds."""
+        room = self.options.memory_budget_tokens // _SHARE_OF_BUDGET
+        return FixedBook(recall=self.recall, now=self.now, count=self.count, room=room)
+
+    @cached_property
+    def _stables(self) -> StableBook:
+        return StableBook(
+            recall=self.recall,
+            unread=self.unread,
+            fixed=self.fixed,
+            count=self.count,
+            now=self.now,
+            idle=self.options.cache_idle,
+            zone=self.options.zone(),
         )
+
+    @cached_property
+    def _tail(self) -> Tail:
+        return Tail(self.recall, self.count)
+
+    @cached_property
+    def _fence(self) -> int:
+        """The tokens of a part as a message, without its lines."""
+        return message_tokens(Message.system(_fenced("")), self.count)
 
     async def of_run(
         self,
@@ -212,21 +200,23 @@ class Reader:
             timeout: The most seconds to wait for the store.
         """
         thread, off_record = thread_of(state), runs_off_record(state)
-        window = CONTEXT_WINDOW.get()
-        budget = self._budget if window is None else min(self._budget, window // _SHARE_OF_WINDOW)
+        window, budget = CONTEXT_WINDOW.get(), self.options.memory_budget_tokens
+        if window is not None:
+            budget = min(budget, window // _SHARE_OF_WINDOW)
         try:
             async with asyncio.timeout(timeout):
                 await start()
-                said, at = asked(state.messages), self._now()
+                said, at = asked(state.messages), self.now()
                 request = _Request(scope, query_of(said), budget, thread, off_record)
-                stable = await self._stable(request, explain=False)
-                plan = await self._plan(request, stable, explain=False)
+                stable = await self._stables.of(scope, thread, budget, keeps=not off_record)
+                plan = await self._plan(request, stable)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
         if not off_record:
-            self._afterwards.later(self._record(request, stable, plan, said, at))
-            self._afterwards.count_uses(scope, plan.shown, thread)
+            record = self._record(request, stable, plan, said, at)
+            self.afterwards.later(record, _report_record)
+            self.afterwards.count_uses(scope, plan.shown, thread)
         emit(
             "memory.planned",
             tokens=plan.tokens,
@@ -245,11 +235,11 @@ class Reader:
         at: str,
     ) -> None:
         """Record that the stable part of a run was used now, and what the run saw."""
-        if not self._options.transcript:
+        if not self.options.transcript:
             await self._stables.touch(request.scope, request.thread, stable)
             return
         is_long = sum(len(text) for _, text in said) >= _LARGE
-        is_withheld = not self._options.allow_secrets and (
+        is_withheld = not self.options.allow_secrets and (
             await in_thread(_may_be_secret, said) if is_long else _may_be_secret(said)
         )
         run = SeenRun(
@@ -280,31 +270,23 @@ class Reader:
         Raises:
             BackendError: The store failed.
         """
-        request = _Request(scope, query, self._budget, thread)
-        stable = await self._stable(request, explain=explain)
+        request = _Request(scope, query, self.options.memory_budget_tokens, thread)
+        keeps = bool(thread) and not explain
+        find = self._stables.of if keeps else self._stables.build
+        stable = await find(scope, thread, request.budget)
         return await self._plan(request, stable, explain=explain)
 
-    async def _stable(self, request: _Request, *, explain: bool) -> Stable:
-        """Return the stable part of a run; that of an explanation is new."""
-        scope, thread, budget = request.scope, request.thread, request.budget
-        if thread and not explain:
-            return await self._stables.of(scope, thread, budget, keeps=not request.off_record)
-        return await self._stables.build(scope, thread, budget)
-
-    @cached_property
-    def _fence(self) -> int:
-        """The tokens of a part as a message, without its lines."""
-        return message_tokens(Message.system(_fenced("")), self._count)
-
-    async def _plan(self, request: _Request, stable: Stable, *, explain: bool) -> Plan:
+    async def _plan(self, request: _Request, stable: Stable, *, explain: bool = False) -> Plan:
         found = await self._tail.lines(
-            request.scope, request.query, stable, request.thread, self._now()
+            request.scope, request.query, stable, request.thread, self.now()
         )
         is_open = await self._opens(request, found)
         begun = stable.tokens + self._fence if stable.text else 0
-        room = request.budget - begun - self._fence
-        chosen, spent = fitting(found, room, self._count, self._zone) if is_open else ([], 0)
-        tail = "".join(f"{text}\n" for text in grouped(sorted(chosen, key=_moment), self._zone))
+        room, zone = request.budget - begun - self._fence, self.options.zone()
+        chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
+        tail = "".join(
+            f"{text}\n" for text in grouped(sorted(chosen, key=attrgetter("moment")), zone)
+        )
         return Plan(
             stable=_fenced(stable.text) if stable.text else None,
             tail=_fenced(tail) if tail else None,
@@ -315,54 +297,57 @@ class Reader:
             is_kept=stable.is_kept,
             since=min(filter(None, (stable.since, oldest_word(chosen))), default=""),
             shown=tuple(line.name for line in chosen if line.kind == "fact"),
-            lines=tuple(await self._explained(request, stable, found, chosen, is_open))
+            lines=tuple(self._explained(stable, found, chosen, "budget" if is_open else "gate"))
             if explain
             else (),
         )
 
     async def _opens(self, request: _Request, found: Sequence[Line]) -> bool:
         """Return whether the gate lets the tail through."""
-        if self._mode == "off" or not found or not request.query:
+        if self.options.gate == "off" or not found or not request.query:
             return True
         if not is_everyday(request.query, [line.text for line in found]):
             return True
-        if self._mode == "model" and self._model is not None:
-            log = _unlogged if request.off_record else partial(self._afterwards.log, request.scope)
-            return await needs_memory(
-                self._model, request.query, count=self._count, now=self._now, log=log
-            )
-        return False
+        if self.model is None:
+            return False
+        store, now = self.recall.store, self.now()
+        log = logged(store, request.scope, "gate", now)
+        return await needs_memory(
+            self.model,
+            request.query,
+            count=self.count,
+            log=nullcontext() if request.off_record else log,
+        )
 
-    async def _explained(
-        self,
-        request: _Request,
-        stable: Stable,
-        found: Iterable[Line],
-        chosen: Sequence[Line],
-        is_open: bool,  # noqa: FBT001 - a fact of the plan
-    ) -> list[PlannedLine]:
-        """Return each line that was found, with its place."""
-        known = await self._stables.known(request.scope, request.thread, request.budget)
-        placed = {id(line): "tail" for line in chosen}
-        shown = {line.text for line in (*stable.lines, *chosen)}
-        rest = [*known.left_out, *known.facts, *known.quotes]
-        others = {line.text: line for line in rest if line.text and line.text not in shown}
-        told = [self._line(line, "stable") for line in stable.lines]
+    def _explained(
+        self, stable: Stable, found: Sequence[Line], chosen: Sequence[Line], left_out: Outcome
+    ) -> Iterator[PlannedLine]:
+        """Yield each line that was found, with its place.
+
+        Args:
+            stable: The stable part, which was built just now.
+            found: The lines for the tail.
+            chosen: Those of them that stand in it.
+            left_out: The place of the others.
+        """
+        for line in stable.lines:
+            yield self._line(line, "stable")
         for line in found:
-            others.pop(line.text, None)
-            outcome: Outcome = "budget" if is_open else "gate"
-            told.append(self._line(line, "tail" if id(line) in placed else outcome))
-        return [*told, *(self._line(line, "budget") for line in others.values())]
+            yield self._line(line, "tail" if line in chosen else left_out)
+        seen = {line.text for line in (*stable.lines, *found)}
+        others = {line.text: line for line in stable.rest if line.text and line.text not in seen}
+        for line in others.values():
+            yield self._line(line, "budget")
 
     def _line(self, line: Line, outcome: Outcome) -> PlannedLine:
-        tokens = self._count(f"{line.text}\n")
+        tokens = self.count(f"{line.text}\n")
         return PlannedLine(
             kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
         )
 
 
-def _unlogged(entry: LogEntry) -> None:
-    del entry
+def _report_record(error: Exception) -> None:
+    emit("memory.log_failed", error=error)
 
 
 def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:
@@ -378,7 +363,3 @@ def _fenced(lines: str) -> str:
 
 def _items(text: str) -> int:
     return sum(line.startswith("- ") for line in text.splitlines())
-
-
-def _moment(line: Line) -> str:
-    return line.moment

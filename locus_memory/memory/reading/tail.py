@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -24,10 +24,8 @@ from locus_memory.memory.reading.lines import (
 from locus_memory.memory.reading.stable import Stable
 from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.scope import Scope
-from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem
 from locus_memory.store.text import query_words, stem
 
@@ -40,36 +38,19 @@ _FACTS, _NOTES, _TURNS = 100, 20, 120
 _WORDS: Final = SearchOptions(depth=_TURNS, query_words=64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """A search for the lines of the tail.
+    """A search for the lines of the tail, in the store of the memories.
 
-    Attributes:
-        store: The store, which is only read.
+    Args:
         recall: Finds memories.
-        turns: Finds turns.
-        episodes: Finds episodes.
         count: Counts tokens.
     """
 
-    store: BaseStore
-    recall: Recall
-    turns: HybridSearch
-    episodes: HybridSearch
-    count: TokenCounter
-
-    @classmethod
-    def of(
-        cls, store: BaseStore, recall: Recall, embedder: Embedder | None, count: TokenCounter
-    ) -> Tail:
-        """Return the search over a store."""
-        return cls(
-            store=store,
-            recall=recall,
-            turns=HybridSearch(store, embedder, options=_WORDS),
-            episodes=HybridSearch(store, embedder, options=_WORDS, fields=EPISODE_FIELDS),
-            count=count,
-        )
+    def __init__(self, recall: Recall, count: TokenCounter) -> None:
+        self._recall = recall
+        self._count = count
+        search = partial(HybridSearch, recall.store, recall.embedder, options=_WORDS)
+        self._turns, self._episodes = search(), search(fields=EPISODE_FIELDS)
 
     async def lines(
         self, scope: Scope, query: str | None, stable: Stable, thread: str, now: str
@@ -109,7 +90,7 @@ class Tail:
         if not stable.is_kept:
             return []
         seen = read_moment(stable.seen_at)
-        items = await self.store.search(scope.current, None, _NEWEST)
+        items = await self._recall.store.search(scope.current, None, _NEWEST)
         told = [read_memory(item) for item in items if seen is None or item.updated_at >= seen]
         shown = frozenset(stable.text.splitlines())
         return [
@@ -124,14 +105,12 @@ class Tail:
 
     async def _facts(self, scope: Scope, query: str, stable: Stable) -> list[Line]:
         """Return the memories that a query finds, also those without authority."""
-        if not await self.recall.can_search():
-            return []
-        found = await self.recall.about(scope, _FACTS, query)
+        found = await self._recall.about(scope, _FACTS, query)
         told = (each for each in found if each.name not in stable.names)
         return [fact_line(each.memory, relevance=each.relevance) for each in told]
 
     async def _notes(self, scope: Scope, query: str, thread: str) -> list[Line]:
-        hits = await self.recall.hits(self.episodes, scope.episodes, _NOTES, query)
+        hits = await self._recall.hits(self._episodes, scope.episodes, _NOTES, query)
         read = [(read_episode(hit.item), hit.relevance) for hit in hits]
         return [
             line
@@ -141,10 +120,12 @@ class Tail:
         ]
 
     async def _quotes(self, scope: Scope, query: str, thread: str) -> list[Line]:
-        hits = await self.recall.hits(self.turns, scope.transcripts, _TURNS, query, recursive=True)
+        hits = await self._recall.hits(
+            self._turns, scope.transcripts, _TURNS, query, recursive=True
+        )
         words = frozenset(map(stem, query_words(query)))
         return [
-            quote_line(hit.item, self.count, words, relevance=hit.relevance)
+            quote_line(hit.item, self._count, words, relevance=hit.relevance)
             for hit in hits
             if hit.item.namespace[-1] != thread and _has_text(hit.item)
         ]

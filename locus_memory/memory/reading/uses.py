@@ -1,4 +1,4 @@
-"""The work after a recall: counts of what was recalled, and entries of the log."""
+"""The work after a recall: counts of what was recalled, and records of what was shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from locus_memory.events import emit, uncollected
-from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
 from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope
@@ -28,7 +27,6 @@ class Afterwards:
     """
 
     def __init__(self, store: BaseStore, now: Callable[[], str]) -> None:
-        self._store = store
         self._vitals = VitalsBook(store)
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
@@ -46,15 +44,24 @@ class Afterwards:
         changes: dict[str, VitalsChange] = dict.fromkeys(recalled, used)
         if changes:
             # Counts at once would refuse each other.
-            self._counting = self._start(self._count(scope, changes, after=self._counting))
+            work = self._count(scope, changes, after=self._counting)
+            self._counting = self.later(work, _report_count)
 
-    def log(self, scope: Scope, entry: LogEntry) -> None:
-        """Add an entry to the log of a scope."""
-        self.later(self._store.put_batch([log_put(scope, entry)]))
+    def later(
+        self, work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]
+    ) -> asyncio.Task[None]:
+        """Do some work that no run waits for.
 
-    def later(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do some work that no run waits for; a failure is an event."""
-        self._start(_reported(work))
+        Args:
+            work: The work.
+            failed: Reports an error.
+        """
+        task = asyncio.create_task(
+            _reported(work, failed), name="locus-memory-afterwards", context=uncollected()
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def wait(self) -> None:
         """Wait for the tasks of this event loop; those of a loop that ended never continue."""
@@ -63,12 +70,6 @@ class Afterwards:
             await asyncio.wait(mine)
             self._tasks.difference_update(mine)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name="locus-memory-afterwards", context=uncollected())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     async def _count(
         self,
         scope: Scope,
@@ -76,19 +77,20 @@ class Afterwards:
         *,
         after: asyncio.Task[None] | None,
     ) -> None:
-        try:
-            if after is not None and after.get_loop() is asyncio.get_running_loop():
-                await asyncio.wait([after])
-            await self._vitals.change(scope, changes)
-        except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
-            emit("memory.count_failed", error=error)
+        if after is not None and after.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([after])
+        await self._vitals.change(scope, changes)
 
 
-async def _reported(work: Coroutine[Any, Any, object]) -> None:
+async def _reported(work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]) -> None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - reported; an entry is not worth a failed run
-        emit("memory.log_failed", error=error)
+    except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
+        failed(error)
+
+
+def _report_count(error: Exception) -> None:
+    emit("memory.count_failed", error=error)
 
 
 def _used(memory: Memory, vitals: Vitals, *, now: str, thread: str) -> Vitals:

@@ -94,7 +94,7 @@ class Recall:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store = self.store = store
+        self.store = store
         self.embedder = embedder
         self._clock = clock
         self._vitals = VitalsBook(store)
@@ -212,7 +212,7 @@ class Recall:
 
         async def fetch(most: int) -> list[Fact]:
             condition = selection.condition
-            items = await self._store.search(scope.current, None, most, filter=condition)
+            items = await self.store.search(scope.current, None, most, filter=condition)
             read = ((item.key, read_memory(item)) for item in items)
             return [Fact(name, memory) for name, memory in read if memory is not None]
 
@@ -348,11 +348,11 @@ class Recall:
 
     async def _modes(self) -> list[Mode | None]:
         """Return the search modes, the best first."""
-        words = self._store.capabilities.search
+        words = self.store.capabilities.search
         if self.embedder is None:
             # Without an embedder, text search is all that was configured: nothing is degraded.
             return ["text"] if words else []
-        near = await has_semantic_search(self._store)
+        near = await has_semantic_search(self.store)
         if near and words:
             return [None, "text"]
         return [None] if near or words else []

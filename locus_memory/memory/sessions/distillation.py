@@ -84,7 +84,7 @@ class Distillation:
         if self._store.capabilities.transactions or all(job.attempts <= 1 for job in jobs):
             return []
         told: list[tuple[str, int, int]] = []
-        async for _, episode in EpisodeBook(self._store).scan(Scope(jobs[0].namespace)):
+        async for episode in EpisodeBook(self._store).scan(Scope(jobs[0].namespace)):
             told += episode.all_turns
         return [
             job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
@@ -11,12 +12,12 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ModelAnswerError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import parse_distillate
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.models import has_authority
-from locus_memory.memory.reading.lines import Line, note_lines
+from locus_memory.memory.reading.lines import note_lines
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.asking import text_answer
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 
@@ -76,7 +77,7 @@ async def condensed(model: ChatModel, sessions: Sequence[Episode]) -> Episode:
     told = [(note.at or each.ended_at, note) for each, note in _told(sessions)]
     lines = [f"{n}. {at[:10]}: {note.text}\n" for n, (at, note) in enumerate(told, 1)]
     shown = f"<notes>\n{''.join(lines)}</notes>"
-    answer = await text_answer(model, [Message.system(_TASK), Message.user(shown)])
+    answer = await text_answer(model, [Message.system(_TASK), Message.user(shown)], "tending")
     drafts, notes = parse_distillate(answer, shown).notes, list[Note]()
     for draft in drafts:
         cited = [told[n - 1] for n in draft.sources if 0 < n <= len(told)] or told
@@ -136,11 +137,9 @@ async def condensed_lines(
     session = Episode(session_id="", started_at=told[0][0], ended_at=told[-1][0], notes=notes)
     made = await condense(store, scope, model, [session], now)
     found = [] if made is None else note_lines(made)
-    return [f"{each.moment[:_DAY]}: {each.text[2:]}" for each in sorted(found, key=_moment)]
-
-
-def _moment(line: Line) -> str:
-    return line.moment
+    return [
+        f"{each.moment[:_DAY]}: {each.text[2:]}" for each in sorted(found, key=attrgetter("moment"))
+    ]
 
 
 def _told(sessions: Iterable[Episode]) -> list[tuple[Episode, Note]]:

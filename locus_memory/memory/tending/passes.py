@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import VersionConflictError
+from locus_memory.memory.layers.records import readable, record_of, value_of
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.moments import days_between
 from locus_memory.memory.options import MemoryOptions
@@ -57,7 +61,7 @@ class PassRecord:
     ran_at: str | None = None
     facts_at: str | None = None
     lease: Mapping[str, Any] | None = None
-    version: int = 0
+    version: Annotated[int, Field(exclude=True)] = 0
 
 
 def is_over(since: str | None, now: str) -> bool:
@@ -74,9 +78,8 @@ async def read_record(store: BaseStore, scope: Scope) -> PassRecord:
     item = await store.get_item(scope.tending, _KEY)
     if item is None:
         return PassRecord()
-    value = item.value if isinstance(item.value, dict) else {}
-    known = {name: value.get(name) for name in ("ran_at", "facts_at", "lease")}
-    return PassRecord(**known, version=item.version)
+    known = readable(partial(record_of, PassRecord), item.value, "tending")
+    return replace(known or PassRecord(), version=item.version)
 
 
 async def write_record(
@@ -90,7 +93,7 @@ async def write_record(
     Raises:
         BackendError: The store failed.
     """
-    value = {"ran_at": record.ran_at, "facts_at": record.facts_at, "lease": record.lease}
+    value = value_of(record)
     put = Put(namespace=scope.tending, key=_KEY, value=value, if_version=record.version, text="")
     try:
         await write_together(store, [put, *more])

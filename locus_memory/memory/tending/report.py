@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self
 
 from locus_memory.memory.models import MemoryType
@@ -38,8 +38,18 @@ class FactsChange:
         yield f"{'+' if is_new else ' '} {self.after}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A report that can be added to another one."""
+
+    def __add__(self, other: Self) -> Self:
+        """Return the report of two consolidations, one after the other."""
+        names = (each.name for each in fields(self))
+        return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactsReport:
+class FactsReport(_Sum):
     """The changes of facts that a model proposed and that were made, or would be in a dry run.
 
     Attributes:
@@ -54,22 +64,13 @@ class FactsReport:
     changes: tuple[FactsChange, ...] = ()
     refused: tuple[str, ...] = ()
 
-    def __add__(self, other: Self) -> Self:
-        """Return the report of two consolidations, one after the other."""
-        return type(self)(
-            asked=self.asked + other.asked,
-            calls=self.calls + other.calls,
-            changes=(*self.changes, *other.changes),
-            refused=(*self.refused, *other.refused),
-        )
-
     def diff(self) -> str:
         """Return the changes as lines: those that begin with a minus go, with a plus come."""
         return "\n".join(line for change in self.changes for line in change.diff())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsolidationReport:
+class ConsolidationReport(_Sum):
     """The numbers of a consolidation, or of what a dry run would do.
 
     Attributes:
@@ -91,13 +92,6 @@ class ConsolidationReport:
     scopes: int = 0
     busy: int = 0
     facts: tuple[FactsReport, ...] = ()
-
-    def __add__(self, other: Self) -> Self:
-        """Return the report of two consolidations, one after the other."""
-        summed: dict[str, Any] = {
-            name: getattr(self, name) + getattr(other, name) for name in self.__slots__
-        }
-        return type(self)(**summed)
 
     def counts(self) -> Mapping[str, Any]:
         """Return the numbers by name."""

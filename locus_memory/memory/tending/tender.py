@@ -95,7 +95,8 @@ class Tender:
         self, scope: Scope | None, now: Moment | None, *, dry_run: bool
     ) -> ConsolidationReport:
         """Consolidate a scope, or with `None` all of them; see `LLMMemoryManager.consolidate`."""
-        moment = self._ledger.now() if now is None else _as_text(now)
+        told = self._ledger.now() if now is None else now
+        moment = moment_in(told, UTC, "now").isoformat(timespec="microseconds")
         return await self._run(await self._scopes(scope), moment, dry_run=dry_run)
 
     async def consolidate_facts(
@@ -190,15 +191,6 @@ class Tender:
             raise_if_cancelled(error)
             emit("memory.facts_failed", error=error)
             return ()
-
-
-def _as_text(moment: object) -> str:
-    """Return a moment in the format of `Ledger.now`.
-
-    Raises:
-        InvalidArgumentError: It is not a moment.
-    """
-    return moment_in(moment, UTC, "now").isoformat(timespec="microseconds")
 
 
 def _report(error: Exception) -> None:

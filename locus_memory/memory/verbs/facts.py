@@ -48,19 +48,18 @@ class FactVerbs(SingleMemories):
                 names its place, from 1.
             BackendError: The store failed; repeat the import.
         """
-        edits: dict[tuple[MemoryType, str], Statement] = {}
+        read: dict[tuple[MemoryType, str], Fact] = {}
         for place, value in enumerate(facts, 1):
             try:
                 fact = read_fact(value)
             except InvalidArgumentError as error:
                 raise InvalidArgumentError(f"fact {place}: {error}") from error
-            memory = _imported(fact.memory, trust=trust)
-            name = memory.type, memory.key
-            if name in edits:
-                first = list(edits).index(name) + 1
+            name = fact.memory.type, fact.memory.key
+            if name in read:
+                first = list(read).index(name) + 1
                 raise InvalidArgumentError(f"fact {place}: it has the key of fact {first}")
-            edits[name] = Statement(memory, said_at=fact.said_at)
-        return await self._ledger.apply(self._scope, edits.values())
+            read[name] = fact
+        return await self.import_history(read.values(), trust=trust)
 
     async def import_history(self, facts: Iterable[Fact], *, trust: bool = False) -> list[Memory]:
         """Write memories with their past versions: several facts may have one key.

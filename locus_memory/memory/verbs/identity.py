@@ -10,9 +10,9 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override, adopt, fix
 from locus_memory.memory.ledger.ledger import Ledger, Retirement
 from locus_memory.memory.models import Memory
+from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.memory.verbs.single import check_sentence
 
 __all__ = ["OwnIdentity"]
@@ -95,5 +95,5 @@ class OwnIdentity:
 
     async def _adopted(self) -> list[Memory]:
         """Return what is fixed, after what an earlier version left is a part of it."""
-        await adopt(self._fixed.store, self._ledger, self._scope)
+        await adopt(self._fixed.recall.store, self._ledger, self._scope)
         return await self._fixed.memories(self._scope)

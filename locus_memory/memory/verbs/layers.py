@@ -21,7 +21,6 @@ __all__ = ["LayerVerbs"]
 class LayerVerbs(SingleMemories):
     """The part of a memory manager that works on the layers beside the memories."""
 
-    _bound: bool
     _tender: Tender
 
     @property

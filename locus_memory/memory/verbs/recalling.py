@@ -7,10 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.chat.asking import called
-from locus_memory.chat.base import ChatModel
-from locus_memory.chat.usage import report_usage
 from locus_memory.memory.base import query_and_limit, search_result
+from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.episodes import Episode, read_episode
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.layers.runs import SeenRun
@@ -23,7 +21,6 @@ from locus_memory.memory.models import (
     teller,
 )
 from locus_memory.memory.reading.reader import Plan
-from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.as_of import copied, said_then
 from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.recall.selection import Selection
@@ -58,11 +55,8 @@ class RecallVerbs(SingleMemories):
 
     retrieve_limit: int
     _listed_of_type: int
-    _recall: Recall
-    _afterwards: Afterwards
     _hybrid: HybridSearch
     _of_episodes: HybridSearch
-    _model: ChatModel | None
 
     async def retrieve(
         self,
@@ -126,7 +120,7 @@ class RecallVerbs(SingleMemories):
             )
         if then is None and about and blend is not None and blend.name == "trust":
             names = [current_key(each.type, each.key) for each in found]
-            self._afterwards.count_uses(self._scope, names, "")
+            self._reader.afterwards.count_uses(self._scope, names, "")
         return found
 
     @asynccontextmanager
@@ -139,9 +133,9 @@ class RecallVerbs(SingleMemories):
     ) -> AsyncGenerator[Recall]:
         """Yield the search of the present, or of a moment; `further` is what else it finds."""
         if then is None:
-            yield self._recall
+            yield self._reader.recall
             return
-        embedder = self._recall.embedder if query else None
+        embedder = self._reader.recall.embedder if query else None
         async with copied(
             then,
             ledger=self._ledger,
@@ -291,10 +285,8 @@ class RecallVerbs(SingleMemories):
         asked = f"<question>\n{neutralise(query)}\n</question>"
         prompt = [Message.system(_TASK), Message.user("\n".join((*rows, asked)))]
         async with logged(self._store, self._scope, "reflect", self._ledger.now()):
-            answer = await called(self._model, prompt)
-        report_usage(answer, "reflection")
-        text = answer.content if isinstance(answer.content, str) else ""
-        return text.strip()[:_LONGEST_ANSWER]
+            answer = await text_answer(self._model, prompt, "reflection", seconds=None)
+        return answer.strip()[:_LONGEST_ANSWER]
 
     async def plan(
         self,
@@ -348,7 +340,7 @@ class RecallVerbs(SingleMemories):
             BackendError: The store failed.
         """
         check_limit(limit)
-        await self._afterwards.wait()
+        await self._reader.afterwards.wait()
         return await self._reader.runs.newest(self._scope, thread_id, limit)
 
 

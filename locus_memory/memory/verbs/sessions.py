@@ -12,7 +12,6 @@ from operator import itemgetter
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.extraction.thread import conversation, fork_of
@@ -41,12 +40,10 @@ _KEPT: Final = 86_400.0
 class SessionVerbs(SingleMemories):
     """The part of a memory manager that takes in sessions, and distils them on demand."""
 
-    _bound: bool
     _queue: ExtractionQueue
     _worker: Worker
     _distillation: Distillation
     _extraction: Extraction
-    _model: ChatModel | None
 
     @abstractmethod
     def for_user(self, user_id: str) -> Self:
@@ -232,7 +229,7 @@ class SessionVerbs(SingleMemories):
             for name in (f"#{number}", getattr(each, "id", None))
         }
         zone, found = self._options.zone(), list[tuple[float, str]]()
-        async for _, episode in EpisodeBook(self._store).scan(self._scope):
+        async for episode in EpisodeBook(self._store).scan(self._scope):
             first = {name: start for name, start, _ in episode.all_turns if name in last}
             for note in episode.notes:
                 name = note.thread or episode.session_id

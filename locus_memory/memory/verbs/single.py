@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
+from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.extraction import check_length
@@ -33,6 +34,7 @@ from locus_memory.memory.models import (
     refusal,
 )
 from locus_memory.memory.options import MemoryOptions
+from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key, split_key
@@ -46,7 +48,6 @@ from locus_memory.memory.validity import (
     checked,
     moment_in,
 )
-from locus_memory.memory.verbs.naming import named_memory
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_key, check_version
 
@@ -63,6 +64,8 @@ class SingleMemories:
     _store: BaseStore
     _options: MemoryOptions
     _reader: Reader
+    _bound: bool
+    _model: ChatModel | None
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.

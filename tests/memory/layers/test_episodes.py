@@ -1,4 +1,4 @@
-"""The episode, transcript and log layers."""
+"""The episode and transcript layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.log import LogEntry, log_put, read_log
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, Role
@@ -117,18 +116,6 @@ async def test_a_transcript_has_what_people_and_the_assistant_said() -> None:
         items = await store.scan(SCOPE.transcript("thread-1"), 10)
         assert [item.value["text"] for item in items] == ["Where is the office?", "In Graz."]
         assert items[0].metadata["speaker"] == "user"
-
-
-async def test_the_log_is_in_the_order_of_time() -> None:
-    """Entries are read as they were written."""
-    entries = [
-        LogEntry(kind="distill", at=f"2026-03-0{day}T10:00:00.000000+00:00", duration_ms=1.5)
-        for day in (2, 1)
-    ]
-    failed = LogEntry(kind="gate", at="2026-03-03", duration_ms=2, ok=False, error="TimeoutError")
-    async with InMemoryStore() as store:
-        await store.put_batch([log_put(SCOPE, each) for each in (*entries, failed)])
-        assert [each async for each in read_log(store, SCOPE)] == [*entries[::-1], failed]
 
 
 @pytest.mark.parametrize("value", [None, 7, {}, {"summary": "x"}, {"turns": [1]}])

@@ -10,10 +10,11 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.memory.layers.log import logged, read_log
+from locus_memory.memory.layers.log import logged
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers import StoreWrapper
+from tests.memory.conftest import log_of
 
 SCOPE = Scope(("locus_memory",))
 NOW = "2026-01-01T00:00:00.000000+00:00"
@@ -32,7 +33,7 @@ async def test_what_runs_is_logged_also_if_it_fails(
     with pytest.raises(failure) if failure is not None else nullcontext():
         async with logged(store, SCOPE, "reflect", NOW):
             await work()
-    [entry] = [each async for each in read_log(store, SCOPE)]
+    [entry] = await log_of(store, SCOPE)
     assert (entry.kind, entry.at, entry.ok) == ("reflect", NOW, failure is None)
     assert entry.error == (failure and failure.__name__)
     assert entry.duration_ms >= 0

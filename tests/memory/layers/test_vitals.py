@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
@@ -153,7 +154,9 @@ async def test_a_record_of_an_earlier_version_is_read() -> None:
         vitals = (await VitalsBook(store).of(SCOPE, [TEA]))["user:likes:tea"]
     assert (vitals.use_count, vitals.hits, vitals.trust) == (7, 9, 0.7)
     assert (vitals.messages, vitals.trained) == ((("t", "#1"),), ("t",))
-    assert Vitals.from_value(vitals.to_value()) == vitals
+    again = record_of(Vitals, value_of(vitals))
+    assert again.at(TEA, at(2)) == vitals.at(TEA, at(2))
+    assert again.at(TEA, at(2)).salience > 0.7
 
 
 async def test_a_change_raises_no_version_of_the_memory_and_none_of_an_erased_one() -> None:

@@ -167,7 +167,7 @@ async def test_a_run_that_ends_after_an_erasure_writes_nothing_of_it(make_world,
         return await opens(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "_opens", slowly)
+        patch.setattr(type(reader), "_opens", staticmethod(slowly))
         running = asyncio.create_task(world.shown(QUESTION))
         await reached.wait()
     await forget(world.store, query="Graz")

@@ -10,12 +10,11 @@ import pytest
 
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.layers.log import read_log
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
-from tests.memory.conftest import idle
+from tests.memory.conftest import idle, log_of
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
 
 USER = MemoryType.USER
@@ -47,7 +46,7 @@ async def test_a_session_becomes_one_episode_with_one_call(tend, either, clock, 
     assert model.sessions == [[message.content for message in said]]
     assert (episode.session_id, episode.agent_id, episode.turns) == ("t", "helper", (1, 4))
     assert episode.started_at < episode.ended_at
-    (entry,) = [each async for each in read_log(either, SCOPE)]
+    (entry,) = await log_of(either, SCOPE)
     assert (entry.kind, entry.ok, entry.error) == ("distill", True, None)
     (event,) = events.of("memory.extracted")
     assert event.attributes["episodes"] == 1
@@ -181,7 +180,7 @@ async def test_a_failing_model_leaves_the_turns_and_a_log_entry(tend, either, ev
     (episode,) = await episodes_of(either)
     assert episode.turns == (1, 2)
     assert events.of("memory.extract_dropped") == []
-    entries = [each async for each in read_log(either, SCOPE)]
+    entries = await log_of(either, SCOPE)
     assert [each.error for each in entries if not each.ok] == ["ConnectionError"] * 7
     assert "secret text" not in str(entries)
 

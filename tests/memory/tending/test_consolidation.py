@@ -12,7 +12,7 @@ import pytest
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.log import LogEntry, log_put, read_log
+from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
@@ -23,6 +23,7 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder
+from tests.memory.conftest import log_of
 
 DAY = 86_400.0
 START = 1_700_000_000.0
@@ -140,10 +141,10 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
     left = [memory.key async for memory in manager.memories()]
     known = [key for key in left if not key.startswith(("ada-sailor", "brief"))]
     assert known == ["allergy", "move", "new"]
-    episodes = [each async for _, each in EpisodeBook(store).scan(ADA)]
+    episodes = [each async for each in EpisodeBook(store).scan(ADA)]
     assert [each.session_id for each in episodes] == ["s6", "s5", "s4", "s3", "s2", "s1"]
     assert [each.text for each in reversed(episodes)] == [each.text for each in EPISODES[1:]]
-    assert {entry.kind async for entry in read_log(store, ADA)} == {"distill", "consolidate"}
+    assert {entry.kind for entry in await log_of(store, ADA)} == {"distill", "consolidate"}
     again = await manager.consolidate()
     assert {**again.counts(), "duration_ms": 0} == {
         **dict.fromkeys(report.counts(), 0),

@@ -10,7 +10,6 @@ import pytest
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forgetting.forget import forget
-from locus_memory.memory.layers.log import read_log
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.queue.lease import Lease
@@ -20,6 +19,7 @@ from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock
+from tests.memory.conftest import log_of
 
 HOUR = 3_600.0
 ADA = Scope(("locus_memory", "users", "ada"))
@@ -28,7 +28,7 @@ RUN = AgentState(messages=(), metadata={"user_id": "ada"})
 
 async def passes(store: BaseStore) -> int:
     """Return how many passes were made."""
-    return len([each async for each in read_log(store, ADA) if each.kind == "consolidate"])
+    return len([each for each in await log_of(store, ADA) if each.kind == "consolidate"])
 
 
 def managed(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryManager:

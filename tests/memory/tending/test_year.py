@@ -70,7 +70,7 @@ async def test_a_simulated_year(retention: float, days: int) -> None:
             assert (report.scopes, report.busy) == (1, 0)
             left = [memory.key async for memory in ada.memories()]
             assert len(left) == len(facts)
-        episodes = [each async for _, each in EpisodeBook(store).scan(SCOPE)]
+        episodes = [each async for each in EpisodeBook(store).scan(SCOPE)]
         turns = await store.list_namespaces(SCOPE.transcripts, 1_000)
         log = await store.list_keys(SCOPE.log, 1_000)
         assert len(episodes) == len(turns) == (30 if retention else days)

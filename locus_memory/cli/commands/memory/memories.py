@@ -317,7 +317,7 @@ async def remember_sentence(
 ) -> dict[str, Any]:
     """Save a sentence, and return the document of `remember --json`."""
     from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
-    from locus_memory.memory.verbs.naming import named_memory  # noqa: PLC0415
+    from locus_memory.memory.phrases.naming import named_memory  # noqa: PLC0415
 
     manager = scoped_manager(backend.store, prefix, user)
     wanted = None if kind is None else kind.value
