@@ -11,11 +11,11 @@ from typing import Any, Final
 from typing_extensions import override
 
 from locus_memory._internal.resource import Resource
+from locus_memory._internal.running.lease import Lease
+from locus_memory._internal.running.schedule import Schedule
 from locus_memory.backends.base import Backend
 from locus_memory.errors import BackendError, InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
-from locus_memory.memory.queue.lease import Lease
-from locus_memory.memory.tending.schedule import Schedule
 from locus_memory.retention.applying import retention_steps
 from locus_memory.retention.report import Retained, RetentionReport, announce
 from locus_memory.retention.rules import RetentionRule

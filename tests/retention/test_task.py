@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from locus_memory._internal.running.lease import Lease
 from locus_memory.errors import BackendUnavailableError, ConfigurationError, InvalidArgumentError
 from locus_memory.events import subscribe
-from locus_memory.memory.queue.lease import Lease
 from locus_memory.registry import open_backend
 from locus_memory.retention import ItemRule, RetentionTask
 from locus_memory.testing import FakeClock

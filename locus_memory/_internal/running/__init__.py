@@ -1,4 +1,5 @@
-"""Calls that are repeated, and numbers about what this process does.
+"""Work that is repeated or has one owner, and numbers about what this process does.
 
-Read `retrying.py` for the first, and `cache_counts.py` and `live.py` for the second.
+Read `retrying.py`, `schedule.py` and `lease.py` for the first, and `cache_counts.py` and `live.py`
+for the second.
 """

@@ -3,5 +3,5 @@
 A job is written before the agent's answer returns. Workers of any process claim jobs under a
 lease, those of one thread in order.
 
-Read `queue.py` first, then `pace.py`, `lease.py` and `worker.py`.
+Read `queue.py` first, then `pace.py` and `worker.py`.
 """

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from locus_memory._internal.recent import RecentlyUsed
+from locus_memory._internal.running.lease import Lease
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory.extraction.thread import (
     Cursor,
@@ -17,7 +18,6 @@ from locus_memory.memory.extraction.thread import (
     roles_and_texts,
 )
 from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
-from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in, asks_at_end
 from locus_memory.store.base import BaseStore, scan_all, write_together

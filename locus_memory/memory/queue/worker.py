@@ -12,12 +12,12 @@ from math import inf
 from typing import Any, Final
 
 from locus_memory._internal.cancellation import is_being_cancelled
+from locus_memory._internal.running.lease import Lease
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.queue.allowance import Allowance
 from locus_memory.memory.queue.jobs import Job, Outcome, sessions_of
-from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.queue.pace import A_CALL, Pace, Trip
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.store.item import Namespace

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 from locus_memory._internal.cancellation import raise_if_cancelled
+from locus_memory._internal.running.lease import Lease
+from locus_memory._internal.running.schedule import Schedule
 from locus_memory.chat.asking import check_model
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import BackendError
@@ -17,7 +19,6 @@ from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry, log_put, timed
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.passes import (
     Pass,
@@ -28,7 +29,6 @@ from locus_memory.memory.tending.passes import (
 )
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
 from locus_memory.memory.tending.rewriting import tidy_facts
-from locus_memory.memory.tending.schedule import Schedule
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.memory.tending.steps import make_steps
 from locus_memory.memory.validity import Moment, moment_in

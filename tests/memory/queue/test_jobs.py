@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from locus_memory._internal.running.lease import Lease
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.queue.lease import Lease
 from tests.memory.queue.test_queue import QUEUE, Gate, conversation, run_of, waiting
 
 

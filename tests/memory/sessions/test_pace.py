@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from locus_memory.memory.queue.lease import Lease
+from locus_memory._internal.running.lease import Lease
 from locus_memory.memory.scope import Scope
 from tests.memory.conftest import idle, ring, timers
 from tests.memory.sessions.conftest import (

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from locus_memory._internal.running.lease import Lease
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
-from locus_memory.memory.queue.lease import Lease
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.state import AgentState

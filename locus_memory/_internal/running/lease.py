@@ -1,4 +1,4 @@
-"""Leases: which process works on a job, and until when."""
+"""Leases: which process does a work, and until when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _START: Final = 19
 
 
 class Lease:
-    """A right to work on a job until a moment, which other processes can check.
+    """A right to do a work until a moment, which other processes can check.
 
     It outlives a process that is killed, so it names the process. On the same machine, others see
     immediately that the process ended; on another machine they wait until the lease ends.

@@ -1,4 +1,4 @@
-"""The schedule of consolidations: a task in the background, from time to time."""
+"""A schedule: a task in the background, from time to time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Schedule:
         is_at_work = self._task is not None and not self._task.done()
         if not is_at_work and self._clock() >= self._next:
             self._task = asyncio.create_task(
-                self._run(), name="locus-memory-consolidation", context=uncollected()
+                self._run(), name="locus-memory-schedule", context=uncollected()
             )
 
     async def wait(self) -> None:
