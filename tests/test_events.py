@@ -16,6 +16,7 @@ from locus_memory.events import Event, FailureLog, collect, emit, subscribe, unc
 from locus_memory.testing import FakeClock
 
 ROOT = Path(__file__).parents[1]
+HOOKS = ROOT / "locus_memory" / "memory" / "providers" / "hooks.py"
 
 
 @pytest.fixture
@@ -204,12 +205,19 @@ async def _emit(name):
 
 
 def emissions():
-    """Return the name and the keywords of each call of `emit` in the package."""
+    """Return the name and the keywords of each call of `emit`, or for a hook, in the package."""
     for path in (ROOT / "locus_memory").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "emit":
+            if not isinstance(node, ast.Call):
+                continue
+            named = {keyword.arg: keyword.value for keyword in node.keywords}
+            if ast.unparse(node.func) == "emit" and path != HOOKS:
                 assert isinstance(node.args[0], ast.Constant), path
-                yield node.args[0].value, {keyword.arg for keyword in node.keywords}
+                yield node.args[0].value, set(named)
+            elif ast.unparse(node.func) == "call_hook":
+                event = named.pop("event", ast.Constant("agent.memory_failed"))
+                assert isinstance(event, ast.Constant), path
+                yield event.value, {"error", "hook", *named} - {"seconds"}
 
 
 @pytest.mark.slow

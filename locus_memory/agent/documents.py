@@ -58,8 +58,7 @@ async def with_documents(
         return state, ()
     query = next((each.content or "" for each in reversed(said) if each.role == Role.USER), "")
     work = partial(find_context, query, index, config=config)
-    failed = "agent.documents_failed"
-    found = await call_hook("retrieve", work, seconds=_SECONDS, event=failed)
+    found = await call_hook("retrieve", work, seconds=_SECONDS, event="agent.documents_failed")
     if not found:
         return state, ()
     # Loaded only where there is something to show.

@@ -37,7 +37,6 @@ __all__ = ["ResourceHooks", "ResourceSettings"]
 
 _SECONDS: Final = 30.0
 _RECALL_SECONDS: Final = 5.0
-_FAILED: Final = "agent.resources_failed"
 _MEMORIES: Final = MemoryURI((FACTS,), is_folder=True)
 _MOST_OVERVIEWS: Final = 2
 _MOST_SESSIONS: Final = 256
@@ -112,7 +111,9 @@ class ResourceHooks:
         if not self._settings.inject:
             return state
         work = partial(self._recalled, state, thread_id)
-        found = await call_hook("recall", work, seconds=_RECALL_SECONDS, event=_FAILED)
+        found = await call_hook(
+            "recall", work, seconds=_RECALL_SECONDS, event="agent.resources_failed"
+        )
         if not found:
             return state
         messages = with_tail(state.messages, "".join(f"{line}\n" for line in found))
@@ -169,7 +170,7 @@ class ResourceHooks:
             tree = await self._bound(name[0])
             await tree.commit(name[1], list(messages), self._used.pop(name, ()))
 
-        await call_hook("commit", work, seconds=_SECONDS, event=_FAILED)
+        await call_hook("commit", work, seconds=_SECONDS, event="agent.resources_failed")
 
     async def _bound(self, user_id: str | None) -> MemoryVerbs:
         """Return the tree of a user.

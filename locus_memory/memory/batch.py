@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.retrieval.embedders.marks import mark_of, marked
@@ -15,21 +16,28 @@ from locus_memory.store.wrappers.embedding import EmbeddingStore
 
 __all__ = ["insisting", "rewritten"]
 
+_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 _ATTEMPTS: Final = 100
 
 
-async def insisting(change: Callable[[], Awaitable[_Result]]) -> _Result:
-    """Return the result of a change, which reads and writes again if another writer was faster.
+def insisting(
+    change: Callable[_Arguments, Awaitable[_Result]],
+) -> Callable[_Arguments, Coroutine[Any, Any, _Result]]:
+    """Return a change that reads and writes again if another writer was faster, up to 100 times.
 
-    Raises:
-        VersionConflictError: Others were faster 100 times.
+    If others are faster each time, it raises the `VersionConflictError` of the last one.
     """
-    for _ in range(1, _ATTEMPTS):
-        with suppress(VersionConflictError):
-            return await change()
-    return await change()
+
+    @wraps(change)
+    async def insistent(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        for _ in range(1, _ATTEMPTS):
+            with suppress(VersionConflictError):
+                return await change(*args, **kwargs)
+        return await change(*args, **kwargs)
+
+    return insistent
 
 
 async def rewritten(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -41,13 +40,14 @@ async def reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence
         BackendError: The store failed.
     """
     for space, names in groupby(found.get("turns", ()), itemgetter(0)):
-        await insisting(partial(_reword_turns, store, space, {key for _, key in names}))
+        await _reword_turns(store, space, {key for _, key in names})
     for space, names in groupby(found.get("past", ()), itemgetter(0)):
         if choice.memories.get(named(space, "")) is False:
             gone = {key for _, key in names}
-            await insisting(partial(_reword_memory, store, choice.scope, space, gone))
+            await _reword_memory(store, choice.scope, space, gone)
 
 
+@insisting
 async def _reword_memory(
     store: BaseStore, scope: Scope, history: Namespace, gone: Collection[str]
 ) -> None:
@@ -59,6 +59,7 @@ async def _reword_memory(
         await store.put_batch([await rewritten(store, item, search_text(memory, past))])
 
 
+@insisting
 async def _reword_turns(store: BaseStore, space: Namespace, gone: Collection[str]) -> None:
     turns = [item async for item in scan_all(store, space)]
     left = [place for place, item in enumerate(turns) if item.key not in gone]

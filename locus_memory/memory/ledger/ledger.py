@@ -392,13 +392,14 @@ class Ledger:
         """Plan a change and write it; plans again while another writer is faster."""
         known = dict(vectors or {})
 
+        @insisting
         async def change() -> Step | None:
             step = plan(await self._shelf(scope, kind, key), self._writing(scope, said_at))
             if step is not None:
                 await write_together(self._store, await self._with_vector(scope, step, known))
             return step
 
-        return await insisting(change)
+        return await change()
 
     def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
         return Writing(scope, self.now(), self._history_limit, said_at)

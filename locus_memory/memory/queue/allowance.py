@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from locus_memory.chat.usage import usage_in
-from locus_memory.errors import VersionConflictError
 from locus_memory.events import collect, emit
+from locus_memory.memory.batch import insisting
 from locus_memory.memory.queue.jobs import Job, Outcome
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
@@ -19,7 +18,6 @@ __all__ = ["Allowance"]
 
 _KEY: Final = "allowance"
 _DAY: Final = 86_400
-_ATTEMPTS: Final = 20
 
 
 @dataclass(slots=True)
@@ -78,26 +76,24 @@ class Allowance:
                 except Exception as error:  # noqa: BLE001 - reported; nothing is asked again
                     emit("memory.count_failed", error=error)
 
+    @insisting
     async def _add(self, *, calls: int, tokens: int = 0, is_asked: bool = False) -> bool:
         """Add to the count of today, unless it is asked for a call, and the count is used up."""
         today = int(self.clock() // _DAY)
-        for _ in range(_ATTEMPTS):
-            item = await self.store.get_item(self.scope.tending, _KEY)
-            match None if item is None else item.value:
-                case {"day": day, "calls": int(made), "tokens": int(spent)} if day == today:
-                    pass
-                case _:
-                    made = spent = 0
-            if is_asked and (made >= self.calls or spent >= self.tokens):
-                return False
-            put = Put(
-                namespace=self.scope.tending,
-                key=_KEY,
-                value={"day": today, "calls": made + calls, "tokens": spent + tokens},
-                if_version=0 if item is None else item.version,
-                text="",
-            )
-            with suppress(VersionConflictError):
-                await self.store.put_batch([put])
-                return True
-        raise VersionConflictError(0, 1)
+        item = await self.store.get_item(self.scope.tending, _KEY)
+        match None if item is None else item.value:
+            case {"day": day, "calls": int(made), "tokens": int(spent)} if day == today:
+                pass
+            case _:
+                made = spent = 0
+        if is_asked and (made >= self.calls or spent >= self.tokens):
+            return False
+        put = Put(
+            namespace=self.scope.tending,
+            key=_KEY,
+            value={"day": today, "calls": made + calls, "tokens": spent + tokens},
+            if_version=0 if item is None else item.version,
+            text="",
+        )
+        await self.store.put_batch([put])
+        return True

@@ -11,6 +11,7 @@ from typing import Any, Final
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.lease import Lease
 from locus_memory.errors import VersionConflictError
+from locus_memory.memory.batch import insisting
 from locus_memory.memory.extraction.thread import (
     Cursor,
     Fork,
@@ -26,7 +27,6 @@ from locus_memory.store.item import Delete, Put
 
 __all__ = ["ExtractionQueue"]
 
-_ATTEMPTS: Final = 100
 _NEAR: Final = 9
 """How many messages back the one is looked for that the user answers, and what it may repeat."""
 
@@ -144,6 +144,7 @@ class ExtractionQueue:
 
         return await self._moved(scope, thread, look, at, agent, queues=queues)
 
+    @insisting
     async def _moved(
         self,
         scope: Scope,
@@ -159,41 +160,37 @@ class ExtractionQueue:
         It asks again for the new messages while another writer is faster.
         """
         lane = scope.lane(thread)
-        for _ in range(_ATTEMPTS):
-            cursor, version = await self._cursor(scope, thread)
-            found = await look(cursor, version)
-            if found is None:
-                return None
-            behind, messages, before = found
-            context = _context_of(before, messages)
-            told = roles_and_texts([] if context is None else [context])
-            asked = asks_at_end(told, asked=cursor.asked)
-            behind = replace(behind, asked=asks_at_end(roles_and_texts(messages), asked=asked))
-            job = Job(
-                f"{lane}{behind.sequence:0{DIGITS}}",
-                1,
-                scope.namespace,
-                thread,
-                messages,
-                behind,
-                queued_at=at,
-                agent=agent,
-                context=context,
-                asked=asked,
-            )
-            # Until the write succeeds, the stored cursor is unknown.
-            self._cursors.discard(lane)
-            writes = [*await self._record(job), _cursor_put(job, version)]
-            try:
-                await write_together(
-                    self._store, [self._put(job, 0), *writes] if queues else writes
-                )
-            except VersionConflictError:
-                await self._adopt(job)
-            else:
-                self._cursors.put(lane, (behind, version + 1))
-                return job
-        raise VersionConflictError(0, 1)
+        cursor, version = await self._cursor(scope, thread)
+        found = await look(cursor, version)
+        if found is None:
+            return None
+        behind, messages, before = found
+        context = _context_of(before, messages)
+        told = roles_and_texts([] if context is None else [context])
+        asked = asks_at_end(told, asked=cursor.asked)
+        behind = replace(behind, asked=asks_at_end(roles_and_texts(messages), asked=asked))
+        job = Job(
+            f"{lane}{behind.sequence:0{DIGITS}}",
+            1,
+            scope.namespace,
+            thread,
+            messages,
+            behind,
+            queued_at=at,
+            agent=agent,
+            context=context,
+            asked=asked,
+        )
+        # Until the write succeeds, the stored cursor is unknown.
+        self._cursors.discard(lane)
+        writes = [*await self._record(job), _cursor_put(job, version)]
+        try:
+            await write_together(self._store, [self._put(job, 0), *writes] if queues else writes)
+        except VersionConflictError:
+            await self._adopt(job)
+            raise
+        self._cursors.put(lane, (behind, version + 1))
+        return job
 
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.
@@ -280,6 +277,7 @@ class ExtractionQueue:
         for head, *_ in sessions_of(jobs):
             await self._replace(replace(head, lease=None, attempts=head.attempts - 1))
 
+    @insisting
     async def complete(self, outcome: Outcome) -> bool:
         """Write the results of jobs, delete the jobs, and move the cursors behind them, at once.
 
@@ -290,21 +288,18 @@ class ExtractionQueue:
         Returns:
             Whether it is written; `False`: another process has the jobs now, or they were erased.
         """
-        for _ in range(_ATTEMPTS):
-            if not await self.holds(outcome.jobs):
-                return False
-            planned = outcome.operations
-            operations = [] if planned is None else [*await planned()]
-            for session in sessions_of(outcome.jobs):
-                operations += await self._settling(session[-1])
-            operations += [
-                Delete(namespace=self._namespace, key=job.key, if_version=job.version)
-                for job in reversed(outcome.jobs)
-            ]
-            with suppress(VersionConflictError):
-                await write_together(self._store, operations)
-                return True
-        raise VersionConflictError(0, 1)
+        if not await self.holds(outcome.jobs):
+            return False
+        planned = outcome.operations
+        operations = [] if planned is None else [*await planned()]
+        for session in sessions_of(outcome.jobs):
+            operations += await self._settling(session[-1])
+        operations += [
+            Delete(namespace=self._namespace, key=job.key, if_version=job.version)
+            for job in reversed(outcome.jobs)
+        ]
+        await write_together(self._store, operations)
+        return True
 
     async def holds(self, jobs: Sequence[Job]) -> bool:
         """Return whether jobs are still this process's, and none was erased.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -15,7 +14,7 @@ from uuid import uuid4
 from pydantic import Field
 
 from locus_memory.conversation.tokens import TokenCounter
-from locus_memory.errors import VersionConflictError
+from locus_memory.memory.batch import insisting
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.records import readable, record_of, value_of
@@ -47,7 +46,6 @@ _NOTES: Final = 200
 _TURNS: Final = 600
 """How many of the newest are looked at: more do not fit into any usual budget."""
 
-_ATTEMPTS: Final = 10
 _SLACK: Final = 60.0
 """Seconds that a part is kept beyond its last use: the clock of the database may differ."""
 
@@ -111,6 +109,7 @@ class StableBook:
     idle: float
     zone: tzinfo | None
 
+    @insisting
     async def of(self, scope: Scope, thread: str, budget: int, *, keeps: bool = True) -> Stable:
         """Return the stable part of a thread: that of its last run, or a new one.
 
@@ -126,24 +125,20 @@ class StableBook:
             VersionConflictError: Other runs of the thread were faster each time.
             BackendError: The store failed.
         """
-        for _ in range(_ATTEMPTS):
-            item = await self.recall.store.get_item(scope.blocks, thread)
-            kept = None if item is None else _read(item)
-            if kept is not None and kept.budget <= budget and self._is_fresh(kept):
-                return kept
-            built = replace(await self.build(scope, thread, budget), id=uuid4().hex)
-            if not keeps:
-                return built
-            version = 0 if item is None else item.version
-            # If another process began the thread as well, both show what was kept first.
-            with suppress(VersionConflictError):
-                await self._keep(scope, thread, built, version)
-                again = await self.build(scope, thread, budget)
-                if again.text != built.text:
-                    # It may show what was erased after it was read, and kept after that.
-                    await self.recall.store.delete(scope.blocks, thread)
-                return replace(again, id=built.id)
-        raise VersionConflictError(0, 1)
+        item = await self.recall.store.get_item(scope.blocks, thread)
+        kept = None if item is None else _read(item)
+        if kept is not None and kept.budget <= budget and self._is_fresh(kept):
+            return kept
+        built = replace(await self.build(scope, thread, budget), id=uuid4().hex)
+        if not keeps:
+            return built
+        # If another process began the thread as well, both show what was kept first.
+        await self._keep(scope, thread, built, 0 if item is None else item.version)
+        again = await self.build(scope, thread, budget)
+        if again.text != built.text:
+            # It may show what was erased after it was read, and kept after that.
+            await self.recall.store.delete(scope.blocks, thread)
+        return replace(again, id=built.id)
 
     async def _keep(
         self, scope: Scope, thread: str, stable: Stable, version: int, *also: Put
@@ -166,6 +161,7 @@ class StableBook:
             return False
         return 0 <= (now - used_at).total_seconds() <= self.idle
 
+    @insisting
     async def touch(self, scope: Scope, thread: str, stable: Stable, *also: Put) -> None:
         """Record that a run of the thread used its stable part now, and write `also` with that.
 
@@ -182,15 +178,10 @@ class StableBook:
             VersionConflictError: Other runs of the thread were faster each time.
             BackendError: The store failed.
         """
-        for _ in range(_ATTEMPTS):
-            item = await self.recall.store.get_item(scope.blocks, thread)
-            kept = None if item is None else _read(item)
-            if item is None or kept is None or kept.id != stable.id:
-                return
-            with suppress(VersionConflictError):
-                await self._keep(scope, thread, kept, item.version, *also)
-                return
-        raise VersionConflictError(0, 1)
+        item = await self.recall.store.get_item(scope.blocks, thread)
+        kept = None if item is None else _read(item)
+        if item is not None and kept is not None and kept.id == stable.id:
+            await self._keep(scope, thread, kept, item.version, *also)
 
     async def build(self, scope: Scope, thread: str, budget: int) -> Stable:
         """Return the stable part that a thread would get now; nothing is kept.
