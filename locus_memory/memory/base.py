@@ -109,9 +109,14 @@ class BaseMemoryManager(TurnHooks, Resource, ABC):
         found = await call_hook(
             "extract", lambda: self.extract(said), event="memory.extract_failed"
         )
-        if found:
+        # A manager of one's own may return one memory, or an iterator.
+        memories = [found] if isinstance(found, Memory) else list(found or ())
+        if memories:
             await call_hook(
-                "save", lambda: self.save(found), event="memory.save_failed", memories=len(found)
+                "save",
+                lambda: self.save(memories),
+                event="memory.save_failed",
+                memories=len(memories),
             )
 
     async def prefetch(self, query: str, *, session_id: str = "") -> str:  # noqa: ARG002 - a default

@@ -118,6 +118,8 @@ def placed(messages: Sequence[Any], placement: Placement) -> list[Any]:
     A stable block stays in the system prompt.
     """
     stable, block = blocks_of(messages)
+    if block is None:
+        return list(messages)
     return inject(messages, block, placement, stable=stable)
 
 

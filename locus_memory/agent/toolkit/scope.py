@@ -73,7 +73,7 @@ class Verbs:
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.token_counter: TokenCounter | None = getattr(owner, "token_counter", None)
+        self.token_counter: TokenCounter | None = None
 
     async def search(self, query: str, **then: Any) -> Sequence[MemorySearchResult]:
         """Return what matches, the best first."""
@@ -100,6 +100,10 @@ class _ManagerVerbs(Verbs):
     """The verbs of an `LLMMemoryManager`, whose forgetting can be undone."""
 
     takes_moments = True
+
+    def __init__(self, owner: LLMMemoryManager) -> None:
+        super().__init__(owner)
+        self.token_counter = owner.token_counter
 
     @override
     async def remember(self, content: str, source: Mapping[str, Any], **validity: Any) -> str:

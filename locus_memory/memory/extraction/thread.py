@@ -36,6 +36,8 @@ __all__ = [
     "told_in",
 ]
 
+_ROLES: Final = frozenset(("user", "assistant", "tool"))
+
 _TAIL: Final = 4
 """The number of last messages in a cursor."""
 
@@ -64,7 +66,7 @@ def conversation(messages: Sequence[Any]) -> list[Any]:
     return [
         message
         for message in strip(messages)
-        if message.role != "system" and not is_documents_block(message)
+        if role_of(message) in _ROLES and not is_documents_block(message)
         if not is_off_record(message)
     ]
 
@@ -127,17 +129,14 @@ def document(message: Any) -> dict[str, Any]:
 
     Half characters, which no database can store, become question marks.
     """
-    role = str(message.role)
-    text = _whole(text_of(message))
-    found = {
+    role, text = role_of(message), _whole(text_of(message))
+    named = {name: getattr(message, name, None) for name in ("name", "id", "tool_call_id")}
+    return {
         "role": role,
         "content": text[:_LONGEST_RESULT] if role == "tool" else text,
-        "name": getattr(message, "name", None),
-        "id": getattr(message, "id", None),
-        "tool_call_id": getattr(message, "tool_call_id", None),
+        **{name: None if each is None else _whole(str(each)) for name, each in named.items()},
         "tools": [_whole(str(call.name)) for call in getattr(message, "tool_calls", None) or ()],
     }
-    return {key: _whole(part) if isinstance(part, str) else part for key, part in found.items()}
 
 
 def roles_and_texts(documents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

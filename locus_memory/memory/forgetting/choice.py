@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -11,8 +10,6 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.forgetting.sources import Sources
 from locus_memory.memory.forgetting.words import Words, text_of
 from locus_memory.memory.layers.episodes import read_episode
-from locus_memory.memory.layers.records import record_of
-from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.ledger.revision import memory_in, read_memory
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import MemoryType, as_type
@@ -204,14 +201,16 @@ class Choice:
         It names every statement of a memory, also those that changed no version of it.
         """
         is_it = split_key(item.key) in self.ended
-        with suppress(InvalidArgumentError):
-            vitals = record_of(Vitals, item.value)
-            for thread, name in vitals.messages if is_it else ():
-                # Of the earlier statements, the moments are unknown: their notes name them.
-                self.sources.add(thread, name, vitals.told_at)
+        # Whatever else is damaged in it.
+        told = item.value if is_it and isinstance(item.value, Mapping) else {}
+        stated = told.get("messages")
+        for each in stated if isinstance(stated, list) else ():
+            match each:
+                case [thread, name]:
+                    # Of the earlier statements, the moments are unknown: their notes name them.
+                    self.sources.add(str(thread), str(name), str(told.get("told_at") or ""))
         # Earlier versions kept the keys of the episodes that mention the memory.
-        told = item.value.get("sources") if is_it and isinstance(item.value, Mapping) else None
-        self.mentions.update(each for each in told or () if isinstance(each, str))
+        self.mentions.update(each for each in told.get("sources") or () if isinstance(each, str))
         return is_it
 
     def _takes_turn(self, item: StoreItem) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from typing_extensions import override
 
@@ -15,7 +15,7 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.running.paging import paged
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.fading import faded
-from locus_memory.memory.layers.records import readable, record_of, value_of
+from locus_memory.memory.layers.records import LENIENT, readable, record_of, value_of
 from locus_memory.memory.models import Origin, as_origins, origin_of
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.validity import VALIDITY, Then
@@ -72,6 +72,8 @@ class Note:
         InvalidArgumentError: There is no text.
     """
 
+    __pydantic_config__: ClassVar = LENIENT
+
     text: str
     kind: NoteKind = "event"
     about: str = ""
@@ -118,6 +120,8 @@ class Episode:
     Raises:
         InvalidArgumentError: There is no note.
     """
+
+    __pydantic_config__: ClassVar = LENIENT
 
     session_id: str
     agent_id: str | None = None
@@ -196,7 +200,7 @@ class Episode:
                 kept = 2 * faded(0.5, told["ended_at"], left)
                 told["salience"] = told.get("salience", 0.5) / max(kept, _LEAST)
         except (AttributeError, KeyError, TypeError, InvalidArgumentError) as error:
-            raise InvalidArgumentError("a stored value that is not an Episode") from error
+            raise InvalidArgumentError("a stored value that is no Episode") from error
         return record_of(cls, told)
 
 

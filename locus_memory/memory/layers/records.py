@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 
-__all__ = ["readable", "record_of", "value_of"]
+__all__ = ["LENIENT", "Tokens", "readable", "record_of", "value_of"]
 
 _Record = TypeVar("_Record")
 
+LENIENT: Final = ConfigDict(coerce_numbers_to_str=True)
+"""How a record is read that has names of a caller's, such as the ids of messages: as texts."""
+
+# Whatever its type says, the token counter of a caller may return fractions.
+if TYPE_CHECKING:
+    Tokens = int
+else:
+    Tokens = int | float
 
 _form: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
@@ -34,7 +42,7 @@ def record_of(kind: type[_Record], value: object) -> _Record:
     try:
         record: _Record = _form(kind).validate_python(value)
     except ValueError as error:
-        raise InvalidArgumentError(f"a stored value that is not a {kind.__name__}") from error
+        raise InvalidArgumentError(f"a stored value that is no {kind.__name__}") from error
     return record
 
 

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.memory.layers.log import LOG_DAYS
-from locus_memory.memory.layers.records import readable, record_of, value_of
+from locus_memory.memory.layers.records import Tokens, readable, record_of, value_of
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Put
@@ -54,7 +54,7 @@ class SeenRun:
     message: str | None
     stable: str | None = None
     tail: str | None = None
-    tokens: int = 0
+    tokens: Tokens = 0
     items: int = 0
     cut: int = 0
     since: str = ""

@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
-from locus_memory.memory.layers.records import readable, record_of, value_of
+from locus_memory.memory.layers.records import LENIENT, readable, record_of, value_of
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope, current_key
@@ -58,6 +58,8 @@ class Vitals:
         trained_on: A day, such as `2026-03-01`.
         salience: From 0 to 1: the importance, which falls with time; see `at`. It is not stored.
     """
+
+    __pydantic_config__: ClassVar = LENIENT
 
     messages: tuple[tuple[str, str], ...] = ()
     told_at: str = ""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from locus_memory.conversation.roles import is_memory_block, role_of
-from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.models import Memory, MemoryChange, MemoryType, has_authority
 from locus_memory.memory.phrases.requests import FORGET, to_remember
 from locus_memory.memory.phrases.table import LANGUAGE_RULE, Told, is_thing, slot, stated
 from locus_memory.memory.phrases.wording import (
@@ -78,7 +78,8 @@ class HeuristicExtractor:
         self, messages: Sequence[Any], memories: Sequence[Memory]
     ) -> tuple[MemoryChange, ...]:
         """Return the changes found; messages of any class with `role` and `content` work."""
-        known = {(memory.type, memory.key): memory.content for memory in memories}
+        facts = {(memory.type, memory.key): memory for memory in memories}
+        known = {name: memory.content for name, memory in facts.items()}
         if is_staged(messages):
             return ()
         current, found = dict(known), dict[_Name, MemoryChange]()
@@ -92,10 +93,16 @@ class HeuristicExtractor:
                 found |= {(each.type, each.key): each for each in changes}
                 current |= {(each.type, each.key): each.content for each in changes}
         return tuple(
-            replace(each, op="update") if each.op == "add" and name in known else each
+            _again(each, facts[name]) if each.op == "add" and name in known else each
             for name, each in found.items()
             if each.op == "add" or name in known
         )
+
+
+def _again(change: MemoryChange, known: Memory) -> MemoryChange:
+    """Return the change of a known fact; one that is only said again is as important as before."""
+    said_again = change.content == known.content and has_authority(known)
+    return replace(change, op="update", importance=None if said_again else change.importance)
 
 
 def _said(messages: Sequence[Any], place: int, current: _Facts) -> list[MemoryChange]:

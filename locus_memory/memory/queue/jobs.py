@@ -109,11 +109,12 @@ class Job:
     def from_item(item: StoreItem) -> Job | None:
         """Return the job of an item, or `None` if it is not one of this library."""
         # A job of the first version does not say when it was queued.
-        unsaid = {"queued_at": item.created_at.isoformat(timespec="microseconds")}
-        own = {"key": item.key, "version": item.version}
+        queued_at = item.created_at.isoformat(timespec="microseconds")
         try:
-            return _STORED.validate_python({**unsaid, **item.value, **own})
-        except (TypeError, ValidationError) as error:
+            own = {"key": item.key, "version": item.version}
+            own["queued_at"] = item.value.get("queued_at") or queued_at
+            return _STORED.validate_python({**item.value, **own})
+        except (AttributeError, TypeError, ValidationError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
 

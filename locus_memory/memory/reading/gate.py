@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractContextManager
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
@@ -92,7 +92,7 @@ async def needs_memory(
     text: str,
     *,
     count: TokenCounter,
-    log: AbstractAsyncContextManager[None],
+    log: AbstractContextManager[None],
 ) -> bool:
     """Return whether a model says that a message needs memories; `False` if it fails.
 
@@ -103,7 +103,7 @@ async def needs_memory(
         log: Logs the call that is made within it.
     """
     try:
-        async with log:
+        with log:
             answer = await text_answer(model, gate_prompt(text, count), "gate", seconds=_SECONDS)
         return set(_ANSWER.findall(_THINKING.sub("", answer).casefold())) == {"yes"}
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; the rules decide

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -16,7 +16,7 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_of
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
-from locus_memory.memory.layers.log import logged
+from locus_memory.memory.layers.log import timed
 from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.reading.fixed import FixedBook
@@ -310,8 +310,7 @@ class Reader:
             return True
         if self.model is None:
             return False
-        store, now = self.recall.store, self.now()
-        log = logged(store, request.scope, "gate", now)
+        log = timed("gate", self.now(), partial(self.afterwards.log, request.scope))
         return await needs_memory(
             self.model,
             request.query,

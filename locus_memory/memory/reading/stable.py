@@ -17,7 +17,7 @@ from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.batch import insisting
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.fading import faded
-from locus_memory.memory.layers.records import readable, record_of, value_of
+from locus_memory.memory.layers.records import Tokens, readable, record_of, value_of
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.models import has_authority
 from locus_memory.memory.moments import read_moment
@@ -74,7 +74,7 @@ class Stable:
     """
 
     text: str
-    tokens: int
+    tokens: Tokens
     names: frozenset[str]
     seen_at: str
     left_out: int = 0

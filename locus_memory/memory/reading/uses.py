@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from locus_memory.events import emit, uncollected
+from locus_memory.memory.layers.log import LogEntry, write_log
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
 from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope
@@ -27,6 +28,7 @@ class Afterwards:
     """
 
     def __init__(self, store: BaseStore, now: Callable[[], str]) -> None:
+        self._store = store
         self._vitals = VitalsBook(store)
         self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
@@ -46,6 +48,10 @@ class Afterwards:
             # Counts at once would refuse each other.
             work = self._count(scope, changes, after=self._counting)
             self._counting = self.later(work, _report_count)
+
+    def log(self, scope: Scope, entry: LogEntry) -> None:
+        """Write an entry to the log of a scope."""
+        self.later(write_log(self._store, scope, [entry]), _report_count)
 
     def later(
         self, work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]

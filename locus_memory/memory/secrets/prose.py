@@ -49,11 +49,12 @@ _FOR_WHAT: Final = (
     r"(?: (?!(?:is|are|was|and|but|because|so|that|then|when|which)\b)[^\s.!?;:]+){1,6}?"
     r"| ?\([^)]{1,60}\))?"
 )
-# What follows a name up to its value; the verbs after the last bar stand without spaces.
+# What follows a name up to its value.
 _LINK: Final = re.compile(
     rf"{_FOR_WHAT}(?:'s | ?(?:=+\u203a?|:|-\u203a|\u2192|\u2014|\u2013| - ) ?"
-    rf"| {_IS}{_STILL}(?: ?[:=])? )| ?(?:[是为為はが는은이가]|هي|คือ) ?"
+    rf"| {_IS}{_STILL}(?: ?[:=])? )"
 )
+_LINK_UNSPACED: Final = re.compile(r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
 
 _Link = re.Match[str] | None
 
@@ -163,9 +164,11 @@ def hints_at_secret(text: str) -> bool:
 def find_stated(text: str) -> str | None:
     """Return the kind of secret that a folded, lower-case text states, or `None`."""
     for kind, words, tells in _STATED:
+        links = _LINK_UNSPACED if words is _UNSPACED else _LINK
         for found in words.finditer(text):
-            rest = found.groupdict().get("value") or text[found.end() : found.end() + _AHEAD]
-            link = _LINK.match(rest)
+            value = found.groupdict().get("value")
+            rest = value or text[found.end() : found.end() + _AHEAD]
+            link = None if value else links.match(rest)
             if tells(rest if link is None else rest[link.end() :], link):
                 return kind
     return None

@@ -187,6 +187,6 @@ def _mentions(
         name = current_key(memory.type, memory.key)
         name = known.get(name, name)
         ids, thread = memory.metadata.get("message_ids", ()), memory.metadata.get("thread_id")
-        stated = ((thread, each) for each in ids if thread is not None)
+        stated = ((str(thread), str(each)) for each in ids if thread is not None)
         found[name] = tuple(dict.fromkeys((*found.get(name, ()), *stated)))
     return found
