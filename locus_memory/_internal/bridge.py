@@ -148,10 +148,17 @@ class Bridge:
             started.set_result((asyncio.get_running_loop(), stop))
             await stop.wait()
 
-        # asyncio.run() cancels the remaining tasks and closes asynchronous generators.
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(serve()), name="locus-memory-bridge", daemon=True
-        )
+        def work() -> None:
+            try:
+                # It cancels the remaining tasks and closes asynchronous generators.
+                asyncio.run(serve())
+            except RuntimeError:
+                # From Python 3.12 on no thread starts while the interpreter ends, not even the one
+                # that waits for those of the loop.
+                if not self._closed:
+                    raise
+
+        self._thread = threading.Thread(target=work, name="locus-memory-bridge", daemon=True)
         self._thread.start()
         loop, self._stop = started.result()
         return loop

@@ -121,6 +121,7 @@ def test_folding_again_changes_nothing(text):
 @settings(deadline=None, max_examples=100)
 @given(text=ANY)
 @example(text="\u0414\uff9e")
+@example(text="\ufd99")
 def test_the_forms_of_a_text_meet(form, text):
     assert tokens(unicodedata.normalize(form, text)) == tokens(text)
 

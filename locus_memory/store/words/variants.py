@@ -55,11 +55,13 @@ def variants(text: str, words: Sequence[str], fold: Callable[[str], str]) -> lis
         fold: Folds a word as text search does.
     """
     language = language_of(words)
-    if language is None and (text.isascii() or not _ANY_SCRIPT.search(text)):
+    if language is None and text.isascii():
         return []
     found: list[tuple[str, str]] = []
     # An accent that NFKC does not join to its letter only marks the stress.
     composed = _ACCENTS.sub("", unicodedata.normalize("NFKC", text).lower())
+    if language is None and not _ANY_SCRIPT.search(composed):
+        return []
     for word in _WORD.findall(composed):
         further = _further(word, language, fold)
         if further:
