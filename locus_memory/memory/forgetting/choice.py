@@ -209,6 +209,8 @@ class Choice:
                 case [thread, name]:
                     # Of the earlier statements, the moments are unknown: their notes name them.
                     self.sources.add(str(thread), str(name), str(told.get("told_at") or ""))
+                case _:
+                    pass
         # Earlier versions kept the keys of the episodes that mention the memory.
         self.mentions.update(each for each in told.get("sources") or () if isinstance(each, str))
         return is_it
