@@ -399,4 +399,7 @@ def given(request, tmp_path, monkeypatch):
 async def test_message(shown, provoke, given):
     with pytest.raises(LocusMemoryError) as caught:
         await provoke(**given)
+    if str(caught.value).startswith("RedisServer: "):
+        # There is no server to provoke: a wheel of it is missing.
+        raise caught.value
     assert matches(shown, str(caught.value)), str(caught.value)
