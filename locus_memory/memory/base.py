@@ -109,8 +109,12 @@ class BaseMemoryManager(TurnHooks, Resource, ABC):
         found = await call_hook(
             "extract", lambda: self.extract(said), event="memory.extract_failed"
         )
-        # A manager of one's own may return one memory, or an iterator.
-        memories = [found] if isinstance(found, Memory) else list(found or ())
+        # A manager of one's own may return one memory, or an iterator, which may fail.
+        memories = await call_hook(
+            "extract",
+            lambda: [found] if isinstance(found, Memory) else list(found or ()),
+            event="memory.extract_failed",
+        )
         if memories:
             await call_hook(
                 "save",

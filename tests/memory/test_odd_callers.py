@@ -10,6 +10,7 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
+from locus_memory.events import collect
 from locus_memory.memory import forget
 from locus_memory.memory.base import BaseMemoryManager
 from locus_memory.memory.extraction.extractors import LLMExtractor
@@ -161,6 +162,18 @@ async def test_a_manager_of_ones_own_may_return_an_iterator(found):
     manager = Own(found)
     await manager.on_session_end(state("t", Message.user(HOME)))
     assert manager.saved == [MEMORY]
+
+
+async def test_an_iterator_that_fails_is_a_failed_extraction():
+    def failing():
+        yield MEMORY
+        raise RuntimeError("out of order")
+
+    manager = Own(failing())
+    with collect() as events:
+        await manager.on_session_end(state("t", Message.user(HOME)))
+    assert [event.name for event in events] == ["memory.extract_failed"]
+    assert manager.saved == []
 
 
 def test_a_stable_block_alone_stays_where_it_is():

@@ -24,7 +24,7 @@ from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped, oldest_word
 from locus_memory.memory.reading.stable import Stable, StableBook, Unread
 from locus_memory.memory.reading.tail import Tail
-from locus_memory.memory.reading.uses import Afterwards
+from locus_memory.memory.reading.uses import Afterwards, report_log
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
 from locus_memory.memory.secrets.answers import answers_in
@@ -215,7 +215,7 @@ class Reader:
             return Plan()
         if not off_record:
             record = self._record(request, stable, plan, said, at)
-            self.afterwards.later(record, _report_record)
+            self.afterwards.later(record, report_log)
             self.afterwards.count_uses(scope, plan.shown, thread)
         emit(
             "memory.planned",
@@ -343,10 +343,6 @@ class Reader:
         return PlannedLine(
             kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
         )
-
-
-def _report_record(error: Exception) -> None:
-    emit("memory.log_failed", error=error)
 
 
 def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:

@@ -14,7 +14,7 @@ from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 
-__all__ = ["Afterwards"]
+__all__ = ["Afterwards", "report_log"]
 
 
 class Afterwards:
@@ -51,7 +51,7 @@ class Afterwards:
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
         """Write an entry to the log of a scope."""
-        self.later(write_log(self._store, scope, [entry]), _report_count)
+        self.later(write_log(self._store, scope, [entry]), report_log)
 
     def later(
         self, work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]
@@ -93,6 +93,11 @@ async def _reported(work: Coroutine[Any, Any, object], failed: Callable[[Excepti
         await work
     except Exception as error:  # noqa: BLE001 - reported; not worth a failed run
         failed(error)
+
+
+def report_log(error: Exception) -> None:
+    """Report that a record of what happened was not written."""
+    emit("memory.log_failed", error=error)
 
 
 def _report_count(error: Exception) -> None:
