@@ -150,6 +150,10 @@ def expected_tokens(text: str) -> int:
     It is for a budget that is to be used, where `estimate_tokens` is for a limit that must hold:
     of English lines, the sum is within a tenth, and of Chinese ones within a quarter.
     """
+    return _short_expected(text) if len(text) <= _SHORT else _expect(text)
+
+
+def _expect(text: str) -> int:
     share = _FOREIGN_SHARE if is_accented(text) else _ENGLISH_SHARE
     count = share * (_words(text) + _marks(text))
     if not text.isascii():
@@ -164,6 +168,7 @@ def is_accented(text: str) -> bool:
 
 # A line of memory, a prompt or a tool is counted again and again.
 _short: Final = lru_cache(maxsize=8192)(_estimate)
+_short_expected: Final = lru_cache(maxsize=8192)(_expect)
 
 
 def _words(text: str) -> float:

@@ -31,7 +31,6 @@ __all__ = [
     "GET",
     "GET_VECTOR",
     "HAS_MATCH",
-    "HAS_MORE_NAMESPACES",
     "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
@@ -266,7 +265,6 @@ def count_word(match: str) -> tuple[str, tuple[str]]:
 TEXTS: Final = """
     SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
 TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
-HAS_MORE_NAMESPACES: Final = f"SELECT 1 FROM namespaces AS n WHERE {_BELOW} LIMIT 1 OFFSET :most"
 SCHEMA: Final = "PRAGMA main.schema_version"
 NEWEST_REVISION: Final = "SELECT newest FROM revisions WHERE id = 0"
 # A row for each place of a word: https://www.sqlite.org/fts5.html#the_fts5vocab_virtual_table_module
@@ -285,9 +283,9 @@ def newer(condition: str, *, recursive: bool) -> str:
 
     Only those with a revision above `:after`.
     """
-    source = _SOURCE if recursive else "items AS i"
     return f"""
-        SELECT i.id, i.revision, {_LIVE} AND {condition} FROM {source}
+        SELECT i.id, i.revision, {_LIVE} AND {condition}
+        FROM items AS i {_joined(recursive=recursive)}
         WHERE {_within(recursive=recursive)} AND i.revision > :after LIMIT :most"""
 
 

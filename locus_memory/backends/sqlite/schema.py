@@ -108,4 +108,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
           PRIMARY KEY (namespace, number)) WITHOUT ROWID
         """,
     ),
+    # What was written since some revision, in however many namespaces.
+    ("CREATE INDEX items_by_write ON items (revision)",),
 )

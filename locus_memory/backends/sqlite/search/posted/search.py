@@ -34,7 +34,7 @@ from locus_memory.backends.sqlite.search.posted.ranking import (
 __all__ = ["PostedSearch", "State", "Target", "Totals"]
 
 _FEW: Final = 4_096
-"""So many namespaces are read for new items, and the ids of a scope of so many items are cached."""
+"""The ids of a scope of so many items are cached."""
 
 _REMEMBERED: Final = 256
 """The number of scopes whose ids are cached."""
@@ -84,13 +84,6 @@ class Target:
         statement = queries.of_those(self.where, recursive=self.recursive)
         values = {**self.values, "ids": json.dumps(ids.tolist())}
         return self.connection.execute(statement, values).fetchall()
-
-    def has_many_namespaces(self) -> bool:
-        """Return whether there are too many namespaces to look for new items in each."""
-        if not self.recursive:
-            return False
-        values = {**self.values, "most": _FEW}
-        return self.connection.execute(queries.HAS_MORE_NAMESPACES, values).fetchone() is not None
 
 
 class _Recent(NamedTuple):
@@ -173,8 +166,6 @@ class PostedSearch:
         """Return the items of the scope that are newer than the cache; `None`: too many."""
         if state.newest == view.newest:
             return []
-        if target.has_many_namespaces():
-            return None
         rows = target.newer(view.newest, RECENT)
         if rows is None:
             self.cache.drop()
