@@ -279,14 +279,15 @@ LENGTHS: Final = """
 
 
 def newer(condition: str, *, recursive: bool) -> str:
-    """Return the query for new items: ids, revisions, and whether they satisfy a filter.
+    """Return the query for the items of the file with a revision above `:after`.
 
-    Only those with a revision above `:after`.
+    Only those with a text, or with an id below `:known`. Ids, revisions, and whether an item is in
+    the scope, has not expired, and satisfies a filter.
     """
     return f"""
-        SELECT i.id, i.revision, {_LIVE} AND {condition}
+        SELECT i.id, i.revision, {_within(recursive=recursive)} AND {_LIVE} AND {condition}
         FROM items AS i {_joined(recursive=recursive)}
-        WHERE {_within(recursive=recursive)} AND i.revision > :after LIMIT :most"""
+        WHERE i.revision > :after AND (i.text <> '' OR i.id < :known) LIMIT :most"""
 
 
 def ids_until(*, recursive: bool) -> str:

@@ -25,13 +25,13 @@ from locus_memory.backends.sqlite.search.posted.postings import (
 from locus_memory.backends.sqlite.search.posted.ranking import Text, Totals
 from locus_memory.store.text import count_searchable, stem
 
-__all__ = ["RECENT", "PostingCache", "ScopeIds", "State", "View"]
+__all__ = ["RECENT", "STEADY", "PostingCache", "ScopeIds", "State", "View"]
 
 RECENT: Final = 2_000
-"""So many items of a search may be newer than the cache."""
+"""So many items may be newer than the cache."""
 
-_STEADY: Final = 32
-"""The cache is dropped once the items have changed by one of this many."""
+STEADY: Final = 32
+"""The cache is dropped once one of this many items is deleted, or newer."""
 
 _WORTH: Final = 2
 """How many postings searches step through, for each item, before the lengths are read."""
@@ -84,13 +84,13 @@ class View:
     """The cache as one search uses it.
 
     Attributes:
-        newest: The newest revision of the lengths.
+        state: The state of the lengths.
         lengths: The number of words of each item, by its id.
         scopes: The ids of the items of scopes, as far as they are not newer.
         words: The stems of the query's words with their postings, in the order of the query.
     """
 
-    newest: int
+    state: State
     lengths: Lengths
     scopes: dict[object, ScopeIds]
     words: Sequence[tuple[str, Postings]]
@@ -148,7 +148,7 @@ class PostingCache:
                 if postings is None:
                     return None
                 words.append((word, postings))
-            return View(lengths[0].newest, lengths[1], self._scopes, words)
+            return View(*lengths, self._scopes, words)
 
     def drop(self) -> None:
         """Forget everything."""
@@ -175,13 +175,7 @@ class PostingCache:
             self._clear()
             self._lengths = None if lengths is None else (state, lengths)
             return self._lengths
-        then = self._lengths[0]
-        if state.is_older(then):
-            return None
-        changes = max(state.newest - then.newest, abs(rows - then.totals.rows))
-        if changes * _STEADY > max(rows, RECENT * _STEADY):
-            self._clear()
-        return self._lengths
+        return None if state.is_older(self._lengths[0]) else self._lengths
 
     def _postings(
         self, connection: sqlite3.Connection, state: State, word: str, quoted: str

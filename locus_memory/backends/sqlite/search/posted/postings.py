@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from locus_memory.backends.sqlite import queries
 
-__all__ = ["BLOCK", "Ids", "Lengths", "Postings", "Times", "read_lengths", "read_postings"]
+__all__ = [
+    "BLOCK",
+    "Ids",
+    "Lengths",
+    "Postings",
+    "Times",
+    "read_lengths",
+    "read_postings",
+    "shared",
+]
 
 Ids = NDArray[np.int64]
 Lengths = NDArray[np.uint16] | NDArray[np.uint32]
@@ -96,11 +105,30 @@ class Postings:
         known = len(low) if size >= BLOCK else int(np.searchsorted(low, size))
         return low[:known], times[:known]
 
+    def count(self, until: int, replaced: Ids) -> int:
+        """Return how many items have an id below a number, without those of another list."""
+        number, size = divmod(until, BLOCK)
+        found = int(self.counts[:number].sum()) + len(self.block(number, self.ends(), size)[0])
+        return found - len(shared(replaced, self.ids())[0]) if len(replaced) else found
+
     def ids(self) -> Ids:
         """Return the ids of the items."""
         high = np.arange(len(self.counts), dtype=np.int64) << _BITS
         found: Ids = np.repeat(high, self.counts) + self.low.astype(np.int64)
         return found
+
+
+def shared(ids: Ids, having: Ids) -> tuple[Ids, Ids]:
+    """Return the places of the numbers that two lists in order share, in each of them."""
+    if len(having) < len(ids):
+        # Each number of the shorter list is looked for in the longer one.
+        places, have = shared(having, ids)
+        return have, places
+    if not len(ids):
+        return ids, ids
+    places = np.minimum(np.searchsorted(having, ids), len(having) - 1)
+    found = np.flatnonzero(having[places] == ids)
+    return found, places[found]
 
 
 def read_postings(connection: sqlite3.Connection, word: str, quoted: str) -> Postings | None:

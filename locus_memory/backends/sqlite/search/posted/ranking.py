@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from locus_memory.backends.sqlite.search.posted.postings import BLOCK, Ids, Lengths, Postings, Times
+from locus_memory.backends.sqlite.search.posted.postings import (
+    BLOCK,
+    Ids,
+    Lengths,
+    Postings,
+    Times,
+    shared,
+)
 
 __all__ = [
     "Everything",
@@ -152,7 +159,7 @@ class Everything:
     words: Sequence[Weighed]
     lengths: Lengths
     totals: Totals
-    replaced: Sequence[int]
+    replaced: Ids
 
     def within(self, least: float, bound: float) -> Scored:
         """Return the items with a score above 0, at least one number and below another."""
@@ -185,7 +192,8 @@ class Everything:
             for each, end in zip(self.words, ends, strict=True):
                 low, times = each.postings.block(number, end, len(lengths))
                 room.add(each.weight, low, times, lengths)
-            room.scores[[each - start for each in self.replaced if 0 <= each - start < size]] = 0.0
+            inside = slice(*self.replaced.searchsorted((start, start + size)))
+            room.scores[self.replaced[inside] - start] = 0.0
             yield start, room.scores
 
 
@@ -193,22 +201,9 @@ def scores_of(ids: Ids, words: Sequence[Weighed], lengths: Lengths, totals: Tota
     """Return the score of each of some items that have a length."""
     found, norms = np.zeros(len(ids)), totals.norms(lengths[ids].astype(np.int64))
     for each in words:
-        have, places = _shared(ids, each.postings.ids())
+        have, places = shared(ids, each.postings.ids())
         found[have] += each.weight * _shares(each.postings.times[places], norms[have])
     return found
-
-
-def _shared(ids: Ids, having: Ids) -> tuple[Ids, Ids]:
-    """Return the places of the numbers that two lists in order share, in each of them."""
-    if len(having) < len(ids):
-        # Each number of the shorter list is looked for in the longer one.
-        places, have = _shared(having, ids)
-        return have, places
-    if not len(ids):
-        return ids, ids
-    places = np.minimum(np.searchsorted(having, ids), len(having) - 1)
-    found = np.flatnonzero(having[places] == ids)
-    return found, places[found]
 
 
 def _shares(times: Times, norms: Scores) -> Scores:

@@ -13,12 +13,13 @@ import numpy as np
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.search.posted.cache import (
     RECENT,
+    STEADY,
     PostingCache,
     ScopeIds,
     State,
     View,
 )
-from locus_memory.backends.sqlite.search.posted.postings import Ids, Postings
+from locus_memory.backends.sqlite.search.posted.postings import Ids, Lengths, shared
 from locus_memory.backends.sqlite.search.posted.ranking import (
     Everything,
     Scored,
@@ -59,13 +60,14 @@ class Target:
     recursive: bool
     values: Mapping[str, object]
 
-    def newer(self, after: int, most: int) -> list[tuple[int, int, int]] | None:
-        """Return the items after a revision, or `None` if there are more than `most`.
+    def newer(self, after: int, known: int, most: int) -> list[tuple[int, int, int]] | None:
+        """Return the items of the file after a revision, or `None` if there are more than `most`.
 
-        Each is an id, a revision, and whether the search may find it.
+        Each is an id, a revision, and whether the search may find it. Items without a text are left
+        out, unless their ids are below `known`: they may have had one.
         """
         statement = queries.newer(self.where, recursive=self.recursive)
-        values = {**self.values, "after": after, "most": most + 1}
+        values = {**self.values, "after": after, "known": known, "most": most + 1}
         found = self.connection.execute(statement, values).fetchall()
         return None if len(found) > most else found
 
@@ -125,8 +127,12 @@ class PostedSearch:
         # Few new items have a word of the query: the others cost one look.
         asked = {word for word, _ in view.words}
         matching = [each for each in recent if not each.text.counts.keys().isdisjoint(asked)]
-        replaced = [each.id for each in recent if each.id < len(view.lengths)]
-        having = [_having(*each, matching, replaced) for each in view.words]
+        replaced = _replaced(recent, view.lengths)
+        having = [
+            postings.count(len(view.lengths), replaced)
+            + sum(word in each.text.counts for each in matching)
+            for word, postings in view.words
+        ]
         words = [
             Weighed(word, postings, state.totals.weight(count))
             for (word, postings), count in zip(view.words, having, strict=True)
@@ -141,8 +147,7 @@ class PostedSearch:
             parts = best_first(Everything(words, view.lengths, state.totals, replaced), limit)
         else:
             scores = scores_of(ids, words, view.lengths, state.totals)
-            if replaced:
-                scores[np.isin(ids, replaced)] = 0.0
+            scores[shared(replaced, ids)[1]] = 0.0
             parts = best_of(ids, scores, limit)
         return sorted(_of_all(target, found, parts, limit), key=_rank)[:limit]
 
@@ -155,7 +160,7 @@ class PostedSearch:
         held = view.scopes.get(name)
         # An item that was replaced later than this search looks is missing in a later list.
         if held is None or state.is_older(held.state):
-            found = target.ids(view.newest, len(view.lengths), _FEW)
+            found = target.ids(view.state.newest, len(view.lengths), _FEW)
             held = ScopeIds(state, None if found is None else np.array(found, np.int64))
             if len(view.scopes) >= _REMEMBERED:
                 view.scopes.clear()
@@ -163,33 +168,36 @@ class PostedSearch:
         return held.ids
 
     def _recent(self, target: Target, state: State, view: View) -> list[_Recent] | None:
-        """Return the items of the scope that are newer than the cache; `None`: too many."""
-        if state.newest == view.newest:
-            return []
-        rows = target.newer(view.newest, RECENT)
+        """Return the items of the file that are newer than the cache.
+
+        `None`: they are too many, or too many were deleted: the weights of words would be wrong.
+        """
+        rows = target.newer(view.state.newest, len(view.lengths), RECENT)
         if rows is None:
             self.cache.drop()
             return None
         texts = self.cache.texts(target.connection, [row[:2] for row in rows])
-        return [
+        recent = [
             _Recent(item, revision, bool(wanted), text)
             for (item, revision, wanted), text in zip(rows, texts, strict=True)
         ]
+        deleted = view.state.totals.rows - state.totals.rows
+        deleted += sum(bool(each.text.counts) for each in recent)
+        deleted -= int(np.count_nonzero(view.lengths[_replaced(recent, view.lengths)]))
+        if deleted * STEADY > state.totals.rows:
+            self.cache.drop()
+            return None
+        return recent
+
+
+def _replaced(recent: Iterable[_Recent], lengths: Lengths) -> Ids:
+    """Return the ids of new items that the cache has for others, in order."""
+    return np.array(sorted(each.id for each in recent if each.id < len(lengths)), np.int64)
 
 
 def _rank(row: Row) -> tuple[float, int]:
     """Return the key that sorts hits, the best first."""
     return -row[2], -row[1]
-
-
-def _having(
-    word: str, postings: Postings, recent: Iterable[_Recent], replaced: Sequence[int]
-) -> int:
-    """Return how many items have a word: the cached ones but the replaced, and the newer ones."""
-    new = sum(word in each.text.counts for each in recent)
-    if not replaced:
-        return len(postings.low) + new
-    return len(postings.low) + new - int(np.isin(postings.ids(), replaced, kind="sort").sum())
 
 
 def _of_all(
