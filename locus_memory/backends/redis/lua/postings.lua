@@ -28,9 +28,13 @@ local function add_merged(base, blocks, stem, parts)
 end
 
 local function add_waiting(space, found)
+  local wanted = {}
+  for stem, parts in pairs(found) do
+    wanted[' ' .. stem .. '='] = parts
+  end
   each_waiting(space, function(number, text)
-    for stem, parts in pairs(found) do
-      local _, stop = text:find(' ' .. stem .. '=', 1, true)
+    for mark, parts in pairs(wanted) do
+      local _, stop = text:find(mark, 1, true)
       if stop then
         local first, last = pack_document(number, text)
         parts[#parts + 1] = first .. pack_count(text:match('^%d+', stop + 1)) .. last

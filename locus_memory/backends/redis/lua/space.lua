@@ -34,8 +34,9 @@ local CHUNK = 1000
 local TEXTS = 64
 local BLOCK = 4096
 local RECORD = 10
--- The most documents that wait to be merged.
-local WAITING = 512
+-- The most documents that wait to be merged: in a small namespace few, for a search of a tree reads
+-- those of each namespace; in a large one this share of it.
+local FEWEST, SHARE, WAITING = 8, 8, 512
 -- The most stems of documents that a script merges.
 local STEMS = 30000
 -- Milliseconds that the server keeps expired items, since clocks differ.
@@ -373,8 +374,9 @@ local function merge(space)
 end
 
 local function is_due(space)
-  return space.number - space.merged >= WAITING
-    or (space.has_dead and redis.call('HLEN', space.base .. ':x') >= WAITING)
+  local most = math.min(WAITING, math.max(FEWEST, space.merged / SHARE))
+  return space.number - space.merged >= most
+    or (space.has_dead and redis.call('HLEN', space.base .. ':x') >= most)
 end
 
 local function add_text(space, key, text)

@@ -53,7 +53,7 @@ def small_limits(monkeypatch):
     read = scripts.read_part
     small = {"CHUNK = 1000": "CHUNK = 2", "BLOCK = 4096": f"BLOCK = {BLOCK}"}
     small |= {
-        "WAITING = 512": "WAITING = 3",
+        "WAITING = 8, 8, 512": "WAITING = 2, 2, 3",
         "STEMS = 30000": "STEMS = 2",
         "TEXTS = 64": "TEXTS = 2",
     }
