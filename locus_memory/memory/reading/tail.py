@@ -127,9 +127,7 @@ class Tail:
         return [
             quote_line(hit.item, self._count, words, relevance=hit.relevance)
             for hit in hits
-            if hit.relevance >= FLOOR
-            and hit.item.namespace[-1] != thread
-            and _has_text(hit.item)
+            if hit.relevance >= FLOOR and hit.item.namespace[-1] != thread and _has_text(hit.item)
         ]
 
 

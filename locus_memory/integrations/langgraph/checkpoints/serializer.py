@@ -36,6 +36,10 @@ __all__ = ["StrictSerializer", "informed"]
 _OWN_TYPES: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 
 
+class _UnbuildableError(StateTypeError):
+    """A value that its class refuses, or that has no bytes of its own."""
+
+
 class StrictSerializer(JsonPlusSerializer):
     """LangGraph's own serializer, restricted to its own format and to known classes.
 
@@ -79,6 +83,25 @@ class StrictSerializer(JsonPlusSerializer):
         clone = copy.copy(self)
         clone._named = living_classes() if graph is None else partial(classes_of, graph)  # noqa: SLF001
         return clone
+
+    @override
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Return the type and the bytes of a value.
+
+        Raises:
+            StateTypeError: It could not be read again: an array of objects, or a set with a member
+                that has a list in the place of a tuple then.
+        """
+        kind, content = super().dumps_typed(obj)
+        if kind == "msgpack" and any(mark in content for mark in _DOUBTFUL):
+            try:
+                _READS_BACK.loads_typed((kind, content))
+            except _UnbuildableError as error:
+                raise StateTypeError(f"a value cannot be saved: {error}") from error
+            except StateTypeError:
+                # Its class is known to the graph alone.
+                pass
+        return kind, content
 
     @override
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -127,7 +150,7 @@ class StrictSerializer(JsonPlusSerializer):
         try:
             return build(kind, stored)
         except Exception as error:
-            raise StateTypeError(
+            raise _UnbuildableError(
                 f"a stored value of the class {_shown(name)} cannot be built: the class refuses "
                 f"its fields ({type(error).__name__}); read it with the version of the class that "
                 "wrote it"
@@ -142,6 +165,14 @@ class StrictSerializer(JsonPlusSerializer):
         if name not in self._allowed:
             raise _unknown(name)
         return self._allowed[name] or _imported(name)
+
+
+class _ReadingBack(StrictSerializer):
+    """The serializer for a value of this process, whose classes are there."""
+
+    @override
+    def _class(self, name: ClassName) -> Callable[..., Any]:
+        return _imported(name)
 
 
 def informed(serde: SerializerProtocol) -> SerializerProtocol:
@@ -192,14 +223,21 @@ def _array(parts: Any) -> Any:
         return numpy.frombuffer(data, dtype=numpy.dtype(kind)).reshape(shape, order=order)
     except (ImportError, TypeError, ValueError) as error:
         # For example an array of objects: only their addresses are stored.
-        raise StateTypeError(
+        raise _UnbuildableError(
             f"a stored array of numpy's cannot be built ({type(error).__name__}): save arrays of "
             "numbers, or lists, instead of arrays of objects"
         ) from error
 
 
 def _of_one(kind: Callable[..., Any], stored: Any) -> Any:
+    if kind is set or kind is frozenset:
+        return kind(map(_member, stored))
     return kind(stored)
+
+
+def _member(stored: Any) -> Any:
+    """Return a member of a set: MessagePack has no tuples, and no set has a list."""
+    return tuple(map(_member, stored)) if isinstance(stored, list) else stored
 
 
 def _of_several(kind: Callable[..., Any], stored: Any) -> Any:
@@ -248,6 +286,10 @@ def _of_old_model(kind: Any, stored: Mapping[str, Any]) -> Any:
     except Exception:  # noqa: BLE001 - as above
         return kind.construct(**stored)
 
+
+_READS_BACK: Final = _ReadingBack()
+_DOUBTFUL: Final = (b"builtins", b"|O")
+"""Bytes of values that may be lost: sets, and arrays of objects."""
 
 _PARTS: Final = 3
 _SEND_FIELDS: Final = 2
