@@ -1,0 +1,335 @@
+"""Which patterns of the package take more than linear time, and on which texts.
+
+Every pattern is tried with texts that are made from its own parse tree: what stands before a
+repetition, the repeated part many times, and an end at which the match fails. The length doubles
+until the time can be measured; then twice the length may not take much more than twice the time.
+Run it as a script to see what it finds; it prints JSON.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import re
+import signal
+import sys
+import time
+from collections import defaultdict
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from re import _constants as codes
+from re import _parser as parser
+
+import locus_memory
+
+ROOT = Path(locus_memory.__file__).parent
+METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
+LONG = 8
+"""A repetition that may be longer than this is pumped."""
+
+SHORTEST, LONGEST = 32, 16_384
+MEASURABLE = 0.003
+"""Seconds; below it, clocks and other processes say more than the pattern."""
+
+GROWTH = 3.0
+"""Twice the length takes twice the time of a linear pattern, and four times of a quadratic one."""
+
+WATCHDOG = 5
+ATTACKS = 160
+FAILING = ("", "\0", "\n", "!", " ", "a", "\nx", "\u2028")
+SAMPLES = "a0 \n\t-_.:/@#<>\"'=,;()[]{}|&%$!?*+~^`\\AZz9é中١\x00\u3000\r"
+
+
+def patterns():
+    """Yield the name of each pattern of the package, the pattern, and the methods it is used by."""
+    used = _uses()
+    seen = set()
+    for name, pattern, at in [*_attributes(), *_literals()]:
+        methods = at or used.get(name.rpartition(".")[2]) or {"search"}
+        if (name, pattern) not in seen:
+            seen.add((name, pattern))
+            yield name, pattern, sorted(methods)
+
+
+def _modules():
+    for found in pkgutil.walk_packages([str(ROOT)], "locus_memory."):
+        if found.name.endswith("__main__"):
+            continue
+        # A module of a driver or a framework that is not installed has its literals looked at.
+        with suppress(ImportError):
+            yield importlib.import_module(found.name)
+
+
+def _attributes():
+    for module in _modules():
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", module.__name__) == module.__name__:
+                yield from _within(f"{module.__name__}.{name}", value, 3)
+
+
+def _within(name, value, depth):
+    if isinstance(value, re.Pattern):
+        yield name, value, None
+    elif depth and isinstance(value, dict):
+        for each in [*value.keys(), *value.values()]:
+            yield from _within(name, each, depth - 1)
+    elif depth and isinstance(value, (list, tuple, set, frozenset)):
+        for each in value:
+            yield from _within(name, each, depth - 1)
+    elif depth and (isinstance(value, type) or hasattr(value, "__dataclass_fields__")):
+        with suppress(TypeError):
+            for inner, each in list(vars(value).items()):
+                yield from _within(f"{name}.{inner}", each, depth - 1)
+
+
+def _trees():
+    for path in sorted(ROOT.rglob("*.py")):
+        yield path, ast.parse(path.read_text("utf-8"))
+
+
+def _uses():
+    """Return the methods that are called of each name; a name with another use has all of them."""
+    found = defaultdict(set)
+    for _, tree in _trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in METHODS:
+                owner = node.value
+                name = getattr(owner, "id", None) or getattr(owner, "attr", None)
+                if name is not None:
+                    found[name].add(node.attr)
+    return found
+
+
+def _literals():
+    for path, tree in _trees():
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id == "re"
+                and node.func.attr in (*METHODS, "compile")
+                and node.args
+            ):
+                with suppress(ValueError, re.error):
+                    text = ast.literal_eval(node.args[0])
+                    flags = _flags(node)
+                    at = None if node.func.attr == "compile" else {node.func.attr}
+                    name = f"{path.relative_to(ROOT.parent)}:{node.lineno}"
+                    yield name, re.compile(text, flags), at
+
+
+def _flags(node):
+    found = 0
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and isinstance(
+            value := getattr(re, inner.attr, None), re.RegexFlag
+        ):
+            found |= value
+    return found
+
+
+def attacks(pattern):
+    """Yield texts as a start, a part to repeat, and an end."""
+    text = pattern.pattern
+    as_bytes = isinstance(text, bytes)
+    tree = parser.parse(text, pattern.flags & ~(re.UNICODE if as_bytes else 0))
+    found = {}
+    for before, body in _repeated(list(tree), [""]):
+        for pump in body:
+            for start in before:
+                for end in FAILING:
+                    found.setdefault((start, pump, end))
+                if start:
+                    # Each start of the pattern may look at all that follows.
+                    for end in ("", "\0", "\n"):
+                        found.setdefault(("", start + pump, end))
+                        found.setdefault(("", start, end))
+    kept = islice((each for each in found if each[1]), 4 * ATTACKS)
+    ordered = sorted(kept, key=lambda each: sum(map(len, each)))[:ATTACKS]
+    for each in ordered:
+        yield tuple(part.encode("latin-1", "replace") if as_bytes else part for part in each)
+
+
+def _repeated(items, before):
+    """Yield what stands before each long repetition, and samples of what is repeated."""
+    for code, value in items:
+        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+            least, most, inner = value
+            inner = list(inner)
+            once = _samples(inner)
+            if most is codes.MAXREPEAT or most > LONG:
+                yield before, once
+            yield from _repeated(inner, before)
+            if least:
+                before = _joined(before, [each * least for each in once])
+            else:
+                before = list(dict.fromkeys([*before, *_joined(before, once)]))[:6]
+        elif code is codes.SUBPATTERN:
+            yield from _repeated(list(value[-1]), before)
+            before = _joined(before, _samples(list(value[-1])))
+        elif code is codes.ATOMIC_GROUP:
+            yield from _repeated(list(value), before)
+            before = _joined(before, _samples(list(value)))
+        elif code is codes.BRANCH:
+            for each in value[1]:
+                yield from _repeated(list(each), before)
+            before = _joined(before, _samples([(code, value)]))
+        elif code in (codes.ASSERT, codes.ASSERT_NOT):
+            yield from _repeated(list(value[1]), before)
+        elif code is codes.GROUPREF_EXISTS:
+            for each in value[1:]:
+                yield from _repeated(list(each or []), before)
+        else:
+            before = _joined(before, _samples([(code, value)]))
+
+
+def _joined(starts, ends):
+    return list(dict.fromkeys(start + end for start in starts for end in ends))[:6]
+
+
+def _samples(items):
+    """Return some short texts that the items match."""
+    made = [""]
+    for code, value in items:
+        made = _joined(made, _sample(code, value)) or made
+    return made
+
+
+def _sample(code, value):
+    if code is codes.LITERAL:
+        return [chr(value)]
+    if code in (codes.NOT_LITERAL, codes.ANY, codes.IN):
+        return _of_set(code, value)
+    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+        least, most, inner = value
+        once = _samples(list(inner))
+        if not least:
+            return ["", *once][:4]
+        return [each * least for each in once]
+    if code is codes.SUBPATTERN:
+        return _samples(list(value[-1]))
+    if code is codes.ATOMIC_GROUP:
+        return _samples(list(value))
+    if code is codes.BRANCH:
+        return list(dict.fromkeys(text for each in value[1] for text in _samples(list(each))))[:6]
+    return [""]
+
+
+def _of_set(code, value):
+    if code is codes.ANY:
+        return ["a", " ", "."]
+    made = f"[^{re.escape(chr(value))}]" if code is codes.NOT_LITERAL else None
+    if made is not None:
+        return [each for each in SAMPLES if re.match(made, each)][:3]
+    wanted = [each for each in SAMPLES if _has(value, each)]
+    for kind, one in value:
+        if kind is codes.LITERAL:
+            wanted.append(chr(one))
+        elif kind is codes.RANGE and value[0][0] is not codes.NEGATE:
+            wanted.append(chr(one[0]))
+    # Characters of different kinds come first.
+    return list(dict.fromkeys([*wanted[:3], *wanted[-2:]]))[:4] or ["a"]
+
+
+_CATEGORIES = {
+    codes.CATEGORY_DIGIT: str.isdecimal,
+    codes.CATEGORY_SPACE: str.isspace,
+    codes.CATEGORY_WORD: lambda each: each.isalnum() or each == "_",
+}
+_OPPOSITES = {
+    codes.CATEGORY_NOT_DIGIT: codes.CATEGORY_DIGIT,
+    codes.CATEGORY_NOT_SPACE: codes.CATEGORY_SPACE,
+    codes.CATEGORY_NOT_WORD: codes.CATEGORY_WORD,
+}
+
+
+def _has(members, text):
+    is_negated, found = False, False
+    for kind, value in members:
+        if kind is codes.NEGATE:
+            is_negated = True
+        elif kind is codes.LITERAL:
+            found |= ord(text) == value
+        elif kind is codes.RANGE:
+            found |= value[0] <= ord(text) <= value[1]
+        elif kind is codes.CATEGORY:
+            is_opposite = value in _OPPOSITES
+            found |= _CATEGORIES[_OPPOSITES.get(value, value)](text) != is_opposite
+    return found != is_negated
+
+
+def _run(pattern, method, text):
+    empty = b"" if isinstance(text, bytes) else ""
+    start = time.perf_counter()
+    if method == "finditer":
+        for _ in pattern.finditer(text):
+            pass
+    elif method in ("sub", "subn"):
+        getattr(pattern, method)(empty, text)
+    else:
+        getattr(pattern, method)(text)
+    return time.perf_counter() - start
+
+
+def growth(pattern, method, attack):
+    """Return by how much the time grows where the text doubles; 0: it is too short to measure."""
+    start, pump, end = attack
+    length = SHORTEST
+    while length <= LONGEST:
+        text = start + pump * max(length // len(pump), 1) + end
+        if _run(pattern, method, text) >= MEASURABLE:
+            half = start + pump * max(length // len(pump) // 2, 1) + end
+            # The shortest of some runs is the one that nothing has disturbed.
+            long = min(_run(pattern, method, text) for _ in range(3))
+            short = min(_run(pattern, method, half) for _ in range(3))
+            # A linear one is fast; what needs a thousand times its length is not linear.
+            if long >= MEASURABLE:
+                return long / max(short, 1e-7)
+        length *= 2
+    return 0.0
+
+
+class _Late(Exception):
+    pass
+
+
+def _stop(*_):
+    raise _Late
+
+
+def examine(pattern, methods):
+    """Return the texts that take more than linear time."""
+    for method in methods:
+        for attack in attacks(pattern):
+            signal.setitimer(signal.ITIMER_REAL, WATCHDOG)
+            try:
+                grown = growth(pattern, method, attack)
+                if grown >= GROWTH:
+                    grown = min(grown, growth(pattern, method, attack))
+            except _Late:
+                grown = float("inf")
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            if grown >= GROWTH:
+                return [method, [repr(part) for part in attack], grown]
+    return None
+
+
+def main(given):
+    """Print the patterns that are not linear: of the package, or of those that are given."""
+    signal.signal(signal.SIGALRM, _stop)
+    chosen = [(each, re.compile(each), METHODS[:1]) for each in given] or list(patterns())
+    bad = []
+    for name, pattern, methods in chosen:
+        found = examine(pattern, methods)
+        if found is not None:
+            bad.append([name, str(pattern.pattern)[:300], *found])
+    print(json.dumps({"patterns": len(chosen), "bad": bad}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
