@@ -30,15 +30,17 @@ METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "f
 LONG = 8
 """A repetition that may be longer than this is pumped."""
 
-SHORTEST, LONGEST = 32, 16_384
+SHORTEST, LONGEST = 32, 8192
 MEASURABLE = 0.003
-"""Seconds; below it, clocks and other processes say more than the pattern."""
+"""Seconds of the processor; below it, the clock says more than the pattern."""
 
 GROWTH = 3.0
 """Twice the length takes twice the time of a linear pattern, and four times of a quadratic one."""
 
-WATCHDOG = 5
-ATTACKS = 160
+WATCHDOG = 2
+"""Seconds for one text; what takes longer has no end."""
+
+ATTACKS = 120
 FAILING = ("", "\0", "\n", "!", " ", "a", "\nx", "\u2028")
 SAMPLES = "a0 \n\t-_.:/@#<>\"'=,;()[]{}|&%$!?*+~^`\\AZz9é中١\x00\u3000\r"
 
@@ -46,12 +48,15 @@ SAMPLES = "a0 \n\t-_.:/@#<>\"'=,;()[]{}|&%$!?*+~^`\\AZz9é中١\x00\u3000\r"
 def patterns():
     """Yield the name of each pattern of the package, the pattern, and the methods it is used by."""
     used = _uses()
-    seen = set()
+    found = {}
     for name, pattern, at in [*_attributes(), *_literals()]:
+        # What a compiled pattern is for is known by its name, which only attributes have.
+        if at is None and ":" in name and pattern in found:
+            continue
         methods = at or used.get(name.rpartition(".")[2]) or {"search"}
-        if (name, pattern) not in seen:
-            seen.add((name, pattern))
-            yield name, pattern, sorted(methods)
+        found.setdefault(pattern, (name, set()))[1].update(methods)
+    for pattern, (name, methods) in found.items():
+        yield name, pattern, sorted(methods)
 
 
 def _modules():
@@ -66,7 +71,7 @@ def _modules():
 def _attributes():
     for module in _modules():
         for name, value in vars(module).items():
-            if getattr(value, "__module__", module.__name__) == module.__name__:
+            if not isinstance(value, type) or value.__module__ == module.__name__:
                 yield from _within(f"{module.__name__}.{name}", value, 3)
 
 
@@ -264,7 +269,7 @@ def _has(members, text):
 
 def _run(pattern, method, text):
     empty = b"" if isinstance(text, bytes) else ""
-    start = time.perf_counter()
+    start = time.process_time()
     if method == "finditer":
         for _ in pattern.finditer(text):
             pass
@@ -272,23 +277,25 @@ def _run(pattern, method, text):
         getattr(pattern, method)(empty, text)
     else:
         getattr(pattern, method)(text)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def growth(pattern, method, attack):
     """Return by how much the time grows where the text doubles; 0: it is too short to measure."""
     start, pump, end = attack
+
+    def took(length, times):
+        text = start + pump * max(length // len(pump), 1) + end
+        # The shortest of some runs is the one that nothing has disturbed.
+        return min(_run(pattern, method, text) for _ in range(times))
+
     length = SHORTEST
     while length <= LONGEST:
-        text = start + pump * max(length // len(pump), 1) + end
-        if _run(pattern, method, text) >= MEASURABLE:
-            half = start + pump * max(length // len(pump) // 2, 1) + end
-            # The shortest of some runs is the one that nothing has disturbed.
-            long = min(_run(pattern, method, text) for _ in range(3))
-            short = min(_run(pattern, method, half) for _ in range(3))
-            # A linear one is fast; what needs a thousand times its length is not linear.
-            if long >= MEASURABLE:
-                return long / max(short, 1e-7)
+        if took(length, 1) >= MEASURABLE and (long := took(length, 2)) >= MEASURABLE:
+            grown = long / max(took(length // 2, 3), 1e-7)
+            if grown >= GROWTH:
+                # A repetition with a bound is linear from there on.
+                return min(grown, took(2 * length, 2) / long)
         length *= 2
     return 0.0
 

@@ -38,7 +38,7 @@ _RAW: Final = {
 """Elements in which a `<` begins no tag."""
 
 _CHARSET: Final = re.compile(
-    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE
+    rb"<meta[^>]{0,200}?charset\s*=\s*(?:[\"']\s*)?([\w.:-]{1,40})", re.IGNORECASE
 )
 _LOOKED_AT: Final = 1024
 """A page says its character set here, see

@@ -60,8 +60,8 @@ def check_schema(
         shown = ", ".join(f"{each.kind} {quote(each.name)}" for each in found[:_SHOWN])
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise BackendCorruptError(
-            f"sqlite {path}: its schema has what is not of this library: {shown}{more}; "
-            "`locus-memory restore --strip` makes a database without it"
+            f"sqlite {path}: its schema, of version {version}, has what is not of this library: "
+            f"{shown}{more}; `locus-memory restore --strip` makes a database without it"
         )
 
 
