@@ -27,6 +27,7 @@ import locus_memory
 
 ROOT = Path(locus_memory.__file__).parent
 METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
+REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 LONG = 8
 """A repetition that may be longer than this is pumped."""
 
@@ -42,7 +43,7 @@ WATCHDOG = 2
 
 ATTACKS = 120
 FAILING = ("", "\0", "\n", "!", " ", "a", "\nx", "\u2028")
-SAMPLES = "a0 \n\t-_.:/@#<>\"'=,;()[]{}|&%$!?*+~^`\\AZz9é中١\x00\u3000\r"
+SAMPLES = "a0 \n\t-_.:/@#<>\"'=,;()[]{}|&%$!?*+~^`\\AZz9é中\u0661\x00\u3000\r"
 
 
 def patterns():
@@ -162,34 +163,25 @@ def attacks(pattern):
 def _repeated(items, before):
     """Yield what stands before each long repetition, and samples of what is repeated."""
     for code, value in items:
-        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-            least, most, inner = value
-            inner = list(inner)
-            once = _samples(inner)
-            if most is codes.MAXREPEAT or most > LONG:
-                yield before, once
-            yield from _repeated(inner, before)
-            if least:
-                before = _joined(before, [each * least for each in once])
-            else:
-                before = list(dict.fromkeys([*before, *_joined(before, once)]))[:6]
-        elif code is codes.SUBPATTERN:
-            yield from _repeated(list(value[-1]), before)
-            before = _joined(before, _samples(list(value[-1])))
-        elif code is codes.ATOMIC_GROUP:
-            yield from _repeated(list(value), before)
-            before = _joined(before, _samples(list(value)))
-        elif code is codes.BRANCH:
-            for each in value[1]:
-                yield from _repeated(list(each), before)
-            before = _joined(before, _samples([(code, value)]))
-        elif code in (codes.ASSERT, codes.ASSERT_NOT):
-            yield from _repeated(list(value[1]), before)
-        elif code is codes.GROUPREF_EXISTS:
-            for each in value[1:]:
-                yield from _repeated(list(each or []), before)
-        else:
-            before = _joined(before, _samples([(code, value)]))
+        if code in REPEATS and (value[1] is codes.MAXREPEAT or value[1] > LONG):
+            yield before, _samples(list(value[2]))
+        for each in _inner(code, value):
+            yield from _repeated(each, before)
+        if code not in (codes.ASSERT, codes.ASSERT_NOT):
+            before = _joined(before, _sample(code, value))
+
+
+def _inner(code, value):
+    """Return the sequences of items that an item consists of."""
+    if code in REPEATS:
+        return [list(value[2])]
+    if code in (codes.SUBPATTERN, codes.ASSERT, codes.ASSERT_NOT):
+        return [list(value[-1])]
+    if code is codes.ATOMIC_GROUP:
+        return [list(value)]
+    if code is codes.BRANCH:
+        return list(map(list, value[1]))
+    return [list(each or []) for each in value[1:]] if code is codes.GROUPREF_EXISTS else []
 
 
 def _joined(starts, ends):
@@ -205,23 +197,17 @@ def _samples(items):
 
 
 def _sample(code, value):
+    """Return some short texts that an item matches."""
     if code is codes.LITERAL:
         return [chr(value)]
     if code in (codes.NOT_LITERAL, codes.ANY, codes.IN):
         return _of_set(code, value)
-    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-        least, most, inner = value
-        once = _samples(list(inner))
-        if not least:
-            return ["", *once][:4]
-        return [each * least for each in once]
-    if code is codes.SUBPATTERN:
-        return _samples(list(value[-1]))
-    if code is codes.ATOMIC_GROUP:
-        return _samples(list(value))
-    if code is codes.BRANCH:
-        return list(dict.fromkeys(text for each in value[1] for text in _samples(list(each))))[:6]
-    return [""]
+    if code in (codes.ASSERT, codes.ASSERT_NOT):
+        return [""]
+    found = [text for each in _inner(code, value) for text in _samples(each)]
+    if code in REPEATS:
+        found = [each * value[0] for each in found] if value[0] else ["", *found[:3]]
+    return list(dict.fromkeys(found))[:6] or [""]
 
 
 def _of_set(code, value):
@@ -300,12 +286,12 @@ def growth(pattern, method, attack):
     return 0.0
 
 
-class _Late(Exception):
+class _LateError(Exception):
     pass
 
 
 def _stop(*_):
-    raise _Late
+    raise _LateError
 
 
 def examine(pattern, methods):
@@ -317,7 +303,7 @@ def examine(pattern, methods):
                 grown = growth(pattern, method, attack)
                 if grown >= GROWTH:
                     grown = min(grown, growth(pattern, method, attack))
-            except _Late:
+            except _LateError:
                 grown = float("inf")
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)

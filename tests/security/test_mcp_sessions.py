@@ -1,4 +1,4 @@
-"""No token takes the sessions of the others: each has a share, and its oldest idle one makes room."""
+"""No token takes the sessions of the others: each has a share, and its idle ones make room."""
 
 from __future__ import annotations
 
@@ -105,7 +105,11 @@ async def test_a_session_with_a_request_in_flight_is_not_ended():
                 await release.wait()
             name = headers.get(b"mcp-session-id", b"new")
             await send(
-                {"type": "http.response.start", "status": 200, "headers": [(b"mcp-session-id", name)]}
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": [(b"mcp-session-id", name)],
+                }
             )
 
         http_app(server.server, callers, HTTPOptions(sessions_per_token=1), 8765)
@@ -117,7 +121,9 @@ async def test_a_session_with_a_request_in_flight_is_not_ended():
             scope = {
                 "type": "http",
                 "method": method,
-                "headers": [(name.encode().replace(b"_", b"-"), value) for name, value in headers.items()],
+                "headers": [
+                    (name.encode().replace(b"_", b"-"), value) for name, value in headers.items()
+                ],
             }
 
             async def keep(message):

@@ -33,11 +33,23 @@ SLOW = [
     r"charset\s*=\s*[\"']?\s*(\w{1,40})",
     r"(?<![A-Za-z0-9])eyJ[\w-]{8,}\.[\w-]{8,}\.",
 ]
-FAST = ["a+", "x[^>x]*>", "^ *a", r"\A\s*x", r"(?<!\s)\s+x", r"(?<![\w.])[\w.]++@", ".{1,80}?, not x"]
+FAST = [
+    "a+",
+    "x[^>x]*>",
+    "^ *a",
+    r"\A\s*x",
+    r"(?<!\s)\s+x",
+    r"(?<![\w.])[\w.]++@",
+    ".{1,80}?, not x",
+]
 
 
 def _found(*given):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONWARNINGS": "ignore",
+    }
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *given],
         env=environment,

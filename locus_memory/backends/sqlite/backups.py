@@ -115,11 +115,11 @@ def _backup(source: Path, path: Path, *, overwrite: bool) -> BackupReport:
 def _restore(path: Path, target: Path, *, overwrite: bool, is_stripped: bool) -> BackupReport:
     _check_places(path, target, overwrite=overwrite)
     # A database without a name is a temporary file.
-    with _reading(path) as connection, closing(sqlite3.connect("")) as copy:
+    with _reading(path) as given, closing(sqlite3.connect("")) as copy:
+        connection = copy if is_stripped else given
         if is_stripped:
-            _copy(connection, copy)
+            _copy(given, copy)
             strip_schema(copy, readable_version(copy, str(path)))
-            connection = copy
         _check(connection, path)
         check_schema(
             connection, str(path), readable_version(connection, str(path)), allows_others=False

@@ -38,6 +38,9 @@ class _Session:
     user: Any
     requests: int = 0
 
+    def is_idle_of(self, owner: object) -> bool:
+        return not self.requests and _owner(self.user) == owner
+
 
 class SessionShares:
     """An ASGI app that opens a session for whom there is room, or can be made.
@@ -94,16 +97,14 @@ class SessionShares:
             if not is_full and counts.total() < self._most:
                 return True
             largest = owner if is_full else counts.most_common(1)[0][0]
-            for name, each in self._sessions.items():
-                if not each.requests and _owner(each.user) == largest:
-                    break
-            else:
+            idle = (name for name, each in self._sessions.items() if each.is_idle_of(largest))
+            if (name := next(idle, None)) is None:
                 return False
-            del self._sessions[name]
+            ended = self._sessions.pop(name)
             # The SDK ends a session at the request of the one who opened it.
             others = [pair for pair in scope["headers"] if pair[0] not in (_SESSION, _VERSION)]
             ending = {"method": "DELETE", "headers": [*others, (_SESSION, name.encode("latin-1"))]}
-            await self._app({**scope, **ending, "user": each.user}, _nothing, _unheard)
+            await self._app({**scope, **ending, "user": ended.user}, _nothing, _unheard)
 
 
 def _owner(user: Any) -> object:
