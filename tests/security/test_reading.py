@@ -31,6 +31,7 @@ from locus_memory.resources.tree import MemoryTree
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no such limits")
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+RELATIONS = "application/vnd.openxmlformats-package.relationships+xml"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 RELATION = f"""<Relationships xmlns="{PACKAGE}/relationships">
@@ -38,9 +39,10 @@ RELATION = f"""<Relationships xmlns="{PACKAGE}/relationships">
 SHEET = f'<worksheet xmlns="{MAIN}"><sheetData>{{}}</sheetData></worksheet>'
 PARTS = {
     "[Content_Types].xml": f"""<Types xmlns="{PACKAGE}/content-types">
-      <Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
+      <Default Extension="rels" ContentType="{RELATIONS}"/>
       <Override PartName="/xl/workbook.xml" ContentType="{TYPE}.sheet.main+xml"/>
-      <Override PartName="/xl/worksheets/sheet1.xml" ContentType="{TYPE}.worksheet+xml"/></Types>""",
+      <Override PartName="/xl/worksheets/sheet1.xml" ContentType="{TYPE}.worksheet+xml"/>
+    </Types>""",
     "_rels/.rels": RELATION.format("xl/workbook.xml", "officeDocument"),
     "xl/workbook.xml": f"""<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>
       <sheet name="S" sheetId="1" r:id="a"/></sheets></workbook>""",
