@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Final
@@ -66,7 +67,7 @@ async def ingested(
     counts = _Counts()
     hints = {"reason": op.reason, "instruction": op.instruction}
     metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
-    with DocumentReader() as reader:
+    with closing(DocumentReader()) as reader:
         for file in files:
             try:
                 path = _place(folder, file)

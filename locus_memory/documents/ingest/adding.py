@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -122,7 +123,7 @@ class PathAdding:
 
     async def run(self, path: str | Path, *, prune: bool) -> Ingested:
         """Add a file or a folder; the process that reads ends with the call."""
-        with self._reader:
+        with closing(self._reader):
             return await self._run(path, prune=prune)
 
     async def _run(self, path: str | Path, *, prune: bool) -> Ingested:
@@ -174,8 +175,8 @@ class PathAdding:
         )
         change = await self._writer.change(document, self._config)
         if change.chunks > self._reader.limits.chunks:
-            error = self._reader.limits.exceeded("chunks")
-            return _Planned(file, number, Ingested(skipped=((file.shown, str(error)),)))
+            reason = str(self._reader.limits.exceeded("chunks"))
+            return _Planned(file, number, Ingested(skipped=((file.shown, reason),)))
         done = counted(change.outcome, change.chunks)
         note = read.text.note
         done = replace(done, notes=((file.source, note),)) if note else done

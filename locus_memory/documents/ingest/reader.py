@@ -6,18 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from threading import Lock, Timer
-from typing import Any, BinaryIO, Final, Self, cast
+from time import monotonic
+from typing import Any, BinaryIO, Final, cast
 
 import orjson
 
-from locus_memory._internal.quoting import quote
 from locus_memory.documents.ingest.formats import Text, format_of, read_text
-from locus_memory.documents.ingest.reader_process import OUT_OF_MEMORY, read_frame, write_frame
-from locus_memory.errors import ConfigurationError, InvalidArgumentError, MissingDriverError
+from locus_memory.documents.ingest.reader_process import OUT_OF_MEMORY
+from locus_memory.errors import InvalidArgumentError, MissingDriverError
+from locus_memory.store.item import check_limit
 
 __all__ = ["DocumentLimits", "DocumentReader"]
 
@@ -26,9 +28,14 @@ _CODE: Final = (
     "from locus_memory.documents.ingest.reader_process import main; main()"
 )
 _PLAIN: Final = ("text", "markdown", "code")
-_WIDEST: Final = 10
-"""The bytes of JSON for one character of a text, at most, with all that is beside it."""
+_WIDEST: Final = 6
+"""The bytes of JSON for one character, at most."""
 
+_BESIDE: Final = 10_000
+_ENDED: Final[dict[int, dict[str, Any]]] = {
+    OUT_OF_MEMORY: {"limit": "memory"},
+    -getattr(signal, "SIGXCPU", 0): {"limit": "cpu_seconds"},
+}
 _EXCEEDED: Final = {
     "seconds": "it takes more than {:,} s to read",
     "cpu_seconds": "it takes more than {:,} s of the processor to read",
@@ -53,7 +60,7 @@ class DocumentLimits:
         chunks: The number of its chunks.
 
     Raises:
-        ConfigurationError: One is no integer of at least 1.
+        InvalidArgumentError: One is no integer of at least 0.
     """
 
     seconds: int = 60
@@ -64,11 +71,7 @@ class DocumentLimits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(
-                    f"{each.name} is an integer of at least 1, not {quote(value)}"
-                )
+            check_limit(getattr(self, each.name), each.name)
 
     def exceeded(self, name: str) -> InvalidArgumentError:
         """Return the error of a document that takes more than a limit."""
@@ -90,12 +93,6 @@ class DocumentReader:
         self._lock = Lock()
         self._is_closed = False
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process; calling it again is harmless."""
@@ -127,37 +124,29 @@ class DocumentReader:
 
     def _answer(self, source: str, content: bytes) -> dict[str, Any]:
         """Ask the process, and end it where it does not answer."""
-        limits = self.limits
         process = self._process or self._start()
-        late: list[str] = []
-
-        def stop() -> None:
-            late.append("seconds")
-            process.kill()
-
-        timer = Timer(limits.seconds, stop)
-        timer.daemon = True
-        timer.start()
-        request = {"source": source, **asdict(limits)}
         requests, answers = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
+        packed = b64encode(content).decode("ascii")
+        request = {"source": source, "content": packed, "limits": asdict(self.limits)}
+        most = _WIDEST * self.limits.characters + _BESIDE
         answer: dict[str, Any] = {}
+        timer = Timer(self.limits.seconds, process.kill)
+        timer.daemon = True
+        started = monotonic()
+        timer.start()
         try:
             with suppress(OSError, ValueError):
-                write_frame(requests, orjson.dumps(request))
-                write_frame(requests, content)
-                answer = orjson.loads(read_frame(answers, _WIDEST * limits.characters) or b"{}")
+                requests.write(orjson.dumps(request) + b"\n")
+                requests.flush()
+                answer = orjson.loads(answers.readline(most))
         finally:
             timer.cancel()
         if answer and "limit" not in answer:
             return answer
         status = self._end()
-        if answer:
-            return answer
-        if late or status == OUT_OF_MEMORY:
-            return {"limit": late[0] if late else "memory"}
-        if status == -getattr(signal, "SIGXCPU", 0):
-            return {"limit": "cpu_seconds"}
-        return {"error": f"the process that read it ended with status {status}"}
+        if not answer and monotonic() - started >= self.limits.seconds:
+            return {"limit": "seconds"}
+        return answer or _ENDED.get(status, {"error": f"its reader ended with status {status}"})
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start the process: without the program's main module, which would run again.
@@ -185,8 +174,6 @@ class DocumentReader:
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            with suppress(OSError):
-                cast("BinaryIO", pipe).close()
-        return process.wait()
+        with suppress(OSError), process:
+            process.kill()
+        return process.returncode

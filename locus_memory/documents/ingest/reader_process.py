@@ -1,6 +1,6 @@
 """The process that reads documents: requests come in by standard input, and answers go out.
 
-It runs in a process of its own and is never imported by the program, but for its two frames.
+The program imports nothing of it but the status that it may end with.
 """
 
 from __future__ import annotations
@@ -8,63 +8,46 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from base64 import b64decode
 from math import ceil
 from pathlib import Path
 from threading import Thread
 from time import sleep
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import orjson
 
 from locus_memory.documents.ingest.formats import read_text
 from locus_memory.errors import LocusMemoryError, MissingDriverError
 
-__all__ = ["OUT_OF_MEMORY", "main", "read_frame", "write_frame"]
+__all__ = ["OUT_OF_MEMORY", "main"]
 
 OUT_OF_MEMORY: Final = 77
 """The status that the process ends with where its memory is full and nothing else stops it."""
 
 _SIZES: Final = Path("/proc/self/statm")
-_LENGTH: Final = 8
 _WATCHED: Final = 0.05
 
 
-def write_frame(file: BinaryIO, content: bytes) -> None:
-    """Write bytes after their length."""
-    file.write(len(content).to_bytes(_LENGTH, "big"))
-    file.write(content)
-    file.flush()
-
-
-def read_frame(file: BinaryIO, most: int) -> bytes | None:
-    """Return the bytes of the next frame; `None`: it has ended, or promises more than `most`."""
-    length = int.from_bytes(head := file.read(_LENGTH), "big")
-    if len(head) < _LENGTH or length > most:
-        return None
-    content = file.read(length)
-    return content if len(content) == length else None
-
-
 def main() -> None:
-    """Answer requests until standard input ends; each is a frame of JSON, and one of the file."""
+    """Answer requests until standard input ends: each is a line of JSON, and so is its answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    requests = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         # What a library prints is no answer.
         os.dup2(2, 1)
-        while (request := read_frame(requests, sys.maxsize)) is not None:
-            content = read_frame(requests, sys.maxsize)
-            write_frame(answers, _answer(orjson.loads(request), content or b""))
+        for line in sys.stdin.buffer:
+            answers.write(_answer(**orjson.loads(line)) + b"\n")
+            answers.flush()
 
 
-def _answer(request: dict[str, Any], content: bytes) -> bytes:
-    """Return the text of a file, or why there is none, as JSON."""
+def _answer(source: str, content: str, limits: dict[str, int]) -> bytes:
+    """Return the text of a file, whose bytes are in Base64, or why there is none, as JSON."""
+    given = b64decode(content)
     try:
-        _limit(request["memory"], request["cpu_seconds"])
-        found = read_text(request["source"], content)
-        if len(found.text) > request["characters"]:
-            return orjson.dumps({"limit": "characters"})
-        return orjson.dumps(found)
+        _limit(limits["memory"], limits["cpu_seconds"])
+        found = read_text(source, given)
+        is_long = len(found.text) > limits["characters"]
+        return orjson.dumps({"limit": "characters"} if is_long else found)
     except MemoryError:
         return b'{"limit":"memory"}'
     except LocusMemoryError as error:

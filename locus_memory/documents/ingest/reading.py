@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -49,7 +50,7 @@ def ingest_path(
     Raises:
         InvalidArgumentError: Nothing is there.
     """
-    with DocumentReader(limits) as reader:
+    with closing(DocumentReader(limits)) as reader:
         return [
             chunk for file in files_of(path) for chunk in _chunks(file, config, max_bytes, reader)
         ]

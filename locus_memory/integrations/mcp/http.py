@@ -84,7 +84,8 @@ def http_app(
     )
     manager = server.session_manager
     share = _MOST_SESSIONS if callers is None else options.sessions_per_token
-    manager.asgi_app = SessionShares(manager.asgi_app, share, _MOST_SESSIONS)
+    shares = SessionShares(manager.asgi_app, share, _MOST_SESSIONS)
+    manager.asgi_app = shares  # type: ignore[assignment] # the SDK calls any app
     return app
 
 

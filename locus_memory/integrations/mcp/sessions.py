@@ -114,9 +114,9 @@ def _owner(user: Any) -> object:
 
 def _opened(begun: Sequence[Message]) -> str:
     """Return the name of the session that an answer opens; empty: it opens none."""
-    if not begun or begun[0]["status"] >= _AN_ERROR:
-        return ""
-    return dict(begun[0]["headers"]).get(_SESSION, b"").decode("latin-1")
+    is_open = bool(begun) and begun[0]["status"] < _AN_ERROR
+    found: dict[bytes, bytes] = dict(begun[0]["headers"]) if is_open else {}
+    return found.get(_SESSION, b"").decode("latin-1")
 
 
 async def _nothing() -> Message:
