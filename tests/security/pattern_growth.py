@@ -54,10 +54,18 @@ def patterns():
         # What a compiled pattern is for is known by its name, which only attributes have.
         if at is None and ":" in name and pattern in found:
             continue
-        methods = at or used.get(name.rpartition(".")[2]) or {"search"}
+        methods = at or _used(used, name) or {"search"}
         found.setdefault(pattern, (name, set()))[1].update(methods)
     for pattern, (name, methods) in found.items():
         yield name, pattern, sorted(methods)
+
+
+def _used(used, name):
+    """Return the methods of a name: a private one is used in its own module."""
+    last = name.rpartition(".")[2]
+    places = [place for place in used if place[1] == last]
+    own = [place for place in places if name.startswith(f"{place[0]}.")]
+    return {each for place in own or places for each in used[place]}
 
 
 def _modules():
@@ -97,15 +105,16 @@ def _trees():
 
 
 def _uses():
-    """Return the methods that are called of each name; a name with another use has all of them."""
+    """Return the methods that are called of each name in each module."""
     found = defaultdict(set)
-    for _, tree in _trees():
+    for path, tree in _trees():
+        module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr in METHODS:
                 owner = node.value
                 name = getattr(owner, "id", None) or getattr(owner, "attr", None)
                 if name is not None:
-                    found[name].add(node.attr)
+                    found[module, name].add(node.attr)
     return found
 
 
