@@ -17,13 +17,13 @@ from locus_memory.store.text import query_words, stem
 __all__ = ["ScriptedModel"]
 
 _GREETING: Final = re.compile(r"(hi|hello|hey|good (morning|day|evening))\b[^?]*", re.IGNORECASE)
-_ABOUT_ME: Final = re.compile(r"\b(know|remember)\b.*\bme\b", re.IGNORECASE)
+_ABOUT_ME: Final = re.compile(r"(?mi)^(?>.*?\b(?:know|remember)\b).*\bme\b")
 _ASKING: Final = re.compile(
     r"(who|what|which|where|when|why|how|do|does|did|is|are|am|can|tell me)\b", re.IGNORECASE
 )
 _REQUEST: Final = re.compile(r"(?:please )?use ([\w-]+)(?: with (.+?))?[.!]?", re.IGNORECASE)
 _NEXT_REQUEST: Final = re.compile(r"(?:;|,? and) +(?=use )", re.IGNORECASE)
-_ARGUMENT: Final = re.compile(r"(\w+)=(.*?)(?=, *\w+=|$)")
+_ARGUMENT: Final = re.compile(r"(?s)(?<!\w)(\w+)=(.*?)(?=, *\w+=|\Z)")
 _MEMORY: Final = re.compile(
     r"- (?:(?:user|feedback|project|reference|always|about the user|session)"
     r"(?: \((?:told by|imported|written)[a-z ]*\))?: )?(?:\((?:told by|imported)[a-z ]*\) )?"

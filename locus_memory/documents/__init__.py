@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from locus_memory.documents.context import ContextConfig, inject_context
     from locus_memory.documents.fusion import FusedIndex, HybridOptions, fuse
     from locus_memory.documents.index import DocumentIndex
+    from locus_memory.documents.ingest.reader import DocumentLimits
     from locus_memory.documents.ingest.reading import ingest_path
     from locus_memory.documents.registry import (
         get_documents,
@@ -34,6 +35,7 @@ else:
             "ChunkConfig": "chunking.config",
             "ContextConfig": "context",
             "DocumentIndex": "index",
+            "DocumentLimits": "ingest.reader",
             "FusedIndex": "fusion",
             "HybridOptions": "fusion",
             "Ingested": "values",
@@ -54,6 +56,7 @@ __all__ = [
     "ChunkConfig",
     "ContextConfig",
     "DocumentIndex",
+    "DocumentLimits",
     "FusedIndex",
     "HybridOptions",
     "Ingested",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from locus_memory.backends.base import Backend
+    from locus_memory.documents.ingest.reader import DocumentLimits
     from locus_memory.retrieval.rerankers.base import Reranker
 
 __all__ = ["DocumentIndex", "Kind"]
@@ -209,6 +210,7 @@ class DocumentIndex(Resource):
         metadata: Mapping[str, Any] | None = None,
         prune: bool = False,
         max_bytes: int = MOST_BYTES,
+        limits: DocumentLimits | None = None,
     ) -> Ingested:
         """Index a file, or all files below a folder; see `ingest_path` for which.
 
@@ -223,13 +225,20 @@ class DocumentIndex(Resource):
             metadata: JSON to store with each chunk.
             prune: Delete the sources whose files are gone from this folder.
             max_bytes: Larger files are skipped.
+            limits: What a file may take; `None` for the defaults. PDF, HTML and Office documents
+                are read in a process of their own, which ends with the call.
 
         Raises:
             InvalidArgumentError: Nothing is there, or an invalid prefix, metadata or size.
             BackendError: The store failed; the same call continues.
         """
         adding = PathAdding(
-            self._writer, self.chunking, prefix=prefix, metadata=metadata, max_bytes=max_bytes
+            self._writer,
+            self.chunking,
+            prefix=prefix,
+            metadata=metadata,
+            max_bytes=max_bytes,
+            limits=limits,
         )
         done = await adding.run(path, prune=prune)
         if done.unchanged:

@@ -234,6 +234,8 @@ class Writer:
         [version] = await self._store.put_batch([replace(record, value={**begun, **shown})])
         for batch in _batches(change.puts, _BATCH):
             await self._store.put_batch(batch if change.is_small else await self._embedded(batch))
+            # A store in memory waits for nothing.
+            await asyncio.sleep(0)
         if shown and change.deletes:
             # From here, searches show the new version, and no longer the old one.
             switch = replace(record, value=begun, if_version=version)

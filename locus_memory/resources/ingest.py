@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Final
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.ingest.files import File, files_of
-from locus_memory.documents.ingest.formats import read_text
+from locus_memory.documents.ingest.reader import DocumentReader
 from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
 from locus_memory.errors import (
     LocusMemoryError,
@@ -66,16 +67,17 @@ async def ingested(
     counts = _Counts()
     hints = {"reason": op.reason, "instruction": op.instruction}
     metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
-    for file in files:
-        try:
-            path = _place(folder, file)
-            text = await in_thread(_text, file)
-        except (OSError, LocusMemoryError) as error:
-            if _is_source(file, op.source):
-                raise
-            counts.skipped.append((file.shown, reason_of(error)))
-            continue
-        await _put(writer, path, text, {**metadata, "source": file.source}, counts)
+    with closing(DocumentReader()) as reader:
+        for file in files:
+            try:
+                path = _place(folder, file)
+                text = await in_thread(_text, file, reader)
+            except (OSError, LocusMemoryError) as error:
+                if _is_source(file, op.source):
+                    raise
+                counts.skipped.append((file.shown, reason_of(error)))
+                continue
+            await _put(writer, path, text, {**metadata, "source": file.source}, counts)
     result = MemoryResourceResult(
         str(folder.as_folder),
         counts.added,
@@ -147,11 +149,11 @@ def _is_source(file: File, where: str) -> bool:
     return file.path == FilePath(where).expanduser()
 
 
-def _text(file: File) -> str:
+def _text(file: File, reader: DocumentReader) -> str:
     """Return the text of a file.
 
     Raises:
         OSError: It cannot be read.
         LocusMemoryError: It has no text, or its format needs an extra.
     """
-    return read_text(file.source, read_bytes(file, MOST_BYTES)).text
+    return reader.read(file.source, read_bytes(file, MOST_BYTES)).text

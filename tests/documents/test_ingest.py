@@ -78,7 +78,13 @@ def test_a_damaged_pdf_says_so_once(tmp_path):
 
 @pytest.mark.parametrize("extra", ["pypdf", "markitdown"])
 async def test_a_missing_extra_is_named_and_stops_nothing(tmp_path, monkeypatch, extra):
-    monkeypatch.setitem(sys.modules, extra, None)
+    # The process that reads sees it as well.
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / f"{extra}.py").write_text(f"raise ModuleNotFoundError(name={extra!r})")
+    monkeypatch.syspath_prepend(modules)
+    tmp_path = tmp_path / "folder"
+    tmp_path.mkdir()
     name, wanted = {"pypdf": ("a.pdf", "documents"), "markitdown": ("a.docx", "documents-all")}[
         extra
     ]

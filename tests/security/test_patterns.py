@@ -1,33 +1,79 @@
-"""A long text of one kind costs a regular expression no more than its length."""
+"""Every regular expression of the package takes time in proportion to its text, whatever it is."""
 
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from locus_memory._internal.providers import address
-from locus_memory.presets import _BARE_PASSWORD, _PASSWORD
-from locus_memory.resources.levels.rules import _HEADING, levels_of
-from locus_memory.tools import _ARGUMENT
+from locus_memory.resources.levels.rules import levels_of
 
-LONG = 20_000
+SCRIPT = Path(__file__).with_name("pattern_growth.py")
+FEWEST = 280
+"""The package has more patterns than this: a search that finds fewer has lost some."""
+
+# Quadratic or worse, each in its own way.
+SLOW = [
+    r"(a+)+$",
+    r"(\w+\s?)*$",
+    r"\s+$",
+    r"<a[^>]*>",
+    r"(.*)(.*)=",
+    r'[^"]*"x',
+    r"(\w+)=",
+    r"[\w.]+@",
+    r"\d+\.?\d+$",
+    r"\bx\b.*\by\b",
+    r"(?:a|b|ab)*c",
+    r"charset\s*=\s*[\"']?\s*(\w{1,40})",
+    r"(?<![A-Za-z0-9])eyJ[\w-]{8,}\.[\w-]{8,}\.",
+]
+FAST = [
+    "a+",
+    "x[^>x]*>",
+    "^ *a",
+    r"\A\s*x",
+    r"(?<!\s)\s+x",
+    r"(?<![\w.])[\w.]++@",
+    ".{1,80}?, not x",
+]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        (address._SECRET, "token" * LONG),
-        (address._SECRET, "-" * LONG),
-        (_PASSWORD, "://" + ":" * LONG),
-        (_BARE_PASSWORD, "a" + ":" * LONG),
-        (_HEADING, "# a" + " " * LONG + "b"),
-        (_HEADING, "#" + " " * LONG + "a\n"),
-        (_ARGUMENT, "a" * LONG),
-    ],
-)
-def test_a_pattern_takes_linear_time(pattern, text):
-    started = time.process_time()
-    pattern.search(text)
-    assert time.process_time() - started < 0.2
+def _found(*given):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONWARNINGS": "ignore",
+    }
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *given],
+        env=environment,
+        stdout=subprocess.PIPE,
+        timeout=600,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no timers of a process")
+
+
+@pytest.mark.slow
+def test_all_patterns_of_the_package_are_linear():
+    """The texts that are tried are made from the pattern's own parse tree."""
+    found = _found()
+    assert found["bad"] == []
+    assert found["patterns"] > FEWEST
+
+
+def test_slow_patterns_are_found_and_fast_ones_are_not():
+    found = _found(*SLOW, *FAST)
+    assert {each[0] for each in found["bad"]} == set(SLOW)
 
 
 def test_an_abstract_of_spaces_takes_no_time():

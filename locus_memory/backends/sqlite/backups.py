@@ -17,6 +17,8 @@ from typing import Final
 
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import readable_version
+from locus_memory.backends.sqlite.connection.strangers import check_schema
+from locus_memory.backends.sqlite.connection.strangers import strip as strip_schema
 from locus_memory.errors import (
     BackendCorruptError,
     BackendUnavailableError,
@@ -75,7 +77,11 @@ async def backup(
 
 
 async def restore(
-    path: str | os.PathLike[str], target: str | os.PathLike[str], *, overwrite: bool = False
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    strip: bool = False,
 ) -> BackupReport:
     """Replace a database by a backup, after the backup was checked.
 
@@ -86,14 +92,18 @@ async def restore(
         path: The file of the backup.
         target: The file of the database.
         overwrite: Whether to replace a database.
+        strip: Whether to leave out tables, views, triggers and indexes that are not ours.
 
     Raises:
         ConfigurationError: The database exists, or is the backup itself.
         BackendUnavailableError: There is no backup, or others hold the database locked.
-        BackendCorruptError: The backup is damaged, or is not of this library.
+        BackendCorruptError: The backup is damaged or not of this library, or has something else
+            in its schema, which `strip` would leave out; a table of ours that was changed stays.
         BackendWriteError: The file cannot be written.
     """
-    return await asyncio.to_thread(_restore, Path(path), Path(target), overwrite=overwrite)
+    return await asyncio.to_thread(
+        _restore, Path(path), Path(target), overwrite=overwrite, is_stripped=strip
+    )
 
 
 def _backup(source: Path, path: Path, *, overwrite: bool) -> BackupReport:
@@ -102,10 +112,18 @@ def _backup(source: Path, path: Path, *, overwrite: bool) -> BackupReport:
         return _copied(connection, path, journal="DELETE")
 
 
-def _restore(path: Path, target: Path, *, overwrite: bool) -> BackupReport:
+def _restore(path: Path, target: Path, *, overwrite: bool, is_stripped: bool) -> BackupReport:
     _check_places(path, target, overwrite=overwrite)
-    with _reading(path) as connection:
+    # A database without a name is a temporary file.
+    with _reading(path) as given, closing(sqlite3.connect("")) as copy:
+        connection = copy if is_stripped else given
+        if is_stripped:
+            _copy(given, copy)
+            strip_schema(copy, readable_version(copy, str(path)))
         _check(connection, path)
+        check_schema(
+            connection, str(path), readable_version(connection, str(path)), allows_others=False
+        )
         if not target.exists():
             return _copied(connection, target, journal="WAL")
         try:

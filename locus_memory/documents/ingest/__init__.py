@@ -3,5 +3,5 @@
 `ingest_path` reads and cuts, without a store. `PathAdding` is `DocumentIndex.add_path`: it reads
 only what has changed, and one file that cannot be read never stops the others.
 
-Read `files.py` first, then `formats.py`, `reading.py` and `adding.py`.
+Read `files.py` first, then `formats.py`, `reader.py`, `reading.py` and `adding.py`.
 """

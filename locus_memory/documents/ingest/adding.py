@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,8 @@ from typing import Any, Final
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.chunking.config import ChunkConfig
 from locus_memory.documents.ingest.files import File, files_of
-from locus_memory.documents.ingest.formats import Text, kind_of, read_text
+from locus_memory.documents.ingest.formats import Text, kind_of
+from locus_memory.documents.ingest.reader import DocumentLimits, DocumentReader
 from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
 from locus_memory.documents.layout import (
     Document,
@@ -93,6 +95,7 @@ class PathAdding:
         prefix: Stands in front of each source.
         metadata: The caller's own metadata.
         max_bytes: Larger files are skipped.
+        limits: What a file may take; `None` for the defaults.
 
     Raises:
         InvalidArgumentError: An invalid prefix, metadata or size.
@@ -106,6 +109,7 @@ class PathAdding:
         prefix: str = "",
         metadata: Mapping[str, Any] | None = None,
         max_bytes: int = MOST_BYTES,
+        limits: DocumentLimits | None = None,
     ) -> None:
         self._writer = writer
         self._config = config
@@ -113,11 +117,16 @@ class PathAdding:
         check_source(self._prefix)
         self._metadata = checked_metadata(metadata)
         self._max_bytes = check_limit(max_bytes, "max_bytes")
+        self._reader = DocumentReader(limits)
         self._adopts = False
         self._place = Path()
 
     async def run(self, path: str | Path, *, prune: bool) -> Ingested:
-        """Add a file or a folder."""
+        """Add a file or a folder; the process that reads ends with the call."""
+        with closing(self._reader):
+            return await self._run(path, prune=prune)
+
+    async def _run(self, path: str | Path, *, prune: bool) -> Ingested:
         started = time.perf_counter()
         files, place, is_folder = await in_thread(_listed, path)
         root = _root(place, self._prefix)
@@ -165,6 +174,9 @@ class PathAdding:
             root=was.root if was is not None and self._stays(source, was.root) else root,
         )
         change = await self._writer.change(document, self._config)
+        if change.chunks > self._reader.limits.chunks:
+            reason = str(self._reader.limits.exceeded("chunks"))
+            return _Planned(file, number, Ingested(skipped=((file.shown, reason),)))
         done = counted(change.outcome, change.chunks)
         note = read.text.note
         done = replace(done, notes=((file.source, note),)) if note else done
@@ -190,7 +202,9 @@ class PathAdding:
         digest = digest_of(content)
         kind = kind_of(file.source)
         name = document_id(self._source(file), digest, self._config, kind, self._metadata)
-        return _Read(name, digest, None if name == known else read_text(file.source, content))
+        return _Read(
+            name, digest, None if name == known else self._reader.read(file.source, content)
+        )
 
     def _stays(self, source: str, root: str) -> bool:
         """Whether a file that is added alone is from a folder that has it under this source."""

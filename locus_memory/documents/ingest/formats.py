@@ -199,7 +199,7 @@ def _office(source: str, content: bytes) -> str:
         found = reader.MarkItDown(enable_plugins=False).convert_stream(
             io.BytesIO(content), file_extension=suffix
         )
-    except MemoryError:
+    except (MemoryError, InvalidArgumentError):
         raise
     except Exception as error:
         raise InvalidArgumentError(

@@ -28,6 +28,8 @@ _DEEPEST: Final = 8
 
 _SPACES: Final = re.compile(r"\s+")
 _FENCE: Final = re.compile("`{3,}")
+# Python refuses numbers of thousands of digits; eight of them stand for no character.
+_NUMBER: Final = re.compile("&#(?=[0-9])0*([0-9]{0,8})[0-9]*")
 _COMMENT: Final = "<!--"
 _OPENING: Final = re.compile("<!--|<(?:[!?]|(/?)([a-zA-Z][^\\s/>]*))")
 _QUOTE_OR_END: Final = re.compile("=\\s*([\"'])|>")
@@ -38,7 +40,7 @@ _RAW: Final = {
 """Elements in which a `<` begins no tag."""
 
 _CHARSET: Final = re.compile(
-    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE
+    rb"<meta[^>]{0,200}?charset\s*=\s*(?:[\"']\s*)?([\w.:-]{1,40})", re.IGNORECASE
 )
 _LOOKED_AT: Final = 1024
 """A page says its character set here, see
@@ -66,7 +68,7 @@ def markdown_of(page: str) -> str:
     the first heading if the page has no heading of the first level.
     """
     reader = _PageReader()
-    for part in _parts(page):
+    for part in _parts(_NUMBER.sub(r"&#0\1", page)):
         reader.read(part)
     return reader.text()
 

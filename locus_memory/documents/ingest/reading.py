@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import Chunk, ChunkConfig
 from locus_memory.documents.ingest.files import File, files_of
-from locus_memory.documents.ingest.formats import read_text
+from locus_memory.documents.ingest.reader import DocumentLimits, DocumentReader
 from locus_memory.errors import InvalidArgumentError, LocusMemoryError
 from locus_memory.events import emit
 
@@ -27,7 +28,11 @@ _NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 
 
 def ingest_path(
-    path: str | Path, config: ChunkConfig | None = None, *, max_bytes: int = MOST_BYTES
+    path: str | Path,
+    config: ChunkConfig | None = None,
+    *,
+    max_bytes: int = MOST_BYTES,
+    limits: DocumentLimits | None = None,
 ) -> list[Chunk]:
     """Return the chunks of a file, or of all files below a folder, in the order of their names.
 
@@ -39,20 +44,30 @@ def ingest_path(
         path: The file or the folder. A chunk's source is the path relative to the folder.
         config: The sizes of chunks; `None` for the defaults.
         max_bytes: Larger files are skipped.
+        limits: What a file may take; `None` for the defaults. PDF, HTML and Office documents are
+            read in a process of their own.
 
     Raises:
         InvalidArgumentError: Nothing is there.
     """
-    return [chunk for file in files_of(path) for chunk in _chunks(file, config, max_bytes)]
+    with closing(DocumentReader(limits)) as reader:
+        return [
+            chunk for file in files_of(path) for chunk in _chunks(file, config, max_bytes, reader)
+        ]
 
 
-def _chunks(file: File, config: ChunkConfig | None, max_bytes: int) -> Iterator[Chunk]:
+def _chunks(
+    file: File, config: ChunkConfig | None, max_bytes: int, reader: DocumentReader
+) -> Iterator[Chunk]:
     try:
-        found = read_text(file.source, read_bytes(file, max_bytes))
+        found = reader.read(file.source, read_bytes(file, max_bytes))
+        chunks = chunk_text(found.text, source=file.source, config=config, kind=found.kind)
+        if len(chunks) > reader.limits.chunks:
+            raise reader.limits.exceeded("chunks")
     except (OSError, LocusMemoryError) as error:
         emit("documents.skipped", error=error, source=file.shown)
         return
-    for chunk in chunk_text(found.text, source=file.source, config=config, kind=found.kind):
+    for chunk in chunks:
         metadata = {**chunk.metadata, "kind": found.kind}
         yield replace(chunk, metadata=metadata)
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time
-from typing import Any
+from typing import Any, Final
+
+from locus_memory.errors import InvalidArgumentError
 
 __all__ = ["sheets_of"]
+
+_MOST_ROWS: Final = 1_048_576
+"""No sheet has more, but the number of a row may say so, and all before it are read as empty."""
 
 
 def sheets_of(openpyxl: Any, content: bytes) -> str:
@@ -42,9 +47,11 @@ def _table(sheet: Any) -> str:
 
 def _rows(sheet: Any) -> Iterator[list[str]]:
     """Yield the rows without the empty cells at their ends."""
-    for row in sheet.iter_rows(values_only=True):
+    for number, row in enumerate(sheet.iter_rows(values_only=True)):
+        if number == _MOST_ROWS:
+            raise InvalidArgumentError(f"a sheet has more than {_MOST_ROWS:,} rows")
         cells: Sequence[str] = list(map(_cell, row))
-        last = max((number for number, each in enumerate(cells, 1) if each), default=0)
+        last = max((place for place, each in enumerate(cells, 1) if each), default=0)
         yield list(cells[:last])
 
 

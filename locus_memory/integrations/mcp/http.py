@@ -15,6 +15,8 @@ from pydantic import AnyHttpUrl
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.mcp.callers import Callers
+from locus_memory.integrations.mcp.sessions import SessionShares
+from locus_memory.store.item import check_limit
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -36,14 +38,23 @@ class HTTPOptions:
         allowed_hosts: More names that a request may have in its `Host`, such as `ai.example.org`
             behind a proxy.
         allowed_origins: More origins of pages that may call, such as `https://ai.example.org`.
+        sessions_per_token: A token that opens more ends its own that is idle for longest. All
+            tokens together have at most 1,000.
         on_listening: Called with the URL once connections are accepted.
+
+    Raises:
+        InvalidArgumentError: `sessions_per_token` is no integer of at least 0.
     """
 
     host: str = "127.0.0.1"
     port: int = 8765
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    sessions_per_token: int = 50
     on_listening: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        check_limit(self.sessions_per_token, "sessions_per_token")
 
 
 def http_app(
@@ -64,14 +75,18 @@ def http_app(
     if callers is not None:
         # No authorization server issues the tokens: the URL only fills a field.
         auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{names[0]}"), resource_server_url=None)
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         transport_security=security,
         max_request_body_size=_MOST_BYTES,
-        max_sessions=_MOST_SESSIONS,
         auth=auth,
         token_verifier=callers,
         host=options.host,
     )
+    manager = server.session_manager
+    share = _MOST_SESSIONS if callers is None else options.sessions_per_token
+    shares = SessionShares(manager.asgi_app, share, _MOST_SESSIONS)
+    manager.asgi_app = shares  # type: ignore[assignment] # the SDK calls any app
+    return app
 
 
 def check_reach(callers: Callers | None, options: HTTPOptions) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from locus_memory._internal.offload import aside
 from locus_memory.conversation.roles import is_memory_block, role_of
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType, has_authority
 from locus_memory.memory.phrases.requests import FORGET, to_remember
@@ -80,7 +81,7 @@ class HeuristicExtractor:
         """Return the changes found; messages of any class with `role` and `content` work."""
         facts = {(memory.type, memory.key): memory for memory in memories}
         known = {name: memory.content for name, memory in facts.items()}
-        if is_staged(messages):
+        if await aside(sum(len(text_of(each)) for each in messages), is_staged, messages):
             return ()
         current, found = dict(known), dict[_Name, MemoryChange]()
         for place, message in enumerate(messages):

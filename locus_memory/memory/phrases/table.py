@@ -67,7 +67,7 @@ _ALLERGENS: Final = frozenset(
     """.split()  # noqa: SIM905 - the same
 )
 _REMEDY: Final = re.compile(
-    r"\w{3,}(?:cillin|mycin|cyclin|cycline|oxacin|profen|sulfa\w*|caine)|cef\w{4,}"
+    r"\w{3,}(?:cillin|mycin|cyclin|cycline|oxacin|profen|caine)|(?>\w{3,}?sulfa)\w*|cef\w{4,}"
 )
 _DEGREES: Final = frozenset("tree bee wasp insect house dust stings mites contrast dye".split())  # noqa: SIM905 - the same
 

@@ -91,8 +91,8 @@ _PREFACE: Final = re.compile(
     r"|if I understand (?:you )?correctly|you said(?: that)?|I understand(?: that)?)[,:.!]? ){1,3}"
 )
 _TAG: Final = re.compile(
-    r"(?i)(?:(?:,| -) ?(?:right|correct|is that (?:right|correct)|is it not|(?:do|are) (?:not )?you"
-    r"|(?:do|are) you not|yes|no))?[?.! ]*$"
+    r"(?i)(?:,| -) ?(?:right|correct|is that (?:right|correct)|is it not|(?:do|are) (?:not )?you"
+    r"|(?:do|are) you not|yes|no)$"
 )
 _CHECK: Final = re.compile(r"(?i)(?:is that |am I )?(?:right|correct)\?")
 _TURNED: Final = (
@@ -157,7 +157,7 @@ def last_statement(text: str) -> str:
     told = _END.split(text.strip())
     if len(told) > 1 and _CHECK.fullmatch(told[-1]):
         told.pop()
-    return as_user(_TAG.sub("", plain(_PREFACE.sub("", told[-1], count=1))))
+    return as_user(_TAG.sub("", plain(_PREFACE.sub("", told[-1], count=1)).rstrip("?.! ")))
 
 
 def as_user(text: str) -> str:

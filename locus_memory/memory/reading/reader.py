@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from locus_memory._internal.offload import in_thread
+from locus_memory._internal.offload import aside
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
 from locus_memory.conversation.tokens import TokenCounter, message_tokens
@@ -34,8 +34,6 @@ from locus_memory.messages import Message
 
 __all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
 
-_LARGE: Final = 5_000
-"""In more characters, finding secrets takes more than a few milliseconds."""
 
 Outcome = Literal["stable", "tail", "budget", "gate"]
 """The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
@@ -238,10 +236,8 @@ class Reader:
         if not self.options.transcript:
             await self._stables.touch(request.scope, request.thread, stable)
             return
-        is_long = sum(len(text) for _, text in said) >= _LARGE
-        is_withheld = not self.options.allow_secrets and (
-            await in_thread(_may_be_secret, said) if is_long else _may_be_secret(said)
-        )
+        size = sum(len(text) for _, text in said)
+        is_withheld = not self.options.allow_secrets and await aside(size, _may_be_secret, said)
         run = SeenRun(
             thread=request.thread,
             at=at,

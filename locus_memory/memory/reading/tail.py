@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Final
 
+from locus_memory._internal.offload import aside
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.memory.layers.episodes import EPISODE_FIELDS, read_episode
 from locus_memory.memory.ledger.revision import read_memory
@@ -26,6 +27,7 @@ from locus_memory.memory.recall.recall import FLOOR, Recall
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.ranking.ranking import Ranked
 from locus_memory.store.item import StoreItem
 from locus_memory.store.text import query_words, stem
 
@@ -123,11 +125,20 @@ class Tail:
         hits = await self._recall.hits(
             self._turns, scope.transcripts, _TURNS, query, recursive=True
         )
+        told = [
+            each
+            for each in hits
+            if each.relevance >= FLOOR
+            and each.item.namespace[-1] != thread
+            and _has_text(each.item)
+        ]
+        size = len(query) + sum(len(each.item.value["text"]) for each in told)
+        return await aside(size, self._quoted, query, told)
+
+    def _quoted(self, query: str, told: Sequence[Ranked]) -> list[Line]:
         words = frozenset(map(stem, query_words(query)))
         return [
-            quote_line(hit.item, self._count, words, relevance=hit.relevance)
-            for hit in hits
-            if hit.relevance >= FLOOR and hit.item.namespace[-1] != thread and _has_text(hit.item)
+            quote_line(each.item, self._count, words, relevance=each.relevance) for each in told
         ]
 
 

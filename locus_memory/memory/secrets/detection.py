@@ -38,7 +38,7 @@ _SHAPES: Final = tuple(
         ("token", r"(?<![A-Za-z0-9])(?:hf|npm|shp[a-z]{2}|dop_v1|dckr_pat)_[A-Za-z0-9_-]{20}"),
         ("token", r"(?<![A-Za-z0-9])pypi-[\w-]{20}"),
         ("token", r"(?<![A-Za-z0-9])ya29\.[\w-]{20}"),
-        ("token", r"(?<![A-Za-z0-9])eyJ[\w-]{8,4000}\.[\w-]{8,4000}\."),
+        ("token", r"(?<![\w-])(?=[\w-]*+\.[\w-]{8,}+\.)[\w-]*(?<![A-Za-z0-9])eyJ[\w-]{8}"),
         ("token", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])"),
         ("token", r"(?i:\bbearer\s+[\w.~+/=-]{16})"),
         ("password", r"(?i:\bbasic\s+[A-Za-z0-9+/]{8,}={1,2})"),

@@ -251,6 +251,8 @@ def _is_made_up(word: str) -> bool:
         return False
     if bare.isdecimal():
         return True
-    if _QUANTITY.fullmatch(bare) or "://" in bare or re.fullmatch(r"\S+@\S+\.\w+", bare):
+    name, _, end = bare.rpartition(".")
+    is_address = "@" in name[1:-1] and re.fullmatch(r"\w+", end)
+    if _QUANTITY.fullmatch(bare) or "://" in bare or is_address:
         return False
     return bool(re.search(r"[^\W\d]", bare) and re.search(r"[\d!@#$%^*+=~]", bare))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
-from locus_memory._internal.offload import in_thread
+from locus_memory._internal.offload import aside
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import roles_and_texts
 from locus_memory.memory.layers.transcript import transcript_puts
@@ -19,7 +20,6 @@ from locus_memory.store.item import Put
 __all__ = ["transcribed"]
 
 # In more characters, finding secrets takes more than a few milliseconds.
-_LARGE: Final = 5_000
 
 
 async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
@@ -52,7 +52,9 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
         for each in found
     ]
     first = found[0]["number"]
-    return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
+    size = sum(len(each["content"]) for each in found)
+    made = partial(transcript_puts, Scope(job.namespace), job.thread, messages, first)
+    return await aside(size, made, job.queued_at)
 
 
 async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:
@@ -65,7 +67,6 @@ async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int,
     def search() -> dict[int, str | None]:
         return {number: find_secret(text) for number, text in texts.items()}
 
-    is_large = sum(map(len, texts.values())) >= _LARGE
-    found = await in_thread(search) if is_large else search()
+    found = await aside(sum(map(len, texts.values())), search)
     kinds = {number: kind or answers.get(number) for number, kind in found.items()}
     return {number: kind for number, kind in kinds.items() if kind is not None}

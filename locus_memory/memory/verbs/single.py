@@ -429,7 +429,7 @@ def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
             like a secret, which is also the event `memory.secret_dropped`.
     """
     given: object = content
-    if not isinstance(given, str) or not neutralise(given) or len(given) > _LONGEST:
+    if not isinstance(given, str) or len(given) > _LONGEST or not neutralise(given):
         raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
     kind = None if allow_secrets else find_secret(content)
     if kind is not None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from locus_memory._internal.offload import in_thread
+from locus_memory._internal.offload import aside
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import Chunk, DocumentKind
 from locus_memory.documents.ingest.formats import format_of
@@ -19,9 +19,6 @@ __all__ = ["FOLDER", "Entry", "Text", "digest_of", "is_folder", "prepared"]
 
 FOLDER: Final[Mapping[str, Any]] = {"kind": "folder"}
 """The value of a folder's item."""
-
-_LONG: Final = 5_000
-"""Characters; a longer text is cut into chunks in a worker thread."""
 
 
 def digest_of(text: str) -> str:
@@ -55,9 +52,7 @@ class Text:
 
 async def prepared(content: str, name: str) -> Text:
     """Return a text with its chunks and levels; `name` says what kind of text it is."""
-    if len(content) > _LONG:
-        return await in_thread(_prepared, content, name)
-    return _prepared(content, name)
+    return await aside(len(content), _prepared, content, name)
 
 
 def _prepared(content: str, name: str) -> Text:

@@ -24,7 +24,7 @@ REFUSED: Final = re.compile(
 
 _REWRITTEN: Final = (
     (r"\bFETCH\s+(?:EXACT|APPROX(?:IMATE)?)\s+(FIRST|NEXT)\b", r"FETCH \1"),
-    (r"\s+WITH\s+TARGET\s+ACCURACY\s+\d+(?=\s*$)", ""),
+    (r"(?<!\s)\s+WITH\s+TARGET\s+ACCURACY\s+\d+(?=\s*$)", ""),
     (
         (
             r"\bJSON_EXISTS\s*\(\s*([\w.\"]+)(?:\s+FORMAT\s+JSON)?\s*,\s*('(?:[^']|'')*')\s+"
@@ -43,7 +43,7 @@ _REWRITTEN: Final = (
     # The Mirror knows the pseudo-column of a sequence only without quotes.
     (r"((?:\"\w+\"\.)?\"\w+\")\.NEXTVAL\b", r"nextval('\1')"),
     # Each session of PostgreSQL has a cache of its own, and so numbers in no order.
-    (r"\s+CACHE\s+\d+\s+ORDER\b", ""),
+    (r"(?<!\s)\s+CACHE\s+\d+\s+ORDER\b", ""),
     # A common table expression with a column list may refer to itself.
     (r"\bWITH\s+(\w+\s*\((?:\w+,\s*)*\w+\)\s+AS\b)", r"WITH RECURSIVE \1"),
 )

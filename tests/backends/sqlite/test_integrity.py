@@ -290,7 +290,7 @@ async def test_tables_of_another_version_than_the_file_says(tmp_path, version):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
     store = SQLiteStore(path)
-    with pytest.raises(BackendCorruptError, match="version" if version == 0 else "latest|last"):
+    with pytest.raises(BackendCorruptError, match="version"):
         await store.get(HERE, "k")
     await store.close()
     with closing(sqlite3.connect(path)) as connection:

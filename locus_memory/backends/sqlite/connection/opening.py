@@ -15,6 +15,7 @@ from typing import Final
 
 from locus_memory.backends.folders import make_folder
 from locus_memory.backends.sqlite.connection.driver_errors import code_names, is_busy
+from locus_memory.backends.sqlite.connection.strangers import check_schema
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search.filters import register_functions
 from locus_memory.errors import (
@@ -146,7 +147,10 @@ class Settings:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
-            if readable_version(connection, self.path) != len(MIGRATIONS):
+            with _snapshot(connection):
+                version = readable_version(connection, self.path)
+                check_schema(connection, self.path, version)
+            if version != len(MIGRATIONS):
                 _migrate(connection, self.path)
         except BaseException:
             connection.close()

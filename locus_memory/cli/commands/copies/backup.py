@@ -54,17 +54,21 @@ def restore(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the data of a database that exists.")
     ] = False,
+    strip: Annotated[
+        bool, typer.Option("--strip", help="Leave out what is not of this library.")
+    ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Replace a SQLite database by a backup, after a check of the backup.
 
-    The replacement is one transaction. Without --force, a database that exists is never changed.
+    The replacement is one transaction. Without --force, a database that exists is never changed. A
+    backup with tables, views or triggers of others is refused, or restored without them.
     """
     from locus_memory.backends.sqlite import restore as run  # noqa: PLC0415 - help must be quick
 
     session = Session.of(context, url, as_json=as_json)
-    _answer(session, _run(run(file, _path_of(session), overwrite=force)))
+    _answer(session, _run(run(file, _path_of(session), overwrite=force, strip=strip)))
 
 
 def _path_of(session: Session) -> Path:
