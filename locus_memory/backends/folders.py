@@ -9,10 +9,10 @@ from typing import Final
 
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["make_folder", "sync_folder"]
+__all__ = ["make_folder", "publish", "sync_folder"]
 
 _UNSYNCABLE: Final = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF}
+    {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF, errno.EROFS}
 )
 """What a system says whose folders cannot be synced, such as Windows."""
 
@@ -37,6 +37,18 @@ def make_folder(folder: Path, place: str) -> None:
         )
     folder.mkdir(exist_ok=True)
     sync_folder(folder.parent)
+
+
+def publish(partial: Path, path: Path) -> None:
+    """Give a complete file its name, durably: a loss of power leaves no half of it, and no hole.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    with partial.open("rb+") as file:
+        os.fsync(file.fileno())
+    partial.replace(path)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
