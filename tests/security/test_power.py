@@ -37,23 +37,23 @@ async def check(disk, name, source, path):
 
 
 @pytest.mark.parametrize("name", COPIES)
-async def test_the_name_of_a_copy_is_durable(tmp_path, disk, source, name):  # noqa: F811 - a fixture
+async def test_the_name_of_a_copy_is_durable(tmp_path, disk, source, name):
     await check(disk, name, source, tmp_path / "copy")
 
 
 @pytest.mark.parametrize("name", ["backup", "restore"])
-async def test_the_folders_of_a_copy_are_durable(tmp_path, disk, source, name):  # noqa: F811 - a fixture
+async def test_the_folders_of_a_copy_are_durable(tmp_path, disk, source, name):
     await check(disk, name, source, tmp_path / "new" / "folder" / "copy")
 
 
-async def test_a_restored_file_takes_the_place_of_a_damaged_one(tmp_path, disk, source):  # noqa: F811 - a fixture
+async def test_a_restored_file_takes_the_place_of_a_damaged_one(tmp_path, disk, source):
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(b"no database" * 1000)
     await check(disk, "restore", source, damaged)
     assert damaged.with_name("damaged.db.damaged-1").exists()
 
 
-async def test_the_folder_of_a_new_database_is_durable(tmp_path, disk):  # noqa: F811 - a fixture
+async def test_the_folder_of_a_new_database_is_durable(tmp_path, disk):
     async with open_backend(f"sqlite:{tmp_path / 'new' / 'a.db'}") as backend:
         await backend.store.put(("a",), "k", {"v": 1})
     assert disk.unsynced == set()
