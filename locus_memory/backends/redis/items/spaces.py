@@ -81,7 +81,9 @@ class Spaces:
         clock: Returns seconds since the epoch; `None`: the server's clock.
     """
 
-    def __init__(self, connection: RedisConnection, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, connection: RedisConnection, clock: Callable[[], float] | None = None
+    ) -> None:
         self.connection = connection
         self._clock = clock
         self._registry = Registry(connection)
