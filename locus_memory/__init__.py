@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from locus_memory.errors import BackendClosedError as BackendClosedError
     from locus_memory.errors import BackendCorruptError as BackendCorruptError
     from locus_memory.errors import BackendError as BackendError
+    from locus_memory.errors import BackendTimeoutError as BackendTimeoutError
     from locus_memory.errors import BackendUnavailableError as BackendUnavailableError
     from locus_memory.errors import BackendWriteError as BackendWriteError
     from locus_memory.errors import BlockingCallError as BlockingCallError
@@ -281,6 +282,7 @@ else:
             "BackendClosedError": "errors",
             "BackendCorruptError": "errors",
             "BackendError": "errors",
+            "BackendTimeoutError": "errors",
             "BackendUnavailableError": "errors",
             "BackendWriteError": "errors",
             "Blocking": "sync",

@@ -40,6 +40,7 @@ LocusMemoryError
 │   └── StateTypeError (TypeError)             a stored state that `state_type` refuses
 └── BackendError (OSError)
     ├── BackendUnavailableError (ConnectionError)
+    │   └── BackendTimeoutError (TimeoutError)     another process holds a lock for too long
     ├── BackendWriteError                      read-only, full disk: existing data is intact
     ├── BackendCorruptError
     └── BackendClosedError (RuntimeError)
@@ -58,6 +59,7 @@ __all__ = [
     "BackendClosedError",
     "BackendCorruptError",
     "BackendError",
+    "BackendTimeoutError",
     "BackendUnavailableError",
     "BackendWriteError",
     "BlockingCallError",
@@ -315,6 +317,10 @@ class BackendError(LocusMemoryError, OSError):
 
 class BackendUnavailableError(BackendError, ConnectionError):
     """The database cannot be reached or stayed locked; never the same as "not found"."""
+
+
+class BackendTimeoutError(BackendUnavailableError, TimeoutError):
+    """Another process, which may be suspended, holds a lock for too long; nothing was written."""
 
 
 class BackendWriteError(BackendError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Executor, Future, InvalidStateError
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from locus_memory._internal.cancellation import kept
@@ -47,14 +49,18 @@ async def in_thread(
         RuntimeError: The function raised `StopIteration`, which is its cause: no future can hold
             it, and a caller would wait for ever. Any other error is raised unchanged.
     """
+    return await _in_worker(None, partial(function, *args, **kwargs))
 
+
+async def _in_worker(workers: Executor | None, work: Callable[[], _Result]) -> _Result:
     def carried() -> _Result:
         try:
-            return function(*args, **kwargs)
+            return work()
         except StopIteration as stop:
             raise RuntimeError("the function raised StopIteration") from stop
 
-    return await asyncio.to_thread(carried)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(workers, copy_context().run, carried)
 
 
 async def aside(
@@ -90,14 +96,20 @@ class Undertaking(Generic[_Result]):
         work: Gets a function to call before it changes anything, which raises if the caller
             was cancelled.
         is_read: Whether it changes nothing.
+        workers: Its threads; `None`: those of the event loop, which look up names as well.
     """
 
     def __init__(
-        self, work: Callable[[Callable[[], None]], _Result], *, is_read: bool = False
+        self,
+        work: Callable[[Callable[[], None]], _Result],
+        *,
+        is_read: bool = False,
+        workers: Executor | None = None,
     ) -> None:
         self.over: Future[None] = Future()
         self._work = work
         self.is_read = is_read
+        self._workers = workers
         # Removing the only element is atomic.
         self._unclaimed = [True]
 
@@ -108,7 +120,7 @@ class Undertaking(Generic[_Result]):
             CancelledError: The caller was cancelled, and the work has ended, unless it only reads
                 or the caller was cancelled twice.
         """
-        task = kept(in_thread(self._run))
+        task = kept(_in_worker(self._workers, self._run))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from typing_extensions import override
@@ -36,6 +35,7 @@ from locus_memory.store.words.long_texts import from_query, prepared
 __all__ = ["CheckedStore", "Purging", "implements", "needed"]
 
 Encoded = TypeVar("Encoded")
+MomentT = TypeVar("MomentT")
 
 _BEHIND: Final = {
     "get_batch": "_get_values",
@@ -51,7 +51,7 @@ _PURGE_EVERY: Final = 1_024
 """Items written between two purges of expired items; the first write of a store is one."""
 
 
-class Purging:
+class Purging(Generic[MomentT]):
     """The purges of expired items: some of them are deleted after some of the writes.
 
     Args:
@@ -62,7 +62,7 @@ class Purging:
 
     def __init__(
         self,
-        purge: Callable[[datetime, int], Awaitable[None]],
+        purge: Callable[[MomentT, int], Awaitable[None]],
         *,
         most: int,
         failed: Callable[[BackendError], None],
@@ -72,7 +72,7 @@ class Purging:
         self._failed = failed
         self._left = 0
 
-    async def wrote(self, count: int, now: datetime) -> None:
+    async def wrote(self, count: int, now: MomentT) -> None:
         """Count the items of a write, and purge if it is time for it."""
         self._left -= count
         if self._left > 0:

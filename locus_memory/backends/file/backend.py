@@ -24,6 +24,7 @@ class FileBackend(Backend):
 
     Args:
         base_dir: The folder; created at its first use.
+        busy_timeout: See `FileDeltaStorage`.
         checkpointer_options: Options of `FileCheckpointer`.
     """
 
@@ -34,11 +35,14 @@ class FileBackend(Backend):
         self,
         base_dir: str | os.PathLike[str] = "./checkpoints",
         *,
+        busy_timeout: float = 30.0,
         checkpointer_options: CheckpointerOptions | None = None,
     ) -> None:
         self._folder = Path(base_dir)
         self._checkpointer: FileCheckpointer = FileCheckpointer(
-            base_dir, **(checkpointer_options or CheckpointerOptions())
+            base_dir,
+            busy_timeout=busy_timeout,
+            **(checkpointer_options or CheckpointerOptions()),
         )
 
     @property

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar, Unpack
 
@@ -15,7 +19,9 @@ from typing_extensions import override
 
 from locus_memory._internal.offload import Undertaking
 from locus_memory._internal.options import checked
-from locus_memory.backends.file.threads import ThreadFolders, UnfinishedError, named
+from locus_memory.backends.file.schema import Entry
+from locus_memory.backends.file.threads import BusyError, ThreadFolders, named
+from locus_memory.backends.loops import LoopLocal
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
@@ -24,8 +30,10 @@ from locus_memory.errors import (
     NO_ROOM,
     BackendClosedError,
     BackendCorruptError,
+    BackendTimeoutError,
     BackendUnavailableError,
     BackendWriteError,
+    ConfigurationError,
     LocusMemoryError,
 )
 
@@ -33,10 +41,25 @@ __all__ = ["FileCheckpointer", "FileDeltaStorage"]
 
 T = TypeVar("T")
 
-_ATTEMPTS: Final = 5
+_PAUSES: Final = (0.001, 0.02)
+"""The first and the longest pause between two attempts to take a lock, in seconds."""
+
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REFUSED: Final = _FULL | {errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 _MISPLACED: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP})
+
+
+@dataclass(eq=False, slots=True)
+class _Turn:
+    """The order of the writes of one event loop that need the same lock.
+
+    Attributes:
+        lock: Held by the write whose turn it is; only that one asks the operating system.
+        taken_at: When one of them had the lock last.
+    """
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    taken_at: float = 0.0
 
 
 class FileDeltaStorage(DeltaStorage):
@@ -44,12 +67,24 @@ class FileDeltaStorage(DeltaStorage):
 
     Args:
         base_dir: The folder; created at its first use.
+        busy_timeout: Seconds to wait for another process that writes to the same thread, before
+            `BackendTimeoutError`. A read waits for none that is suspended or slow.
+
+    Raises:
+        ConfigurationError: `busy_timeout` is negative.
     """
 
     @checked
-    def __init__(self, base_dir: str | os.PathLike[str] = "./checkpoints") -> None:
+    def __init__(
+        self, base_dir: str | os.PathLike[str] = "./checkpoints", *, busy_timeout: float = 30.0
+    ) -> None:
+        if busy_timeout < 0:
+            raise ConfigurationError("file: needs busy_timeout >= 0")
         self._base = Path(base_dir)
+        self._busy_timeout = busy_timeout
         self._threads = ThreadFolders(self._base)
+        self._turns = LoopLocal[defaultdict[Path, _Turn]]()
+        self._workers = LoopLocal[ThreadPoolExecutor]()
         self._closed = False
         self._running: set[Future[None]] = set()
 
@@ -80,11 +115,11 @@ class FileDeltaStorage(DeltaStorage):
 
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
-        def work() -> RecordHead | None:
-            entry = named(self._threads.entries(thread_id), checkpoint_id)
+        def work(entries: list[Entry]) -> RecordHead | None:
+            entry = named(entries, checkpoint_id)
             return None if entry is None else self._threads.read(thread_id, entry)
 
-        return await self._read_with(work, thread_id)
+        return await self._read_thread(thread_id, work)
 
     @override
     async def retrieve_chain(
@@ -96,32 +131,26 @@ class FileDeltaStorage(DeltaStorage):
     async def with_chain(
         self, thread_id: str, checkpoint_id: str | None, work: Callable[[list[Record]], T]
     ) -> T:
-        def read() -> list[Record]:
-            return self._threads.chain(thread_id, checkpoint_id)
+        def chain(entries: list[Entry]) -> list[Record]:
+            return self._threads.chain(thread_id, entries, checkpoint_id)
 
-        reading = self._reading(read, [thread_id])
-        return await self._run(Undertaking(lambda begin: work(reading(begin)), is_read=True))
+        return await self._read_with(lambda: work(self._threads.reading(thread_id, chain)))
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
-        def work() -> list[RecordHead]:
-            older = [
-                entry
-                for entry in reversed(self._threads.entries(thread_id))
-                if before is None or entry.sequence < before
-            ]
+        def work(entries: list[Entry]) -> list[RecordHead]:
+            older = [e for e in reversed(entries) if before is None or e.sequence < before]
             return [self._threads.read(thread_id, entry) for entry in older[:limit]]
 
-        return await self._read_with(work, thread_id)
+        return await self._read_thread(thread_id, work)
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
-        def work() -> list[int]:
-            return [entry.sequence for entry in reversed(self._threads.entries(thread_id))]
-
-        return await self._read_with(work, thread_id)
+        return await self._read_thread(
+            thread_id, lambda entries: [entry.sequence for entry in reversed(entries)]
+        )
 
     @override
     async def delete(
@@ -164,41 +193,64 @@ class FileDeltaStorage(DeltaStorage):
         for running in list(self._running):
             await asyncio.wrap_future(running)
 
-    async def _read_with(self, read: Callable[[], T], *threads: str) -> T:
-        """Return the result of `read`, during which no process writes to these threads."""
-        return await self._run(Undertaking(self._reading(read, threads), is_read=True))
+    async def _read_thread(self, thread_id: str, read: Callable[[list[Entry]], T]) -> T:
+        return await self._read_with(lambda: self._threads.reading(thread_id, read))
 
-    def _reading(
-        self, read: Callable[[], T], threads: Sequence[str]
-    ) -> Callable[[Callable[[], None]], T]:
-        """Return the work of a read, which first completes the changes of dead writers."""
-
+    async def _read_with(self, read: Callable[[], T]) -> T:
         def work(begin: Callable[[], None]) -> T:
             begin()
-            for _ in range(_ATTEMPTS):
-                try:
-                    with self._threads.locked(*threads, shared=True):
-                        return read()
-                except UnfinishedError:
-                    with self._threads.locked(*threads):
-                        self._threads.complete(threads)
-            raise BackendUnavailableError(
-                f"file {self._base}: other processes change the thread; retry"
-            )
+            return read()
 
-        return work
+        return await self._until_free(work, time.monotonic(), is_read=True)
 
     async def _write_with(self, write: Callable[[], T], *threads: str) -> T:
-        """Return the result of `write`, during which nothing else reads or writes these threads."""
+        """Return the result of `write`, during which nothing else writes to these threads."""
+        turns = self._turns.get(partial(defaultdict, _Turn))
+        mine = [turns[lock] for lock in self._threads.locks(*threads)]
 
         def work(begin: Callable[[], None]) -> T:
             with self._threads.locked(*threads):
                 # Only now, so that a call that waits for another process can be cancelled.
                 begin()
+                for turn in mine:
+                    turn.taken_at = time.monotonic()
                 self._threads.complete(threads)
                 return write()
 
-        return await self._run(Undertaking(work))
+        called_at = time.monotonic()
+        async with AsyncExitStack() as stack:
+            for turn in mine:
+                await stack.enter_async_context(turn.lock)
+            return await self._until_free(work, max([called_at, *(turn.taken_at for turn in mine)]))
+
+    async def _until_free(
+        self, work: Callable[[Callable[[], None]], T], since: float, *, is_read: bool = False
+    ) -> T:
+        """Return the result of `work`, attempted until no other process holds its locks.
+
+        Between two attempts it occupies no thread.
+
+        Args:
+            work: The work of an `Undertaking`, which may raise `BusyError`.
+            since: Since when it waits.
+            is_read: Whether it changes nothing.
+
+        Raises:
+            BackendTimeoutError: Another process holds a lock for too long.
+        """
+        pause, longest = _PAUSES
+        while True:
+            workers = self._workers.get(partial(ThreadPoolExecutor, thread_name_prefix="file"))
+            try:
+                return await self._run(Undertaking(work, is_read=is_read, workers=workers))
+            except BusyError as error:
+                if time.monotonic() >= since + self._busy_timeout:
+                    raise BackendTimeoutError(
+                        f"file {self._base}: another process has had the lock of the thread for "
+                        f"{self._busy_timeout:g} seconds; resume it if it is suspended, or end it"
+                    ) from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
 
     async def _run(self, undertaking: Undertaking[T]) -> T:
         if self._closed:
@@ -234,6 +286,7 @@ class FileCheckpointer(DeltaCheckpointer[StateT]):
 
     Args:
         base_dir: The folder; created at its first use.
+        busy_timeout: See `FileDeltaStorage`.
         options: See `DeltaCheckpointer`.
     """
 
@@ -241,6 +294,8 @@ class FileCheckpointer(DeltaCheckpointer[StateT]):
     def __init__(
         self,
         base_dir: str | os.PathLike[str] = "./checkpoints",
+        *,
+        busy_timeout: float = 30.0,
         **options: Unpack[CheckpointerOptions[StateT]],
     ) -> None:
-        super().__init__(FileDeltaStorage(base_dir), **options)
+        super().__init__(FileDeltaStorage(base_dir, busy_timeout=busy_timeout), **options)

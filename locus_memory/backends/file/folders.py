@@ -23,7 +23,6 @@ __all__ = [
     "names_in",
     "open_file",
     "remove_asides",
-    "sync_folder",
     "write_synced",
 ]
 
@@ -120,16 +119,6 @@ def write_synced(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename durable; not every system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def discard(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Several changes in a thread's folder, all or nothing.
 
 The changes are written to a journal in the folder, and then carried out. If the writer dies
-between, the next reader or writer that finds the journal does the rest.
+between, the next writer does the rest, and a reader reads the folder as it will be then.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from locus_memory.backends.file.folders import (
     aside_in,
     names_in,
     open_file,
-    sync_folder,
     write_synced,
 )
+from locus_memory.backends.folders import sync_folder
 from locus_memory.errors import BackendCorruptError
 
-__all__ = ["JOURNAL", "change", "complete"]
+__all__ = ["JOURNAL", "change", "complete", "planned"]
 
 JOURNAL: Final = ".journal"
 """The name of a journal."""
@@ -60,6 +60,16 @@ def complete(folder: Path) -> None:
     Raises:
         BackendCorruptError: The journal is damaged.
     """
+    if (plan := planned(folder)) is not None:
+        _carry_out(folder, *plan)
+
+
+def planned(folder: Path) -> tuple[dict[str, str], list[str]] | None:
+    """Return the changes of a journal, as for `change`: the files to rename and to delete.
+
+    Raises:
+        BackendCorruptError: The journal is damaged.
+    """
     try:
         with open_file(folder / JOURNAL) as file:
             # If the folder is a link, the journal belongs to another program.
@@ -68,12 +78,12 @@ def complete(folder: Path) -> None:
         renamed, removed = dict(plan["renamed"]), list(plan["removed"])
         is_ours = all(map(_is_name, [*renamed, *renamed.values(), *removed]))
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return None
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(folder) from error
     if not is_ours:
         raise _damaged(folder)
-    _carry_out(folder, renamed, removed)
+    return renamed, removed
 
 
 def _damaged(folder: Path) -> BackendCorruptError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -52,11 +52,16 @@ _HEAD: Final = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """The parts of a record's file name; entries sort by sequence."""
+    """The parts of a record's file name; entries sort by sequence.
+
+    Attributes:
+        aside: The file that a journal renames to this name.
+    """
 
     sequence: int
     revision: int
     digest: str
+    aside: str | None = field(default=None, compare=False)
 
     @classmethod
     def parse(cls, name: str) -> Self | None:

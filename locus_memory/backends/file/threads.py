@@ -1,14 +1,18 @@
-"""The folders of threads, each with its records; the caller holds their locks."""
+"""The folders of threads, each with its records; a writer holds their locks.
+
+A reader needs none: what it listed is still there once it has read it, or it reads again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from locus_memory._internal.locks import locked
@@ -19,7 +23,6 @@ from locus_memory.backends.file.folders import (
     is_folder,
     names_in,
     remove_asides,
-    sync_folder,
     write_synced,
 )
 from locus_memory.backends.file.schema import (
@@ -31,7 +34,7 @@ from locus_memory.backends.file.schema import (
     hashed_name,
     thread_name,
 )
-from locus_memory.backends.folders import make_folder
+from locus_memory.backends.folders import make_folder, sync_folder
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.storage import (
@@ -43,9 +46,14 @@ from locus_memory.checkpoint.storage import (
 )
 from locus_memory.errors import BackendUnavailableError, CheckpointConflictError
 
-__all__ = ["ThreadFolders", "UnfinishedError", "named"]
+__all__ = ["BusyError", "ThreadFolders", "named"]
+
+T = TypeVar("T")
 
 _LOCKS: Final = ".locks"
+
+_ATTEMPTS: Final = 3
+"""How often a reader reads without a lock what changes meanwhile, before it takes the lock."""
 
 _ASIDE: Final = ".aside"
 """The folder of temporary folders, each named after its lock, whose holder finds the dead ones."""
@@ -56,8 +64,8 @@ _COPY: Final = ".copy-"
 _STALE_SECONDS: Final = 3600.0
 
 
-class UnfinishedError(Exception):
-    """A change of a thread whose process died before its end."""
+class BusyError(Exception):
+    """Another process holds the lock of a thread."""
 
 
 class ThreadFolders:
@@ -97,7 +105,7 @@ class ThreadFolders:
         """Delete records, or a whole thread, and the files that dead writers left of it."""
         self.discard_dead(thread_id)
         remove_asides(self.folder(thread_id))
-        entries = self.entries(thread_id)
+        entries = self._settled(thread_id)
         removed = [e for e in entries if revisions is None or e.revision in revisions]
         if revisions is None:
             self._remove(thread_id, removed)
@@ -111,7 +119,7 @@ class ThreadFolders:
     ) -> int:
         """Add a record and return its sequence; see `DeltaStorage.store`."""
         thread_id = record.thread_id
-        entries = self.entries(thread_id)
+        entries = self._settled(thread_id)
         newest = entries[-1] if entries else None
         if expected_parent is not UNSET and (
             newest is None
@@ -124,7 +132,11 @@ class ThreadFolders:
         replaced = [entry for entry in entries if entry.digest == named]
         self._check(thread_id, entries, replaced, rebased, record.base)
         entry = Entry((newest.sequence if newest else 0) + 1, record.revision, named)
-        self.folder(thread_id).mkdir(parents=True, exist_ok=True)
+        if not entries:
+            self.folder(thread_id).mkdir(parents=True, exist_ok=True)
+            # Whoever created a folder may have died before it was durable.
+            sync_folder(self.base.parent)
+            sync_folder(self.base)
         self._overwrite(entries, rebased)
         self._write(entry, record)
         self._unlink(thread_id, replaced)
@@ -146,9 +158,10 @@ class ThreadFolders:
         elif base is not None and all(entry.revision != base for entry in entries):
             raise StaleChainError
 
-    def chain(self, thread_id: str, checkpoint_id: str | None) -> list[Record]:
+    def chain(
+        self, thread_id: str, entries: Sequence[Entry], checkpoint_id: str | None
+    ) -> list[Record]:
         """Return the chain of a checkpoint; see `DeltaStorage.retrieve_chain`."""
-        entries = self.entries(thread_id)
         newest = named(entries, checkpoint_id)
         if newest is None:
             return []
@@ -164,6 +177,7 @@ class ThreadFolders:
         """Delete the files of dead writers in a thread's folder, unless a process writes there."""
         with contextlib.suppress(BlockingIOError), locked(self._lock(hashed), wait=False):
             journal.complete(folder)
+            _bury(folder, names_in(folder))
             remove_asides(folder)
 
     def complete(self, threads: Iterable[str]) -> None:
@@ -173,16 +187,26 @@ class ThreadFolders:
 
     @contextmanager
     def locked(self, *threads: str, shared: bool = False) -> Generator[None]:
-        """Hold the locks of these threads; they are always taken in the same order."""
+        """Hold the locks of these threads.
+
+        Raises:
+            BusyError: Another writer holds one.
+        """
         if threads and not shared:
             self._check_base()
             (self.base / _LOCKS).mkdir(parents=True, exist_ok=True)
             self.is_made = True
-        paths = {self._lock(_hash(thread)) for thread in threads}
         with ExitStack() as stack:
-            for path in sorted(paths):
-                stack.enter_context(locked(path, shared=shared))
+            try:
+                for path in self.locks(*threads):
+                    stack.enter_context(locked(path, shared=shared, wait=False))
+            except BlockingIOError as error:
+                raise BusyError from error
             yield
+
+    def locks(self, *threads: str) -> list[Path]:
+        """Return the lock files of threads, in the order in which they are taken."""
+        return sorted({self._lock(_hash(thread)) for thread in threads})
 
     def _lock(self, hashed: str) -> Path:
         # A fixed set of lock files: a file created and deleted with its thread would not be a lock.
@@ -204,25 +228,56 @@ class ThreadFolders:
         """Return the folder of a thread."""
         return self.base / folder_name(thread_id)
 
-    def entries(self, thread_id: str) -> list[Entry]:
-        """Return the thread's records, oldest first.
+    def reading(self, thread_id: str, read: Callable[[list[Entry]], T]) -> T:
+        """Return the result of `read` for the thread's records, oldest first, of one moment.
 
         Raises:
-            UnfinishedError: A dead writer left a journal.
+            BusyError: Writers change the thread all the time, and one holds its lock.
         """
-        names = names_in(self.folder(thread_id))
-        if journal.JOURNAL in names:
-            raise UnfinishedError
+        folder = self.folder(thread_id)
+        for _ in range(_ATTEMPTS):
+            names = set(names_in(folder))
+            try:
+                result = read(self.entries(thread_id, names))
+            except Exception:
+                if names == set(names_in(folder)):
+                    raise
+            else:
+                if names == set(names_in(folder)):
+                    return result
+        with self.locked(thread_id, shared=True):
+            return read(self.entries(thread_id, names_in(folder)))
+
+    def entries(self, thread_id: str, names: Iterable[str]) -> list[Entry]:
+        """Return the records among the names in the thread's folder, oldest first.
+
+        Of two with one checkpoint id, which a process leaves that dies while it replaces a
+        checkpoint, it is the later one.
+        """
+        names = set(names)
         if not names:
             self._check_base()
-        entries = _records(names)
-        # A process that died while it replaced a checkpoint may leave both records.
-        latest = {entry.digest: entry for entry in entries}
-        return [entry for entry in entries if latest[entry.digest] is entry]
+        asides: dict[str, str] = {}
+        if journal.JOURNAL in names:
+            renamed, removed = journal.planned(self.folder(thread_id)) or ({}, ())
+            asides = {name: aside for aside, name in renamed.items()}
+            names = names.difference(removed)
+        latest = {entry.digest: entry for entry in _records(names)}
+        return sorted(replace(each, aside=asides.get(each.name)) for each in latest.values())
+
+    def _settled(self, thread_id: str) -> list[Entry]:
+        """Return the thread's records, after the deletion of those that no reader sees."""
+        names = names_in(folder := self.folder(thread_id))
+        _bury(folder, names)
+        return self.entries(thread_id, names)
 
     def read(self, thread_id: str, entry: Entry, *, whole: bool = False) -> Record:
         """Return a record, with an empty payload unless `whole` is true."""
-        return decode_record(self.folder(thread_id) / entry.name, entry, thread_id, whole=whole)
+        folder = self.folder(thread_id)
+        if entry.aside is not None:
+            with contextlib.suppress(FileNotFoundError):
+                return decode_record(folder / entry.aside, entry, thread_id, whole=whole)
+        return decode_record(folder / entry.name, entry, thread_id, whole=whole)
 
     def names(self) -> Iterator[str]:
         """Yield the names of all threads."""
@@ -230,27 +285,12 @@ class ThreadFolders:
         if not names:
             self._check_base()
         for place in names:
-            folder, hashed = self.base / place, _hash_of(place)
-            if hashed is None or not is_folder(folder):
+            folder = self.base / place
+            if _hash_of(place) is None or not is_folder(folder):
                 continue
-            if journal.JOURNAL in names_in(folder):
-                with locked(self._lock(hashed)):
-                    journal.complete(folder)
-            name = thread_name(place) or self._hashed_thread(folder)
-            if name is not None and _records(names_in(folder)):
+            name = thread_name(place) or _hashed_thread(folder)
+            if name is not None and self.entries(name, names_in(folder)):
                 yield name
-
-    def _hashed_thread(self, folder: Path) -> str | None:
-        """Return the thread of a folder with a hashed name, from one of its records."""
-        hashed = hashed_name(folder.name)
-        if hashed is None:
-            return None
-        with locked(self._lock(hashed), shared=True):
-            for entry in _records(names_in(folder)):
-                # Without locks, it may be deleted by now.
-                with contextlib.suppress(FileNotFoundError):
-                    return decode_record(folder / entry.name, entry, None).thread_id
-        return None
 
     def _write(self, entry: Entry, record: Record) -> None:
         """Write a record's file so that it is complete or absent."""
@@ -275,10 +315,10 @@ class ThreadFolders:
         Raises:
             CheckpointConflictError: The target exists.
         """
-        if there := self.entries(target):
+        if there := self._settled(target):
             newest = self.read(target, there[-1])
             raise CheckpointConflictError(target, None, newest.checkpoint_id)
-        entries = [e for e in self.entries(source) if through is None or e.sequence <= through]
+        entries = [e for e in self._settled(source) if through is None or e.sequence <= through]
         if not entries:
             return 0
         self.discard_dead(source, target)
@@ -360,8 +400,31 @@ class ThreadFolders:
         for entry in sorted(removed, reverse=True):
             (folder / entry.name).unlink(missing_ok=True)
         if removed:
+            sync_folder(folder)
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+def _bury(folder: Path, names: Iterable[str]) -> None:
+    """Delete the records that a later one of the same id hides, durably.
+
+    It is done before any other change: without the later one they would be seen again.
+    """
+    entries = _records(names)
+    latest = {entry.digest: entry for entry in entries}
+    if hidden := [entry for entry in entries if latest[entry.digest] is not entry]:
+        for entry in hidden:
+            (folder / entry.name).unlink(missing_ok=True)
+        sync_folder(folder)
+
+
+def _hashed_thread(folder: Path) -> str | None:
+    """Return the thread of a folder with a hashed name, from one of its records."""
+    while entries := _records(names_in(folder)):
+        # It may be deleted by now, and others written.
+        with contextlib.suppress(FileNotFoundError):
+            return decode_record(folder / entries[0].name, entries[0], None).thread_id
+    return None
 
 
 def _hash(thread_id: str) -> str:

@@ -256,7 +256,7 @@ class InMemoryStore(CheckedStore[_Change]):
         return Record(
             content,
             created_at=now if old is None else old.created_at,
-            updated_at=now,
+            updated_at=now if old is None else max(now, old.updated_at),
             expires_at=None if operation.ttl is None else now + operation.ttl,
             version=1 if old is None else old.version + 1,
             sequence=next(self._sequence),

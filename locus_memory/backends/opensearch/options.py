@@ -37,7 +37,7 @@ class OpenSearchOptions:
         client_cert: A file with the certificate of the client, and perhaps its key.
         client_key: A file with the key of the client.
         ssl_context: A context for TLS, in place of the four options before.
-        connect_timeout: Seconds to open a connection.
+        connect_timeout: Seconds to open a connection; each of several nodes has its part of them.
         acquire_timeout: Seconds to wait for a connection that is free.
         command_timeout: Seconds for a request.
         retries: How often a request is sent again that the cluster refused because it is busy.

@@ -25,7 +25,7 @@ class PostgreSQLOptions:
             no prepared statement outlives its transaction.
         standby_reads: Whether the reads of the store may go to standbys; they see all that was
             written through the same pool. Needs a URL with several hosts.
-        connect_timeout: Seconds to open a connection.
+        connect_timeout: Seconds to open a connection; of several hosts, each has its part of them.
         acquire_timeout: Seconds to wait for a connection that is free.
         command_timeout: Seconds for a statement; `None`: no limit.
 

@@ -296,7 +296,9 @@ BEGIN
         UPDATE {items} AS i SET
           version = found_version + 1, revision = given.revision,
           created_at = CASE found_version WHEN 0 THEN moment ELSE i.created_at END,
-          updated_at = moment, expires_at = given.expires_at, length = given.length,
+          updated_at = CASE found_version WHEN 0 THEN moment
+            ELSE greatest(i.updated_at, moment) END,
+          expires_at = given.expires_at, length = given.length,
           metadata = given.metadata, value = given.value, words = given.words,
           checksum = given.checksum
         WHERE i.name = given.name;
@@ -348,9 +350,26 @@ _CHANGE_VECTORS: Final = _CHANGE % {
       END IF;""",
 }
 
+# Their text changes here, not their arguments.
+_LATEST_MOMENT: Final = ("DROP FUNCTION IF EXISTS {change_items}",)
+_LATEST_MOMENT_OF_VECTORS: Final = ("DROP FUNCTION IF EXISTS {change_vectors}",)
+
 MIGRATIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "core": (_CHECKPOINTS, _ITEMS, _COMPACT_CHECKPOINTS, _NAMES, _CHECKSUMS, _LENGTHS),
-    "vector": (_VECTORS, _NAMES_OF_VECTORS, _CHECKSUMS_OF_VECTORS),
+    "core": (
+        _CHECKPOINTS,
+        _ITEMS,
+        _COMPACT_CHECKPOINTS,
+        _NAMES,
+        _CHECKSUMS,
+        _LENGTHS,
+        _LATEST_MOMENT,
+    ),
+    "vector": (
+        _VECTORS,
+        _NAMES_OF_VECTORS,
+        _CHECKSUMS_OF_VECTORS,
+        _LATEST_MOMENT_OF_VECTORS,
+    ),
 }
 
 # Created after the last group. A function finds the tables by the names in its text; if their

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial, wraps
 from typing import Any, Literal, TypeVar, Unpack, cast
 
@@ -82,7 +80,7 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         database: A name, or a URL (`postgresql://...`).
         pool: A pool of asyncpg's, or a `PostgreSQLPool`, to use instead; it is not closed here.
         options: How to connect, and where the tables are; ignored with a `PostgreSQLPool`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
         embedding_dimension: The only vector length to take, or `None` for any.
         vector_index: `"hnsw"` keeps an index for each vector length; `None` none, and every
             vector search is exact.
@@ -101,7 +99,7 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         *,
         pool: Pool | PostgreSQLPool | None = None,
         options: PostgreSQLOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         vector_index: Literal["hnsw"] | None = "hnsw",
         exact_below: int = 10_000,
@@ -249,9 +247,8 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
             await self._need(capability)
         await self._connection.open()
         if rows:
-            now = self._now()
-            await restoring.restore(self._connection, rows, given, now)
-            await self._purging.wrote(len(rows), now)
+            await restoring.restore(self._connection, rows, given)
+            await self._purging.wrote(len(rows), self._now())
 
     @override
     @_read
@@ -290,8 +287,8 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         await self._vectors.close()
         await super().close()
 
-    def _now(self) -> datetime:
-        return timestamp(self._clock())
+    def _now(self) -> str:
+        return "now" if self._clock is None else str(timestamp(self._clock()))
 
     def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
         return Scope.of(namespace, self._now(), recursive=recursive)

@@ -21,7 +21,8 @@ class RedisOptions:
         pool_size: How many connections each event loop may have, to each server of a cluster.
             Commands that come at one moment share them, and wait when all are busy.
         cluster: Whether it is a cluster; `None`: the server is asked.
-        connect_timeout: Seconds to wait for a connection to be made, the password accepted.
+        connect_timeout: Seconds to wait for a connection to be made, the password accepted; each of
+            several hosts has its part of them.
         command_timeout: Seconds to wait for an answer; `None`: for ever.
         acquire_timeout: Seconds to wait for a connection to be free.
         wait_replicas: How many replicas must have a write before it is acknowledged (`WAIT`);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +21,7 @@ from locus_memory.backends.redis.items.items import (
     Preparer,
     decode_item,
     decode_vector,
-    is_expired,
+    expires,
 )
 from locus_memory.backends.redis.items.namespaces import list_namespaces
 from locus_memory.backends.redis.items.reading import read_values, scan
@@ -87,7 +86,7 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         client: A client of redis-py, or a `RedisConnection`, to use instead; the store closes
             neither.
         options: How to connect, and what the keys begin with; ignored with a `RedisConnection`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
         embedding_dimension: The only vector length to take, or `None` for any.
         text_index: Whether to index texts; without it there is no text search, and a put is
             cheaper.
@@ -108,7 +107,7 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         *,
         client: Redis | RedisCluster | RedisConnection | None = None,
         options: RedisOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         text_index: bool = True,
         search_index: SearchIndex = "auto",
@@ -118,7 +117,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
             raise ConfigurationError("redis: needs embedding_dimension >= 1")
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
-        self._clock = clock
         self._spaces = Spaces(self._connection, clock)
         self._layouts = Layouts(self._connection, search_index)
         self._dimension = embedding_dimension
@@ -184,14 +182,27 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
         name = self._item_name(namespace, key)
         found = await self._connection.execute("HMGET", name, "h", "v", "m", again=True)
-        if self._is_gone(found[0]):
+        if found[0] is not None and expires(found[0]):
+            return await self._get_expiring(namespace, key)
+        if found[0] is None:
             return None
         return decode_item(namespace, [key.encode(), *(each or b"" for each in found)])
+
+    async def _get_expiring(self, namespace: Namespace, key: str) -> StoreItem | None:
+        """Return an item that expires, unless it has by the clock that decides."""
+        space = self._spaces.space(namespace)
+        args = [self._spaces.now(), 0, 1, 0, key]
+        with named([space]):
+            row = await self._connection.run(script("fetch"), [space.base], args)
+        return decode_item(namespace, row) if row[1] else None
 
     @override
     async def _exists(self, namespace: Namespace, key: str) -> bool:
         name = self._item_name(namespace, key)
-        return not self._is_gone(await self._connection.execute("HGET", name, "h", again=True))
+        head = await self._connection.execute("HGET", name, "h", again=True)
+        if head is None or not expires(head):
+            return head is not None
+        return (namespace, key) in await read_values(self._spaces, [(namespace, key)])
 
     @override
     async def _get_values(
@@ -274,9 +285,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
 
     def _item_name(self, namespace: Namespace, key: str) -> bytes:
         return self._spaces.item_name(self._spaces.space(namespace), key.encode())
-
-    def _is_gone(self, head: bytes | None) -> bool:
-        return head is None or is_expired(head, self._clock())
 
     async def _targets_of(self, selection: Selection) -> list[Space]:
         return await self._spaces.within(selection.namespace, recursive=selection.recursive)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from locus_memory.backends.folders import publish, sync_folder
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import readable_version
 from locus_memory.backends.sqlite.connection.strangers import check_schema
@@ -173,6 +174,7 @@ def _copied(connection: sqlite3.Connection, path: Path, *, journal: str) -> Back
         journal: `DELETE` for a backup, which is one file without a log; `WAL` for a database.
     """
     partial = path.with_name(f"{path.name}.part-{os.getpid()}")
+    made = [folder for folder in path.absolute().parents if not folder.exists()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(_connect(partial, "rwc")) as other:
@@ -180,9 +182,9 @@ def _copied(connection: sqlite3.Connection, path: Path, *, journal: str) -> Back
             other.execute(f"PRAGMA journal_mode = {journal}")
             _check(other, path)
             report = _report(other, path)
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
+        publish(partial, path)
+        for folder in made:
+            sync_folder(folder.parent)
     except OSError as error:
         raise BackendWriteError(f"sqlite {path}: {error.strerror}") from error
     finally:

@@ -147,7 +147,8 @@ def write(
         for each, code in zip(operations, codes, strict=True)
     ]
     for item, namespace, text, revision in connection.execute(queries.EXPIRED, (now,)).fetchall():
-        _remove(connection, _Found(namespace, item, text, revision, 0, now))
+        _remove(connection, _Found(namespace, item, text, revision, 0, now, now))
+    connection.execute(queries.SET_MOMENT, (now,))
     return results
 
 
@@ -161,7 +162,7 @@ def _codes(operations: Sequence[Row | Address]) -> Sequence[bytes | None]:
     return encode_all(vectors)
 
 
-_NOTHING: Final[tuple[Any, ...]] = (None,) * 7
+_NOTHING: Final[tuple[Any, ...]] = (None,) * 8
 _NO_VECTOR: Final[tuple[Any, ...]] = (None,) * 3
 _NOT_AS_WRITTEN: Final = (
     AttributeError,
@@ -186,24 +187,26 @@ class _Found(NamedTuple):
     revision: int | None
     version: int
     created_at: float
+    updated_at: float
 
 
 def _find(connection: sqlite3.Connection, address: Address, now: float) -> _Found:
     row = connection.execute(queries.FIND, (address.key, address.path)).fetchone()
-    namespace, item, text, revision, version, created_at, expires_at = row or _NOTHING
+    namespace, item, text, revision, version, created_at, updated_at, expires_at = row or _NOTHING
     if version is None or (expires_at is not None and expires_at <= now):
-        version, created_at = 0, now
+        version, created_at, updated_at = 0, now, now
     if address.if_version is not None and address.if_version != version:
         namespace, key = decode_namespace(address.path), decode_text(address.key)
         raise VersionConflictError(address.if_version, version, namespace, key)
-    return _Found(namespace, item, text, revision, version, created_at)
+    return _Found(namespace, item, text, revision, version, created_at, updated_at)
 
 
 def _put(connection: sqlite3.Connection, row: Row, now: float, code: bytes | None) -> int:
     address = row.address
     found = _find(connection, address, now)
     expires_at = None if row.ttl is None else now + row.ttl
-    past = row.past or Past(found.version + 1, found.created_at, now, expires_at)
+    updated_at = max(now, found.updated_at)
+    past = row.past or Past(found.version + 1, found.created_at, updated_at, expires_at)
     version, times = past.version, past[1:]
     name = name_checksum(address.path.encode(), address.key.encode())
     checksum = item_checksum(

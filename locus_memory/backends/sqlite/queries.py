@@ -49,6 +49,7 @@ __all__ = [
     "REMOVE_TEXT",
     "REMOVE_VECTOR",
     "SCHEMA",
+    "SET_MOMENT",
     "SHOW_PLACES",
     "TAKE_REVISION",
     "TEXTS",
@@ -90,7 +91,7 @@ _ITEM: Final = """
 
 
 FIND: Final = """
-    SELECT n.id, i.id, i.text, i.revision, i.version, i.created_at, i.expires_at
+    SELECT n.id, i.id, i.text, i.revision, i.version, i.created_at, i.updated_at, i.expires_at
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
@@ -135,9 +136,14 @@ REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
 FORGET_LOST: Final = "DELETE FROM lost_vectors WHERE namespace = ?"
+# Expired by the moment of the last write as well: a clock may be ahead for one write.
 EXPIRED: Final = """
     SELECT id, namespace, text, revision FROM items
-    WHERE expires_at <= ? ORDER BY expires_at LIMIT 16"""
+    WHERE expires_at <= min(?, (SELECT newest FROM revisions WHERE id = 1))
+    ORDER BY expires_at LIMIT 16"""
+SET_MOMENT: Final = """
+    INSERT INTO revisions (id, newest) VALUES (1, ?)
+    ON CONFLICT (id) DO UPDATE SET newest = excluded.newest"""
 COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
 _CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"
 CLEAR: Final = (

@@ -102,6 +102,15 @@ class ExpiryTests(StoreSuite):
         assert (item.value, item.metadata, item.expires_at) == ("new", {}, None)
         assert item.created_at == timestamp(clock())
 
+    async def test_a_moment_never_goes_back(self, store: BaseStore, clock: FakeClock) -> None:
+        await store.put(NS, "key", 1)
+        clock.advance(-600)
+        await store.put(NS, "key", 2)
+        await store.put_batch([(NS, "key", 3), (NS, "other", 1)])
+        item = await store.get_item(NS, "key")
+        assert item is not None
+        assert item.updated_at == item.created_at == timestamp(clock() + 600)
+
     async def test_an_unconditional_put_starts_over(self, expired: BaseStore) -> None:
         assert await expired.put(NS, "gone", "new") == 1
         assert await expired.put_batch([(("session", "2"), "gone", "new")]) == [1]

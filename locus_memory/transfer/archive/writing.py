@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from locus_memory.backends.base import Backend
+from locus_memory.backends.folders import publish
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import all_namespaces
 from locus_memory.transfer.archive.format import (
@@ -73,18 +74,11 @@ async def write_archive(
     try:
         async with opened(source) as backend:
             manifest = await _write(backend, partial, only, vectors, on_progress)
-        await asyncio.to_thread(_finish, partial, place)
+        await asyncio.to_thread(publish, partial, place)
     finally:
         with suppress(FileNotFoundError):
             partial.unlink()
     return manifest
-
-
-def _finish(partial: Path, place: Path) -> None:
-    """Give a complete archive its name, so that a crash of the system leaves no half of it."""
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
-    partial.replace(place)
 
 
 async def _write(

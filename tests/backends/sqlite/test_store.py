@@ -112,13 +112,25 @@ class TestTidiness:
         for n in range(20):
             await store.put_with_embedding(("old", f"{n}"), "k", "old words", [1.0, 0.0], ttl=5)
         clock.advance(5)
+        await store.put(NS, "first", 1)
+        assert await count(store, "items") == 21
         await store.put(NS, "a", 1)
         assert 1 < await count(store, "items") < 20
         await store.put(NS, "b", 1)
-        assert await count(store, "items") == 2
+        assert await count(store, "items") == 3
         assert await count(store, "namespaces") == 1
         assert await count(store, "vectors") == 0
         await check_text_index(store)
+
+    async def test_a_clock_that_is_ahead_for_one_write_deletes_nothing(self, store, clock):
+        await store.put(NS, "a", 1, ttl=3600)
+        await store.put(NS, "b", 1)
+        clock.advance(7200)
+        await store.put(NS, "b", 2)
+        clock.advance(-7200)
+        assert await store.get(NS, "a") == 1
+        await store.put(NS, "b", 3)
+        assert await store.get(NS, "a") == 1
 
     async def test_putting_over_an_expired_item_starts_anew(self, store, clock):
         await store.put_with_embedding(NS, "k", "old words", [1.0, 0.0], ttl=5)

@@ -123,7 +123,8 @@ class Stored:
         live = before if before is not None and before.is_live(now) else None
         version = 1 if live is None else live.version + 1
         created = now if live is None else live.created_at
-        updated, expires = now, None if content.ttl is None else now + content.ttl
+        updated = now if live is None else max(now, live.updated_at)
+        expires = None if content.ttl is None else now + content.ttl
         if (past := content.past) is not None:
             version, created = past.version, past.created_at.timestamp()
             updated = past.updated_at.timestamp()

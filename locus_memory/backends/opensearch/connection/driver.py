@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import ssl
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +19,8 @@ from opensearchpy import (
     AIOHttpConnection,
     AsyncHttpConnection,
     AsyncOpenSearch,
+    ConnectionError,  # noqa: A004 - the driver's name
+    ConnectionTimeout,
     JSONSerializer,
     SerializationError,
     TransportError,
@@ -39,6 +43,9 @@ _LARGE: Final = 2**20
 
 _KEPT_ALIVE: Final = 60.0
 """Seconds that an idle connection stays open."""
+
+_FRESH: Final = 5.0
+"""Seconds for which one of several nodes that answered is taken for one that answers."""
 
 _DEAD: Final = 5.0
 """Seconds that a node is avoided after its connection failed; doubled each time."""
@@ -78,18 +85,24 @@ class _Session:
 
 
 class _Answers(AIOHttpConnection):
-    """The connections to one node; an error keeps the header `Retry-After`."""
+    """The connections to one node; an error keeps the header `Retry-After`.
+
+    One of several nodes is greeted if it has not answered for a while. So a request is not sent to
+    one that is silent, and goes to the next one, also a write that must not run twice.
+    """
 
     def __init__(
         self,
         *args: Any,
         node_connections: int,
         connect_timeout: float,
+        is_one_of_several: bool,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self._node_connections = node_connections
         self._connect_timeout = connect_timeout
+        self._fresh_until = -math.inf if is_one_of_several else math.inf
 
     @override
     async def perform_request(
@@ -102,9 +115,13 @@ class _Answers(AIOHttpConnection):
         ignore: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Any:
+        loop = asyncio.get_running_loop()
+        if loop.time() > self._fresh_until:
+            await self._greet()
         answer = await super().perform_request(
             method, url, params, body, timeout, _REFUSALS, headers
         )
+        self._fresh_until = max(self._fresh_until, loop.time() + _FRESH)
         status, answered, data = answer
         if status in _REFUSALS and status not in ignore:
             try:
@@ -113,6 +130,14 @@ class _Answers(AIOHttpConnection):
                 error.retry_after = _seconds(answered.get("retry-after"))  # type: ignore[attr-defined]
                 raise
         return answer
+
+    async def _greet(self) -> None:
+        """Raise the error of a node that cannot be reached, unless it answers."""
+        try:
+            await super().perform_request("HEAD", "/", None, None, self._connect_timeout, _REFUSALS)
+        except ConnectionTimeout as error:
+            silent = aiohttp.ConnectionTimeoutError("no answer to a greeting")
+            raise ConnectionError("N/A", str(silent), silent) from error
 
     @override
     async def _create_aiohttp_session(self) -> None:
@@ -168,7 +193,8 @@ def make_client(
         dead_timeout=_DEAD,
         timeout=options.command_timeout,
         node_connections=options.pool_size,
-        connect_timeout=options.connect_timeout,
+        connect_timeout=options.connect_timeout / len(hosts),
+        is_one_of_several=len(hosts) > 1,
         **{name: value for name, value in secrets.items() if value is not None},
     )
 

@@ -24,9 +24,12 @@ boolean isThere = !isNew && (item.expires == null || item.expires > params.now);
 long version = isThere ? item.version : 0L;
 if (params.expected != null && params.expected != version) { ctx.op = 'none'; return; }
 def created = isThere ? item.created : params.now;
+boolean isRestored = params.restored != null;
+long updated = params.fields.updated;
+if (isThere && !isRestored) { updated = Math.max(updated, ((Number)item.updated).longValue()); }
 item.clear();
 item.putAll(params.fields);
-boolean isRestored = params.restored != null;
+item.updated = updated;
 item.version = isRestored ? params.restored.version : version + 1;
 item.created = isRestored ? params.restored.created : created;
 """

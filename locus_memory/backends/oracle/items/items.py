@@ -61,6 +61,7 @@ class _State:
     Attributes:
         version: Its version; 0: it does not exist, or is expired.
         created_at: Microseconds since the epoch.
+        updated_at: Likewise.
         is_stored: Whether there is a row.
         row: The last put; `None`: a delete, or nothing.
         order: The number of the last put.
@@ -68,6 +69,7 @@ class _State:
 
     version: int = 0
     created_at: int = 0
+    updated_at: int = 0
     is_stored: bool = False
     row: ItemRow | None = None
     order: int = 0
@@ -99,10 +101,12 @@ class _Plan:
                 )
             if isinstance(each, ItemRow):
                 if not state.version:
-                    state.created_at = self.now
+                    state.created_at = state.updated_at = self.now
                 state.version += 1
+                state.updated_at = max(self.now, state.updated_at)
                 if each.past is not None:
                     state.version, state.created_at = each.past.version, each.past.created_at
+                    state.updated_at = each.past.updated_at
                 state.row, state.order = each, number
                 self.results.append(state.version)
             else:
@@ -167,9 +171,8 @@ async def _locked(
     addresses = [each.address if isinstance(each, ItemRow) else each for each in operations]
     states = {address.name: _State() for address in addresses}
     for statement, binds in _in_lists(queries.lock_many, sorted(states)):
-        for name, version, created_at, expires_at in await session.fetch(statement, binds):
-            is_live = expires_at > now
-            states[name] = _State(version if is_live else 0, created_at, is_stored=True)
+        for name, version, created, updated, expires in await session.fetch(statement, binds):
+            states[name] = _State(version if expires > now else 0, created, updated, is_stored=True)
     return states
 
 
@@ -228,7 +231,7 @@ def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
         "name": row.address.name,
         "version": state.version,
         "created_at": state.created_at,
-        "updated_at": micros(now) if row.past is None else row.past.updated_at,
+        "updated_at": state.updated_at,
         "expires_at": expiry(row.ttl, now) if row.past is None else row.past.expires_at,
         "words": row.words.total(),
         "checksum": row.checksum,

@@ -155,7 +155,7 @@ def get_many(count: int) -> str:
 def lock_many(count: int) -> str:
     """Return the query that locks the items of `count` names."""
     return f"""
-SELECT i."NAME", i."VERSION", i."CREATED_AT", i."EXPIRES_AT" FROM {{items}} i
+SELECT i."NAME", i."VERSION", i."CREATED_AT", i."UPDATED_AT", i."EXPIRES_AT" FROM {{items}} i
 WHERE i."NAME" IN ({names_in(count)}) ORDER BY i."NAME" FOR UPDATE
 """
 

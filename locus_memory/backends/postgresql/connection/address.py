@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import re
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 
 from locus_memory._internal.providers.address import split_hosts
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["attributes", "check_standbys", "described", "is_url", "shuffled"]
+__all__ = ["attributes", "check_standbys", "described", "each_host", "is_url"]
 
 _URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 
@@ -48,14 +48,26 @@ def _of_several_hosts(database: str | None) -> bool:
     return "," in parts.netloc.rpartition("@")[2] or "host=" in parts.query
 
 
-def shuffled(url: str) -> str:
-    """Return a URL with its hosts in another order, for the driver tries them one by one."""
-    scheme, separator, rest = url.partition("://")
-    netloc = split_hosts(url).netloc
-    user, at, hosts = netloc.rpartition("@")
-    listed = hosts.split(",")
-    random.shuffle(listed)
-    return scheme + separator + user + at + ",".join(listed) + rest[len(netloc) :]
+def each_host(url: str) -> list[str]:
+    """Return a URL for each host of a URL; `url` itself if it has one."""
+    parts = split_hosts(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    if "," in hosts:
+        return [parts._replace(netloc=user + at + host).geturl() for host in hosts.split(",")]
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    listed = {name: value.split(",") for name, value in query if name in ("host", "port")}
+    # As for libpq, one port is that of all hosts.
+    ports = listed.get("port", [])
+    return [
+        parts._replace(
+            query=urlencode(
+                [(n, v) for n, v in query if n not in listed]
+                + [("host", host)]
+                + ([("port", ports[place % len(ports)])] if ports else [])
+            )
+        ).geturl()
+        for place, host in enumerate(listed.get("host", []))
+    ] or [url]
 
 
 def check_standbys(database: str | None, *, borrowed: bool) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import re
 from typing import Any, Final
 
-from locus_memory.backends.postgresql.connection.address import is_url, shuffled
+from locus_memory.backends.postgresql.connection.address import each_host, is_url
 from locus_memory.backends.postgresql.connection.driver import (
+    CannotConnectNowError,
     ClientConfigurationError,
     Connection,
+    TargetServerAttributeNotMatched,
     connect,
 )
 from locus_memory.backends.postgresql.connection.driver_errors import translated
@@ -20,16 +24,29 @@ _PLAN_LIFETIME: Final = 60
 were, and a plan for empty tables reads all of a namespace."""
 
 
+_NO_FIT: Final = TargetServerAttributeNotMatched
+_PREFERS_STANDBY: Final = re.compile(r"[?&]target_session_attrs=prefer-standby\b")
+
+
 def connection_arguments(database: str | None, **options: float | None) -> dict[str, Any]:
-    """Return what `asyncpg.connect` takes."""
+    """Return the arguments of `connected`: those of `asyncpg.connect`, with a URL for each host."""
     arguments: dict[str, Any] = {**options, "max_cached_statement_lifetime": _PLAN_LIFETIME}
-    if database is not None:
-        arguments["dsn" if is_url(database) else "database"] = database
+    if database is not None and is_url(database):
+        arguments["urls"] = each_host(database)
+    elif database is not None:
+        arguments["database"] = database
     return arguments
 
 
 async def connected(where: str, arguments: dict[str, Any]) -> Connection:
-    """Return a new connection.
+    """Return a new connection, to the first host that answers and fits.
+
+    A host that is silent takes its part of the time only. The one that answered is the first to be
+    tried the next time.
+
+    Args:
+        where: The database, for messages.
+        arguments: See `connection_arguments`; the order of the hosts is changed here.
 
     Raises:
         ConfigurationError: The driver cannot read the URL or the environment.
@@ -38,7 +55,7 @@ async def connected(where: str, arguments: dict[str, Any]) -> Connection:
     # Of the pool itself nothing is held here, so that one that is dropped is collected.
     with translated(where):
         try:
-            return await connect(arguments)
+            return await _connected(arguments)
         except ClientConfigurationError:
             raise
         except (ValueError, OverflowError) as error:
@@ -50,7 +67,31 @@ async def connected(where: str, arguments: dict[str, Any]) -> Connection:
             ) from None
 
 
+async def _connected(arguments: dict[str, Any]) -> Connection:
+    options = dict(arguments)
+    urls: list[str] = options.pop("urls", [])
+    if len(urls) < 2:  # noqa: PLR2004 - several
+        return await connect({**options, "dsn": urls[0]} if urls else options)
+    options["timeout"] /= len(urls)
+    failures: list[Exception] = []
+    # The driver knows the other hosts no more, of which it would prefer one.
+    prefers = _PREFERS_STANDBY.search(urls[0]) is not None
+    for wanted in ("standby", "any") if prefers else (None,):
+        chosen = options if wanted is None else {**options, "target_session_attrs": wanted}
+        for url in urls:
+            try:
+                connection = await connect({**chosen, "dsn": url})
+            except (OSError, CannotConnectNowError, _NO_FIT) as error:
+                failures.append(error)
+            else:
+                arguments["urls"] = [url, *(each for each in urls if each != url)]
+                return connection
+    # That a host does not fit is no reason why another one failed.
+    raise next((e for e in failures if not isinstance(e, _NO_FIT)), failures[-1])
+
+
 async def connected_to_standby(where: str, arguments: dict[str, Any]) -> Connection:
-    """Return a new connection to one of the standbys; see `connected`."""
-    chosen = {"dsn": shuffled(arguments["dsn"]), "target_session_attrs": "standby"}
+    """Return a new connection to one of the standbys, in any order; see `connected`."""
+    urls = arguments["urls"]
+    chosen = {"urls": random.sample(urls, len(urls)), "target_session_attrs": "standby"}
     return await connected(where, {**arguments, **chosen})

@@ -10,6 +10,7 @@ import asyncpg  # type: ignore[import-untyped] # it has annotations, but does no
 
 __all__ = [
     "DRIVER_ERRORS",
+    "CannotConnectNowError",
     "ClientConfigurationError",
     "Connection",
     "InterfaceError",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 Pool = asyncpg.Pool
+CannotConnectNowError = asyncpg.exceptions.CannotConnectNowError
 ClientConfigurationError = asyncpg.exceptions.ClientConfigurationError
 InterfaceError = asyncpg.InterfaceError
 InternalClientError = asyncpg.InternalClientError

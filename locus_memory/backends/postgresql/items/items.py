@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, Final
 
 from locus_memory._internal.quoting import quote
@@ -27,7 +26,7 @@ from locus_memory.backends.postgresql.items.rows import (
     Row,
     checksum_name,
     embeddings_of,
-    expiry,
+    interval,
 )
 from locus_memory.backends.selection import KeyRange, Page, at_most
 from locus_memory.errors import BackendCorruptError, VersionConflictError
@@ -73,9 +72,7 @@ _MOST_VERSION: Final = 2**62
 """About the largest integer of the server."""
 
 
-async def write(
-    pool: PostgreSQLPool, operations: Sequence[Row | Address], now: datetime
-) -> list[int]:
+async def write(pool: PostgreSQLPool, operations: Sequence[Row | Address], now: str) -> list[int]:
     """Put the rows and delete the items at the addresses, in one round trip.
 
     Returns:
@@ -98,27 +95,27 @@ async def write(
     return await _put_many(pool, rows, now)
 
 
-async def _put(pool: PostgreSQLPool, row: Row, now: datetime) -> int:
+async def _put(pool: PostgreSQLPool, row: Row, now: str) -> int:
     statement = queries.PUT_OVER_VECTOR if pool.features.has_vector else queries.PUT
     address = row.address
     place = address.name, address.scope, address.path, address.key
-    content = expiry(row.ttl, now), row.length, row.metadata, row.value, row.words, row.checksum
+    content = interval(row.ttl), row.length, row.metadata, row.value, row.words, row.checksum
     version: int = await pool.fetchval(statement, *place, *content, now)
     return version
 
 
-async def put_columns(pool: PostgreSQLPool, columns: Columns, now: datetime) -> list[int]:
+async def put_columns(pool: PostgreSQLPool, columns: Columns, now: str) -> list[int]:
     """Put the items of columns, no two of the same name, in one round trip; return the versions."""
     statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
-    arguments = *columns.addresses(), *columns.contents(now)
+    arguments = *columns.addresses(), *columns.contents()
     return _versions(await pool.fetchval(statement, now, *arguments))
 
 
-async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: datetime) -> list[int]:
+async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: str) -> list[int]:
     columns = Columns.of_rows(rows)
     if all(row.embedding is None for row in rows):
         return await put_columns(pool, columns, now)
-    arguments = *columns.addresses(), *columns.contents(now), *embeddings_of(rows)
+    arguments = *columns.addresses(), *columns.contents(), *embeddings_of(rows)
     return _versions(await pool.fetchval(queries.PUT_MANY_VECTORS, now, *arguments))
 
 
@@ -132,7 +129,7 @@ def _nothing(address: Address) -> Row:
 
 
 async def _write_in_order(
-    pool: PostgreSQLPool, operations: Sequence[Row | Address], now: datetime
+    pool: PostgreSQLPool, operations: Sequence[Row | Address], now: str
 ) -> list[int]:
     addresses = [each.address if isinstance(each, Row) else each for each in operations]
     rows = [each if isinstance(each, Row) else _nothing(each) for each in operations]
@@ -141,7 +138,7 @@ async def _write_in_order(
         for each in addresses
     )
     columns = Columns.of_rows(rows)
-    arguments = *columns.addresses(), conditions, *columns.contents(now)
+    arguments = *columns.addresses(), conditions, *columns.contents()
     if not pool.features.has_vector:
         found = await pool.fetch(queries.WRITE, now, *arguments)
     else:
@@ -157,9 +154,7 @@ async def _write_in_order(
     return [row["result"] for row in found]
 
 
-async def _delete_many(
-    pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
-) -> list[int]:
+async def _delete_many(pool: PostgreSQLPool, addresses: Sequence[Address], now: str) -> list[int]:
     names = join_names(address.name for address in addresses)
     rows = await pool.fetch(queries.DELETE_MANY, names, now)
     deleted = {row["name"] for row in rows}
@@ -178,25 +173,25 @@ async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
     return count
 
 
-async def purge(pool: PostgreSQLPool, now: datetime, limit: int) -> None:
+async def purge(pool: PostgreSQLPool, now: str, limit: int) -> None:
     """Delete some of the expired items."""
     await pool.execute(queries.PURGE, now, limit)
 
 
-async def read_item(pool: PostgreSQLPool, address: Address, now: datetime) -> StoreItem | None:
+async def read_item(pool: PostgreSQLPool, address: Address, now: str) -> StoreItem | None:
     """Return the item at an address, unless it is expired."""
     row = await pool.fetchrow(queries.GET, address.name, now)
     return None if row is None else item_of(row)
 
 
-async def read_value(pool: PostgreSQLPool, address: Address, now: datetime) -> Any:
+async def read_value(pool: PostgreSQLPool, address: Address, now: str) -> Any:
     """Return the value at an address, unless it is expired."""
     row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
     return None if row is None else _value_of(row, address)
 
 
 async def get_values(
-    pool: PostgreSQLPool, addresses: Sequence[Address], now: datetime
+    pool: PostgreSQLPool, addresses: Sequence[Address], now: str
 ) -> dict[str, Any]:
     """Return the values of the items that exist, by name."""
     places = {address.name: address for address in addresses}
@@ -230,7 +225,7 @@ def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError
     return BackendCorruptError(f"postgresql: {what} {named} is damaged")
 
 
-async def read_vector(pool: PostgreSQLPool, address: Address, now: datetime) -> bytes | None:
+async def read_vector(pool: PostgreSQLPool, address: Address, now: str) -> bytes | None:
     """Return the vector of the item at an address, as the server sends it, or `None`.
 
     A missing vector is not damage: a user who drops the extension drops the vectors.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
@@ -19,7 +18,7 @@ _SPARE: Final = 8
 
 
 async def list_namespaces(
-    pool: PostgreSQLPool, listing: Listing, limit: int, now: datetime
+    pool: PostgreSQLPool, listing: Listing, limit: int, now: str
 ) -> list[Namespace]:
     """Return the namespaces that hold an item, in order."""
     size = (limit + _SPARE + 1) // 2

@@ -57,7 +57,9 @@ COLUMNS: Final = (
     "i.checksum"
 )
 
-_LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > $2)"
+# A moment is a text: `now`, which is the server's, or that of the caller's clock. A statement reads
+# it once.
+_LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > (SELECT $2::text::timestamptz))"
 
 GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 GET_VALUE: Final = f"SELECT i.value, i.checksum FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
@@ -74,21 +76,25 @@ _INTO: Final = (
     f"INSERT INTO {{items}} AS i ({_GIVEN_COLUMNS}, version, revision, created_at, updated_at)"
 )
 
-# An expired item counts as absent: its version and its creation time start over.
+# An expired item counts as absent: its version and its creation time start over. A clock that was
+# ahead for another write is no reason to go back.
 _REPLACE: Final = """
 ON CONFLICT (name) DO UPDATE SET
   version = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN 1 ELSE i.version + 1 END,
   created_at = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.created_at
     ELSE i.created_at END,
-  revision = EXCLUDED.revision, updated_at = EXCLUDED.updated_at,
+  revision = EXCLUDED.revision,
+  updated_at = CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.updated_at
+    ELSE greatest(i.updated_at, EXCLUDED.updated_at) END,
   expires_at = EXCLUDED.expires_at, length = EXCLUDED.length, metadata = EXCLUDED.metadata,
   value = EXCLUDED.value, words = EXCLUDED.words, checksum = EXCLUDED.checksum
 """
 
 PUT: Final = f"""
 {_INTO}
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::tsvector, $10, 1, nextval('{{revisions}}'),
-  $11, $11)
+VALUES ($1, $2, $3, $4, $11::text::timestamptz + $5::text::interval, $6, $7, $8,
+  $9::text::tsvector, $10, 1, nextval('{{revisions}}'),
+  $11::text::timestamptz, $11::text::timestamptz)
 {_REPLACE}
 RETURNING i.version
 """
@@ -115,7 +121,8 @@ _COLUMNS_OF_BATCH: Final = [
 # so no two batches wait for each other.
 _GIVEN: Final = """(
   SELECT g.name, coalesce(g.scope::uuid, (SELECT left($3, 32)::uuid)) AS scope,
-    coalesce(g.path, $4) || chr(1) AS path, g.key, g.expires_at::timestamptz, g.length::integer,
+    coalesce(g.path, $4) || chr(1) AS path, g.key,
+    (SELECT $1::text::timestamptz) + g.expires_at::interval AS expires_at, g.length::integer,
     coalesce(g.metadata::jsonb, '{}') AS metadata, g.value::jsonb,
     coalesce(g.words, '')::tsvector AS words, g.checksum::bigint,
     nextval('{revisions}') AS revision%s
@@ -123,7 +130,8 @@ _GIVEN: Final = """(
 _WRITTEN: Final = f"""
 written AS (
   {_INTO}
-  SELECT {_GIVEN_COLUMNS}, 1, revision, $1::timestamptz, $1::timestamptz FROM %s AS given
+  SELECT {_GIVEN_COLUMNS}, 1, revision, $1::text::timestamptz, $1::text::timestamptz
+  FROM %s AS given
   ORDER BY name COLLATE "C"
   {_REPLACE}
   RETURNING i.name, i.version, i.revision)
@@ -159,8 +167,11 @@ dropped AS (
 
 _PARAMETERS: Final = ", ".join(
     (
-        *("$1::timestamptz", split_names(2), split_column(3), split_paths(4)),
-        *map(split_column, range(5, 13)),
+        *("$1::text::timestamptz", split_names(2), split_column(3), split_paths(4)),
+        *map(split_column, (5, 6)),
+        f"""ARRAY(SELECT ($1::text::timestamptz + e.ttl::interval)::text
+          FROM unnest({split_column(7)}) WITH ORDINALITY AS e (ttl, n) ORDER BY e.n)""",
+        *map(split_column, range(8, 13)),
     )
 )
 WRITE: Final = f"SELECT conflict, number, result FROM {{change_items}}({_PARAMETERS})"
@@ -193,7 +204,7 @@ SELECT count(*) FILTER (WHERE live) FROM gone
 # Rows that another session is writing at the moment are skipped.
 PURGE: Final = """
 DELETE FROM {items} AS i WHERE i.name = ANY (ARRAY(
-  SELECT e.name FROM {items} AS e WHERE e.expires_at <= $1
+  SELECT e.name FROM {items} AS e WHERE e.expires_at <= (SELECT $1::text::timestamptz)
   ORDER BY e.expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, Self
 
 from locus_memory.backends.postgresql.items.naming import (
@@ -39,10 +38,10 @@ class Scope:
     path: str
     bound: str | None
     recursive: bool
-    now: datetime
+    now: str
 
     @classmethod
-    def of(cls, namespace: Namespace, now: datetime, *, recursive: bool) -> Self:
+    def of(cls, namespace: Namespace, now: str, *, recursive: bool) -> Self:
         """Check the arguments, and return the scope."""
         path = path_of(namespace)
         return cls(path, namespace_upper_bound(namespace), recursive, now)
@@ -61,7 +60,8 @@ class Scope:
 
     def live(self, arguments: Arguments) -> str:
         """Return the condition that the item `i` has not expired."""
-        return f"(i.expires_at IS NULL OR i.expires_at > {arguments.bind(self.now, 'timestamptz')})"
+        now = f"(SELECT {arguments.bind(self.now, 'text')}::timestamptz)"
+        return f"(i.expires_at IS NULL OR i.expires_at > {now})"
 
 
 def key_condition(keys: KeyRange, path: str, arguments: Arguments) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
@@ -20,6 +19,8 @@ _COLUMNS: Final = 11
 _COLUMNS_WITH_VECTORS: Final = 13
 
 _VERSION: Final = "CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN 1 ELSE i.version + 1 END"
+_UPDATED: Final = """CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.updated_at
+    ELSE greatest(i.updated_at, EXCLUDED.updated_at) END"""
 _CREATED: Final = """CASE WHEN i.expires_at <= EXCLUDED.updated_at THEN EXCLUDED.created_at
     ELSE i.created_at END"""
 
@@ -40,11 +41,16 @@ def _restoring(put: str, last: int) -> str:
         ("nextval('{revisions}') AS revision", f"nextval('{{revisions}}') AS revision, {given}"),
         ("FROM (SELECT unnest", f"FROM (SELECT {past}, unnest"),
         (
-            "1, revision, $1::timestamptz, $1::timestamptz",
+            "(SELECT $1::text::timestamptz) + g.expires_at::interval AS expires_at",
+            "g.expires_at::timestamptz AS expires_at",
+        ),
+        (
+            "1, revision, $1::text::timestamptz, $1::text::timestamptz",
             "version, revision, created_at, updated_at",
         ),
         (_VERSION, "EXCLUDED.version"),
         (_CREATED, "EXCLUDED.created_at"),
+        (_UPDATED, "EXCLUDED.updated_at"),
     ):
         if put.count(old) != 1:
             raise ValueError(f"the statement of a put has no {old!r}")
@@ -57,19 +63,16 @@ RESTORE_OVER_VECTORS: Final = _restoring(queries.PUT_MANY_OVER_VECTORS, _COLUMNS
 RESTORE_VECTORS: Final = _restoring(queries.PUT_MANY_VECTORS, _COLUMNS_WITH_VECTORS)
 
 
-async def restore(
-    pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Restored], now: datetime
-) -> None:
+async def restore(pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Restored]) -> None:
     """Write items with their versions and moments, in one round trip.
 
     Args:
         pool: The database.
         rows: The items, encoded; at least one, and no two of the same name.
         given: The same items.
-        now: The present moment.
     """
     columns = Columns.of_rows(rows)
-    _, *contents = columns.contents(now)
+    _, *contents = columns.contents()
     expiries = join_column("" if e.expires_at is None else str(e.expires_at) for e in given)
     moments = [
         join_column(str(each.created_at) for each in given),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from itertools import repeat
 from typing import Any, NamedTuple, Self
 
@@ -34,12 +33,12 @@ from locus_memory.store.checksum import (
 from locus_memory.store.encoding import encode_text
 from locus_memory.store.item import Namespace, Put, check_key, check_ttl
 
-__all__ = ["Columns", "Row", "checksum_name", "embeddings_of", "expiry"]
+__all__ = ["Columns", "Row", "checksum_name", "embeddings_of", "interval"]
 
 
-def expiry(ttl: float | None, now: datetime) -> datetime | None:
-    """Return the expiry of an item that is written now."""
-    return None if ttl is None else now + timedelta(seconds=ttl)
+def interval(ttl: float | None) -> str | None:
+    """Return a number of seconds as the server reads it."""
+    return None if ttl is None else f"{ttl:.6f} seconds"
 
 
 class Row(NamedTuple):
@@ -216,10 +215,10 @@ class Columns:
             join_column(self.keys),
         ]
 
-    def contents(self, now: datetime) -> list[str]:
-        """Return expiries, lengths, metadata, values, words and checksums, joined."""
+    def contents(self) -> list[str]:
+        """Return times to live, lengths, metadata, values, words and checksums, joined."""
         return [
-            join_column(["" if ttl is None else str(expiry(ttl, now)) for ttl in self.ttls]),
+            join_column(interval(ttl) or "" for ttl in self.ttls),
             join_column(map(str, self.lengths)),
             join_column(["" if each == NO_METADATA else each for each in self.metadata]),
             self.values,

@@ -12,6 +12,7 @@ from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import NoPermissionError
 from redis.exceptions import TimeoutError as LateError
 
 from locus_memory.backends.loops import sever, until_the_loop_ends
@@ -64,7 +65,7 @@ class ClientFactory:
             "protocol": 2,
             "retry": Retry(NoBackoff(), 0),
             "socket_timeout": None,
-            "socket_connect_timeout": self.connect_timeout,
+            "socket_connect_timeout": self._limit,
             "max_connections": self.pool_size,
             "driver_info": None,
         }
@@ -87,16 +88,27 @@ class ClientFactory:
             command_timeout=self.command_timeout,
         )
 
+    @property
+    def _limit(self) -> float:
+        """Seconds for one of several servers, so that the others are tried in time."""
+        # The primary that sentinels name is one more.
+        several = self.address.kind == "sentinel"
+        return self.connect_timeout / (len(self.address.hosts) + several)
+
     def _bound_greetings(self, client: RedisCluster) -> None:
-        """Let no server take for ever over the password, which the driver has no bound for."""
+        """Let no server take for ever over a first answer, which the driver has no bound for."""
 
         async def greet(connection: Any) -> None:
             try:
-                async with asyncio.timeout(self.connect_timeout):
+                async with asyncio.timeout(self._limit):
                     await connection.on_connect()
+                    # Without a password, nobody has spoken yet.
+                    await connection.send_command("PING")
+                    with contextlib.suppress(NoPermissionError):
+                        await connection.read_response()
             except TimeoutError:
                 # The driver looks for another server after an error of its own.
-                raise LateError("no answer to the password in time") from None
+                raise LateError("no answer in time") from None
 
         manager = client.nodes_manager
         factories: list[Any] = [manager, *manager.startup_nodes.values()]

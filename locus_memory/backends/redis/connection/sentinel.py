@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from redis.asyncio.connection import SSLConnection, parse_url
@@ -14,22 +15,26 @@ __all__ = ["sentinel_pool"]
 
 
 class _Sentinels(Sentinel):
-    """Sentinels that are connected to while they are asked, so that none is left to be closed."""
+    """Sentinels that are connected to while they are asked, so that none is left to be closed.
+
+    Each has its part of the time. The one that answered is the first to be asked the next time.
+    """
 
     def __init__(self, address: RedisAddress, options: dict[str, Any]) -> None:
         super().__init__([])  # type: ignore[no-untyped-call]
-        self._address = address
+        self._hosts = address.hosts
         self._options = options
 
     @override
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        asked = Sentinel(self._address.hosts, sentinel_kwargs=self._options)  # type: ignore[no-untyped-call]
-        try:
-            async with asked:
-                found: tuple[str, int] = await asked.discover_master(service_name)
-        except MasterNotFoundError:
-            pass
-        else:
+        for host in self._hosts:
+            asked = Sentinel([host], sentinel_kwargs=self._options)  # type: ignore[no-untyped-call]
+            try:
+                async with asyncio.timeout(self._options["socket_connect_timeout"]), asked:
+                    found: tuple[str, int] = await asked.discover_master(service_name)
+            except (MasterNotFoundError, TimeoutError):
+                continue
+            self._hosts = [host, *(each for each in self._hosts if each != host)]
             return found
         # Outside of any `except`: the driver's own words may quote what is secret.
         raise MasterNotFoundError("no sentinel knows a primary of this service that is up")

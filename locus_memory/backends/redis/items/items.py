@@ -41,7 +41,7 @@ __all__ = [
     "decode_values",
     "decode_vector",
     "encoded_name",
-    "is_expired",
+    "expires",
     "moment",
     "rows",
     "terms",
@@ -66,10 +66,6 @@ class Past(NamedTuple):
         expires = None if item.expires_at is None else item.expires_at.timestamp()
         return cls(item.version, item.created_at.timestamp(), item.updated_at.timestamp(), expires)
 
-    def ttl(self, now: float) -> float | None:
-        """Return the seconds until it expires, negative once it has."""
-        return None if self.expires_at is None else self.expires_at - now
-
 
 class Kind(NamedTuple):
     """The common properties of several operations of a batch.
@@ -90,25 +86,22 @@ class Kind(NamedTuple):
     ttl: float | None = None
     past: Past | None = None
 
-    def header(self, number: int, now: float, count: int) -> str:
+    def header(self, number: int, now: float | None, count: int) -> str:
         """Return the header for the script, before the arguments.
 
         Args:
             number: The number of the namespace, from 1.
-            now: The present moment, in seconds since the epoch.
+            now: The present moment, in seconds since the epoch; `None`: the server's.
             count: The number of operations of this kind that follow.
         """
         expected = _NONE if self.if_version is None else str(self.if_version)
-        expires, time = _NONE, "0"
-        ttl = self.ttl if self.past is None else self.past.ttl(now)
-        if ttl is not None:
-            expires, time = moment(now + ttl), str(max(int(ttl * 1000), 0) + 1)
-        past = f"{_NONE} {_NONE} {_NONE}"
+        expires, past = _NONE, f"{_NONE} {_NONE} {_NONE}"
+        if self.ttl is not None:
+            expires = f"+{self.ttl!r}" if now is None else moment(now + self.ttl)
         if self.past is not None:
-            # Exactly, where the sum above is rounded.
             expires = _NONE if self.past.expires_at is None else moment(self.past.expires_at)
             past = f"{self.past.version} {moment(self.past.created)} {moment(self.past.updated)}"
-        return f"{self.parts or _NONE} {count} {number} {expected} {expires} {time} {past}"
+        return f"{self.parts or _NONE} {count} {number} {expected} {expires} {past}"
 
 
 class Operation(NamedTuple):
@@ -235,14 +228,9 @@ def terms(text: str) -> bytes:
     return f"{len(words)} {' '.join(pairs)}".encode()
 
 
-def is_expired(head: bytes, now: float) -> bool:
-    """Return whether the item with this head has expired."""
-    expires = head.rpartition(b" ")[2]
-    try:
-        return expires != b"-" and float(expires) <= now
-    except ValueError:
-        # A damaged item counts as existing: a read of it raises an error.
-        return False
+def expires(head: bytes) -> bool:
+    """Return whether the item with this head expires, or has expired."""
+    return not head.endswith(_NONE.encode())
 
 
 def moment(seconds: float) -> str:

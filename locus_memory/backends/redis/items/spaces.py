@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
@@ -79,10 +78,12 @@ class Spaces:
 
     Args:
         connection: The connection to the server.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
     """
 
-    def __init__(self, connection: RedisConnection, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, connection: RedisConnection, clock: Callable[[], float] | None = None
+    ) -> None:
         self.connection = connection
         self._clock = clock
         self._registry = Registry(connection)
@@ -93,8 +94,8 @@ class Spaces:
         return self.connection.features.cluster
 
     def now(self) -> str:
-        """Return the present moment, in the format of scripts."""
-        return moment(self._clock())
+        """Return the present moment, in the format of scripts; empty: the server's."""
+        return "" if self._clock is None else moment(self._clock())
 
     def space(self, namespace: Namespace) -> Space:
         """Return a namespace, encoded."""
@@ -172,7 +173,7 @@ class Spaces:
         *,
         registered: bool = False,
     ) -> _Written:
-        now = self._clock()
+        now = None if self._clock is None else self._clock()
         numbers: dict[Namespace, int] = {}
         given: list[str | bytes] = []
         for kind, group in groupby(operations, _kind):
@@ -184,7 +185,14 @@ class Spaces:
         keys = [space.base for space in spaces]
         paths = [space.path for space in spaces]
         paths += [_labels(space, layout) for space in spaces]
-        args = [moment(now), len(spaces), int(registered), layout.mark, *paths, *given]
+        args = [
+            "" if now is None else moment(now),
+            len(spaces),
+            int(registered),
+            layout.mark,
+            *paths,
+            *given,
+        ]
         with named(spaces):
             answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
         if answer[0] == b"conflict":

@@ -28,6 +28,12 @@
 -- not for so many that other clients wait for long. Until then a search reads the cards of the new
 -- documents, and leaves out the deleted ones.
 
+-- The moment of the script, in each of them: that of the caller's clock, or else the server's.
+if ARGV[1] == '' then
+  local time = redis.call('TIME')
+  ARGV[1] = string.format('%s.%06d', time[1], tonumber(time[2]))
+end
+
 -- unpack() accepts at most 8,000 values.
 local CHUNK = 1000
 -- How many texts are read at once; they may be long.
@@ -39,7 +45,7 @@ local RECORD = 10
 local FEWEST, SHARE, WAITING = 8, 8, 512
 -- The most stems of documents that a script merges.
 local STEMS = 30000
--- Milliseconds that the server keeps expired items, since clocks differ.
+-- Milliseconds that the server keeps expired items, since clocks of callers differ.
 local SLACK = 60000
 
 -- No field of another hash has such a name, since keys and words are UTF-8.

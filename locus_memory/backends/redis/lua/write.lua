@@ -4,9 +4,9 @@
 -- ARGV: now, the number of namespaces, whether they are registered, the mark of the layout (empty:
 -- there is none), their paths, their labels for RediSearch (empty: it holds nothing); then headers,
 -- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
--- version> <expires> <milliseconds> <version> <created> <updated>`, with - for omitted fields. The
--- last three are those of a restored item. The parts are a letter for each
--- argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
+-- version> <expires> <version> <created> <updated>`, with - for omitted fields. The last three are
+-- those of a restored item. It expires at a moment, or +<seconds> from now. The parts are a letter
+-- for each argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
 -- text, or s, its stems for RediSearch, c, its checksums, and e, its vector, or f, its vector for
 -- RediSearch; - is for a delete.
 -- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
@@ -29,12 +29,15 @@ local registry, layout = KEYS[spaces_count + 1], KEYS[spaces_count + 2]
 local is_conditional, has_put = false, false
 
 local function read_header(text)
-  local parts, count, number, expected, expires, time, version, created, updated =
-    text:match('^(%S+) (%d+) (%d+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  local parts, count, number, expected, expires, version, created, updated =
+    text:match('^(%S+) (%d+) (%d+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  if expires:sub(1, 1) == '+' then
+    expires = string.format('%.6f', now + tonumber(expires:sub(2)))
+  end
   is_conditional = is_conditional or expected ~= '-'
   has_put = has_put or parts ~= '-'
   return {
-    space = spaces[tonumber(number)], expected = expected, expires = expires, time = time,
+    space = spaces[tonumber(number)], expected = expected, expires = expires,
     is_put = parts ~= '-', metadata = parts:find('m'), text = parts:find('t'),
     vector = parts:find('e'), stems = parts:find('s'), field = parts:find('f'),
     check = parts:find('c'), size = parts == '-' and 1 or 1 + #parts,
@@ -116,12 +119,14 @@ end
 local function write_item(operation, head)
   local name = operation.name
   local value, metadata = ARGV[operation.at + 1], part(operation, 'metadata')
-  local version, created = 1, now_text
+  local version, created, updated = 1, now_text, now_text
   if not is_gone(head, now) then
-    local before, since = head:match('^(%d+) (%S+)')
+    local before, since, last = head:match('^(%d+) (%S+) (%S+)')
     version, created = tonumber(before or 0) + 1, since or now_text
+    -- A clock that was ahead for another write is no reason to go back.
+    updated = (tonumber(last) or now) > now and last or now_text
   end
-  local header, updated = operation.header, now_text
+  local header = operation.header
   if header.restored then
     version, created, updated = tonumber(header.version), header.created, header.updated
   end
@@ -146,7 +151,8 @@ local function put(operation, head, revision)
   local header, space, key = operation.header, operation.header.space, operation.key
   local version = write_item(operation, head)
   if header.expires ~= '-' then
-    redis.call('PEXPIRE', operation.name, whole(tonumber(header.time) + SLACK))
+    local time = math.max(0, math.ceil((tonumber(header.expires) - now) * 1000))
+    redis.call('PEXPIRE', operation.name, whole(time + SLACK))
     add(space, 'ZADD', ':e', header.expires, key)
     space.expiring = space.expiring + 1
   elseif space.expiring > 0 then

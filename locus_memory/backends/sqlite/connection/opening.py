@@ -25,9 +25,13 @@ from locus_memory.errors import (
     ConfigurationError,
 )
 
-__all__ = ["MEMORY", "Identity", "Settings", "readable_version", "roll_back"]
+__all__ = ["LOG_LIMIT", "MEMORY", "Identity", "Settings", "readable_version", "roll_back"]
 
 MEMORY: Final = ":memory:"
+
+LOG_LIMIT: Final = 16 * 2**20
+"""Bytes of the write-ahead log that stay when it is empty; a reader may let it grow beyond them."""
+
 _TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
 _RETRY_SECONDS: Final = 0.005
 
@@ -108,6 +112,14 @@ class Settings:
                 "new one to use what is there now"
             )
 
+    def log_size(self) -> int:
+        """Return the bytes of the write-ahead log.
+
+        Raises:
+            OSError: There is none, as beside a file that nobody has written yet.
+        """
+        return os.stat(f"{self.path}-wal").st_size  # noqa: PTH116 - after each write: it is faster
+
     def _identity(self) -> Identity:
         found = os.stat(self.path)  # noqa: PTH116 - once a transaction, and twice as fast
         return found.st_dev, found.st_ino
@@ -125,9 +137,9 @@ class Settings:
         refused = code_names(error)[1] in {"SQLITE_CANTOPEN", "SQLITE_READONLY"}
         if not refused or not os.access(self.path, os.R_OK) or not self.file.is_file():
             return False
-        log = Path(f"{self.path}-wal")
         try:
-            return self.file.stat().st_size > 0 and not (log.exists() and log.stat().st_size)
+            logged = Path(f"{self.path}-wal").exists() and self.log_size()
+            return self.file.stat().st_size > 0 and not logged
         except OSError:
             return False
 
@@ -147,6 +159,7 @@ class Settings:
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA cache_size = -16384")
             connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT}")
             with _snapshot(connection):
                 version = readable_version(connection, self.path)
                 check_schema(connection, self.path, version)

@@ -13,7 +13,7 @@ from traceback import clear_frames
 from typing import Any, Final, Literal
 
 from locus_memory.backends.sqlite.connection.driver_errors import translate
-from locus_memory.backends.sqlite.connection.opening import Settings, roll_back
+from locus_memory.backends.sqlite.connection.opening import LOG_LIMIT, Settings, roll_back
 
 __all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end"]
 
@@ -31,10 +31,15 @@ def end(connection: sqlite3.Connection) -> None:
     del connection
 
 
-def empty_log(connection: sqlite3.Connection) -> bool:
-    """Fold the log into the file and empty it; return whether somebody was in the way."""
+def empty_log(connection: sqlite3.Connection, most: int = _LOG_PATIENCE) -> bool:
+    """Fold the log into the file and empty it; return whether somebody was in the way.
+
+    Args:
+        connection: The connection of the writer.
+        most: Milliseconds to wait for them.
+    """
     patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-    connection.execute(f"PRAGMA busy_timeout = {min(patience, _LOG_PATIENCE)}")
+    connection.execute(f"PRAGMA busy_timeout = {min(patience, most)}")
     try:
         busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     finally:
@@ -265,6 +270,10 @@ class Writer(_Worker):
         waiting = [job for job in together if job.kind == "write"]
         if waiting:
             self._transact(connection, waiting)
+            # A reader let it grow, and may have ended. It may also be gone: another process closed.
+            with contextlib.suppress(OSError, sqlite3.Error):
+                if self._settings.log_size() > LOG_LIMIT:
+                    empty_log(connection, 0)
         for job in together:
             if job.kind == "alone" and job.claim():
                 self._settings.check_file()

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
@@ -281,6 +281,37 @@ class TestWriting:
         await database.write(add("c"))
         assert await database.read(names) == ["a", "c"]
         await database.close()
+
+
+class TestTheLog:
+    async def grow(self, database, path):
+        """Write more than the limit while another process reads."""
+        await database.write(add("first"))
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM threads").fetchall()
+            for n in range(20):
+                name = f"{n}" + "x" * 2**20
+                await database.write(add(name))
+            assert log_of(path) > opening.LOG_LIMIT
+
+    async def test_it_is_emptied_by_the_first_write_that_nobody_reads_beside(self, tmp_path):
+        async with SQLiteDatabase(tmp_path / "a.db") as database:
+            await self.grow(database, tmp_path / "a.db")
+            await database.write(add("last"))
+            assert log_of(tmp_path / "a.db") == 0
+
+    async def test_it_is_limited_where_another_program_writes_it_back(self, tmp_path):
+        async with SQLiteDatabase(tmp_path / "a.db") as database:
+            await self.grow(database, tmp_path / "a.db")
+            with closing(sqlite3.connect(tmp_path / "a.db")) as other:
+                other.execute("PRAGMA wal_checkpoint")
+            await database.write(add("last"))
+            assert log_of(tmp_path / "a.db") <= opening.LOG_LIMIT
+
+
+def log_of(path):
+    return path.with_name(f"{path.name}-wal").stat().st_size
 
 
 class TestReading:
