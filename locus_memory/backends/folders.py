@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from locus_memory._internal.private_files import PRIVATE_FOLDER
 from locus_memory.errors import ConfigurationError
 
 __all__ = ["make_folder"]
@@ -11,6 +12,8 @@ __all__ = ["make_folder"]
 
 def make_folder(folder: Path, place: str) -> None:
     """Create a folder unless it exists, but only one: a mistyped path must not create a tree.
+
+    Only its owner can enter it.
 
     Args:
         folder: The folder.
@@ -27,4 +30,4 @@ def make_folder(folder: Path, place: str) -> None:
             f"{place}: neither {folder} nor {folder.parent} exists; create the folder first, or "
             "correct the path: only one missing folder is created"
         )
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(PRIVATE_FOLDER, exist_ok=True)

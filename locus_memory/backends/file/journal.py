@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 
+from locus_memory._internal.private_files import replace_file
 from locus_memory.backends.file.folders import (
     aside_in,
     names_in,
@@ -91,7 +92,7 @@ def _carry_out(folder: Path, renamed: Mapping[str, str], removed: Sequence[str])
     for aside, name in renamed.items():
         # It may have been renamed before the writer died.
         with contextlib.suppress(FileNotFoundError):
-            (folder / aside).replace(folder / name)
+            replace_file(folder / aside, folder / name)
     for name in removed:
         (folder / name).unlink(missing_ok=True)
     sync_folder(folder)

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 from locus_memory._internal.locks import locked
+from locus_memory._internal.private_files import PRIVATE_FOLDER, replace_file
 from locus_memory.backends.file import journal
 from locus_memory.backends.file.folders import (
     aside_in,
@@ -124,7 +125,7 @@ class ThreadFolders:
         replaced = [entry for entry in entries if entry.digest == named]
         self._check(thread_id, entries, replaced, rebased, record.base)
         entry = Entry((newest.sequence if newest else 0) + 1, record.revision, named)
-        self.folder(thread_id).mkdir(parents=True, exist_ok=True)
+        self.folder(thread_id).mkdir(PRIVATE_FOLDER, exist_ok=True)
         self._overwrite(entries, rebased)
         self._write(entry, record)
         self._unlink(thread_id, replaced)
@@ -176,7 +177,8 @@ class ThreadFolders:
         """Hold the locks of these threads; they are always taken in the same order."""
         if threads and not shared:
             self._check_base()
-            (self.base / _LOCKS).mkdir(parents=True, exist_ok=True)
+            for folder in (self.base, self.base / _LOCKS):
+                folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             self.is_made = True
         paths = {self._lock(_hash(thread)) for thread in threads}
         with ExitStack() as stack:
@@ -258,7 +260,7 @@ class ThreadFolders:
         aside = aside_in(folder)
         try:
             write_synced(aside, encode_record(record))
-            aside.replace(folder / entry.name)
+            replace_file(aside, folder / entry.name)
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
@@ -284,7 +286,7 @@ class ThreadFolders:
         self.discard_dead(source, target)
         aside, folder = self._aside(target), self.folder(target)
         try:
-            aside.mkdir()
+            aside.mkdir(PRIVATE_FOLDER)
             for entry in entries:
                 record = self.read(source, entry, whole=True)
                 content = encode_record(copied(record, target, through))
@@ -305,7 +307,7 @@ class ThreadFolders:
 
     def _aside(self, thread_id: str) -> Path:
         """Return the path of a new temporary folder for this thread."""
-        (self.base / _ASIDE).mkdir(exist_ok=True)
+        (self.base / _ASIDE).mkdir(PRIVATE_FOLDER, exist_ok=True)
         return self.base / _ASIDE / f"{_hash(thread_id)[:2]}-{uuid4().hex}"
 
     def discard_dead(self, *mine: str) -> None:

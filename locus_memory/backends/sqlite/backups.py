@@ -1,7 +1,8 @@
 """Backups of a SQLite file: a copy of one moment, while others read and write.
 
 SQLite's own backup reads all pages in one transaction: https://www.sqlite.org/backup.html. A copy
-is checked before it gets its name, and a backup before it is restored.
+is checked before it gets its name, and a backup before it is restored. A new file is readable by its
+owner alone; one that replaces another gets its mode.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from locus_memory._internal.private_files import PRIVATE_FOLDER, create_private, replace_file
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import readable_version
 from locus_memory.errors import (
@@ -115,6 +117,7 @@ def _restore(path: Path, target: Path, *, overwrite: bool) -> BackupReport:
         except BackendCorruptError:
             aside = _set_aside(target)
         report = _copied(connection, target, journal="WAL")
+        target.chmod(Path(aside).stat().st_mode)
         return BackupReport(report.path, report.size, report.items, report.checkpoints, aside)
 
 
@@ -156,7 +159,8 @@ def _copied(connection: sqlite3.Connection, path: Path, *, journal: str) -> Back
     """
     partial = path.with_name(f"{path.name}.part-{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        create_private(partial)
         with closing(_connect(partial, "rwc")) as other:
             _copy(connection, other)
             other.execute(f"PRAGMA journal_mode = {journal}")
@@ -164,7 +168,7 @@ def _copied(connection: sqlite3.Connection, path: Path, *, journal: str) -> Back
             report = _report(other, path)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
-        partial.replace(path)
+        replace_file(partial, path)
     except OSError as error:
         raise BackendWriteError(f"sqlite {path}: {error.strerror}") from error
     finally:

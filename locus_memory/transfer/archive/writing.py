@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from locus_memory._internal.private_files import create_private, replace_file
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import all_namespaces
@@ -72,6 +73,7 @@ async def write_archive(
     partial = place.with_name(f"{place.name}.part-{os.getpid()}")
     try:
         async with opened(source) as backend:
+            await asyncio.to_thread(create_private, partial)
             manifest = await _write(backend, partial, only, vectors, on_progress)
         await asyncio.to_thread(_finish, partial, place)
     finally:
@@ -84,7 +86,7 @@ def _finish(partial: Path, place: Path) -> None:
     """Give a complete archive its name, so that a crash of the system leaves no half of it."""
     with partial.open("rb") as file:
         os.fsync(file.fileno())
-    partial.replace(place)
+    replace_file(partial, place)
 
 
 async def _write(

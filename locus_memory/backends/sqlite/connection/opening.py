@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from locus_memory._internal.private_files import create_private
 from locus_memory.backends.folders import make_folder
 from locus_memory.backends.sqlite.connection.driver_errors import code_names, is_busy
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
@@ -29,6 +30,9 @@ __all__ = ["MEMORY", "Identity", "Settings", "readable_version", "roll_back"]
 MEMORY: Final = ":memory:"
 _TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
 _RETRY_SECONDS: Final = 0.005
+
+_CREATION: Final = threading.Lock()
+"""Held while a file is created: closing it would end the locks of another connection on it."""
 
 Identity = tuple[int, int]
 """The device and inode of a file, unique at one moment."""
@@ -76,6 +80,8 @@ class Settings:
 
     def _connection_to_file(self) -> tuple[sqlite3.Connection, bool]:
         deadline = time.monotonic() + self.busy_timeout
+        with _CREATION:
+            create_private(self.file)
         while True:
             try:
                 return self._prepared(f"{self.file.as_uri()}?mode=rwc"), True
