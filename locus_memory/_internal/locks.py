@@ -28,7 +28,9 @@ else:
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False, wait: bool = True, mode: int = 0o600) -> Generator[None]:
+def locked(
+    path: Path, *, shared: bool = False, wait: bool = True, mode: int = 0o600
+) -> Generator[None]:
     """Hold the lock of this name; a missing lock file is created with this mode, and stays.
 
     Threads of one process exclude each other like processes. A shared lock in a read-only folder is

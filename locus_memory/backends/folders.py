@@ -1,13 +1,19 @@
-"""The folder of a database file or of a backend's files."""
+"""The folder of a database file or of a backend's files, and files that only their owner reads."""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
+from stat import S_IMODE
+from typing import Final
 
-from locus_memory._internal.private_files import PRIVATE_FOLDER
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["make_folder"]
+__all__ = ["PRIVATE_FOLDER", "create_private", "make_folder", "private", "replace_file"]
+
+PRIVATE_FOLDER: Final = 0o700
+"""The mode of a folder that only its owner can enter."""
 
 
 def make_folder(folder: Path, place: str) -> None:
@@ -31,3 +37,28 @@ def make_folder(folder: Path, place: str) -> None:
             "correct the path: only one missing folder is created"
         )
     folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file for `open(opener=...)`; a new one is readable by its owner alone."""
+    return os.open(path, flags, 0o600)
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file for others to open, unless the path exists or cannot be written.
+
+    An existing file is not opened: closing it would end the locks of SQLite on it.
+    """
+    with suppress(OSError):
+        os.close(private(os.path.realpath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def replace_file(made: Path, place: Path) -> None:
+    """Give a complete file its name; it gets the mode of the file that it replaces.
+
+    Raises:
+        OSError: It cannot be renamed.
+    """
+    with suppress(FileNotFoundError):
+        made.chmod(S_IMODE(place.stat().st_mode))
+    made.replace(place)

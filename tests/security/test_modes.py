@@ -12,6 +12,7 @@ from contextlib import closing
 import pytest
 
 from locus_memory import get_checkpointer, open_backend
+from locus_memory.backends.folders import create_private
 from locus_memory.backends.sqlite.backups import backup, restore
 from locus_memory.transfer import write_archive
 
@@ -153,8 +154,6 @@ def test_many_threads_create_one_file(tmp_path):
     def work(number):
         with closing(sqlite3.connect(tmp_path / "count.db")) as connection:
             return connection.execute("SELECT ?", (number,)).fetchone()[0]
-
-    from locus_memory._internal.private_files import create_private
 
     def create(number):
         create_private(tmp_path / "count.db")

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory._internal.private_files import replace_file
 from locus_memory.backends.file.folders import (
     aside_in,
     names_in,
@@ -21,6 +20,7 @@ from locus_memory.backends.file.folders import (
     sync_folder,
     write_synced,
 )
+from locus_memory.backends.folders import replace_file
 from locus_memory.errors import BackendCorruptError
 
 __all__ = ["JOURNAL", "change", "complete"]

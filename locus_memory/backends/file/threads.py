@@ -12,7 +12,6 @@ from typing import Final
 from uuid import uuid4
 
 from locus_memory._internal.locks import locked
-from locus_memory._internal.private_files import PRIVATE_FOLDER, replace_file
 from locus_memory.backends.file import journal
 from locus_memory.backends.file.folders import (
     aside_in,
@@ -32,7 +31,7 @@ from locus_memory.backends.file.schema import (
     hashed_name,
     thread_name,
 )
-from locus_memory.backends.folders import make_folder
+from locus_memory.backends.folders import PRIVATE_FOLDER, make_folder, replace_file
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.storage import (

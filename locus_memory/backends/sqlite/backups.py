@@ -1,8 +1,8 @@
 """Backups of a SQLite file: a copy of one moment, while others read and write.
 
 SQLite's own backup reads all pages in one transaction: https://www.sqlite.org/backup.html. A copy
-is checked before it gets its name, and a backup before it is restored. A new file is readable by its
-owner alone; one that replaces another gets its mode.
+is checked before it gets its name, and a backup before it is restored. A new file is readable by
+its owner alone; one that replaces another gets its mode.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from locus_memory._internal.private_files import PRIVATE_FOLDER, create_private, replace_file
+from locus_memory.backends.folders import PRIVATE_FOLDER, create_private, replace_file
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import readable_version
 from locus_memory.errors import (

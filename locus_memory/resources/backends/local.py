@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from locus_memory._internal.private_files import PRIVATE_FOLDER
 from locus_memory._internal.providers.construction import unknown_option
+from locus_memory.backends.folders import PRIVATE_FOLDER
 from locus_memory.errors import ConfigurationError, MemoryStoreClosed, UnsupportedMemoryOp
 from locus_memory.registry import get_store, resolve_address
 from locus_memory.resources.backends.base import (

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from locus_memory._internal.private_files import create_private, replace_file
 from locus_memory.backends.base import Backend
+from locus_memory.backends.folders import create_private, replace_file
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import all_namespaces
 from locus_memory.transfer.archive.format import (

@@ -2,8 +2,8 @@
 
 A cookie is `LEVEL.SECONDS.NONCE.SIGNATURE`. The signature's key comes from the token of the server,
 so that every process that serves a database knows the cookies of the others, and a new token ends
-all sessions. Without a token, the key is random. A session that its browser ended is kept in the store
-until it would have ended anyway. The double-submit pattern with a signature:
+all sessions. Without a token, the key is random. Which sessions were ended is kept in the store as
+long as they would have lasted. The double-submit pattern with a signature:
 https://cheatsheetseries.owasp.org/cheatsheets/Cross-Site_Request_Forgery_Prevention_Cheat_Sheet.html
 """
 
@@ -122,7 +122,7 @@ class Sessions:
         nonce = session.cookie.split(".")[2]
         self._forget(nonce)
         if self._store is not None:
-            await self._store.put(_ENDED, nonce, True, ttl=_LIFETIME)  # noqa: FBT003 - a value
+            await self._store.put(_ENDED, nonce, True, ttl=_LIFETIME)
 
     def _forget(self, nonce: str) -> None:
         since = self._clock() - _LIFETIME

@@ -18,7 +18,7 @@ MARKS = (
     "\u200b\u2060\u206a\ufeff\x85\x9b\x9d\x90\x7f"
 )
 CONTROLS = "\x85\x9b\x9d\x90\x7f"
-SPELLED = "می\u200cخواهم שלום 👩\u200d💻 क्\u200dष résumé"
+SPELLED = "می\u200cخواهم שלום 👩\u200d💻 क्\u200dष résumé"  # noqa: RUF001 - Persian, not Latin
 """Words and emoji that are spelled with joiners."""
 TEXT = f"pay {MARKS} {SPELLED} later"
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from locus_memory._internal.private_files import create_private
-from locus_memory.backends.folders import make_folder
+from locus_memory.backends.folders import create_private, make_folder
 from locus_memory.backends.sqlite.connection.driver_errors import code_names, is_busy
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search.filters import register_functions
