@@ -28,8 +28,10 @@ else:
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Generator[None]:
-    """Hold the lock of this name; a missing lock file is created, and stays.
+def locked(
+    path: Path, *, shared: bool = False, wait: bool = True, mode: int = 0o600
+) -> Generator[None]:
+    """Hold the lock of this name; a missing lock file is created with this mode, and stays.
 
     Threads of one process exclude each other like processes. A shared lock in a read-only folder is
     no lock: there are no writers there.
@@ -39,7 +41,7 @@ def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Generator[
         OSError: The lock file cannot be opened.
     """
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, mode)
     except OSError:
         if not shared:
             raise

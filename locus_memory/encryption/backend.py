@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -15,11 +16,17 @@ from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.encryption.checkpointer import EncryptingCheckpointer
 from locus_memory.encryption.keys import EncryptionKeys
-from locus_memory.errors import ConfigurationError
+from locus_memory.errors import ConfigurationError, LocusMemoryError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers.encrypting import EncryptingStore
 
 __all__ = ["EncryptingBackend", "encrypted"]
+
+_READABLE: Final = (
+    "{} items have readable names: the library made them of memories, documents or resources "
+    "before names were encrypted"
+)
+_REMEDY: Final = "run locus-memory rotate with the same keys"
 
 
 class EncryptingBackend(Backend[StateT]):
@@ -67,7 +74,12 @@ class EncryptingBackend(Backend[StateT]):
 
     @override
     async def advice(self) -> list[Advice]:
-        return await self.inner.advice()
+        found = await self.inner.advice()
+        # Not every provider has a store, and one that fails has told so already.
+        with suppress(LocusMemoryError):
+            if count := len([each async for each in self.store.inner.former()]):
+                found.append(Advice("encryption.names", _READABLE.format(count), _REMEDY))
+        return found
 
     @override
     async def outdated(self) -> list[Advice]:

@@ -42,8 +42,9 @@ class EncryptingCheckpointer(DeltaCheckpointer[StateT]):
     record builds on which are not encrypted, so that the database can list and filter: put no
     secrets there.
 
-    Two changes are not detected: a record that is deleted, and an older record of the same
-    checkpoint that is written back as a whole.
+    Three changes are not detected: a record that is deleted, an older record of the same
+    checkpoint that is written back as a whole, and another order of the checkpoints: the database
+    gives the sequence numbers, and exchanging them makes an older state the newest one.
 
     A copied thread is bound to its new name in a second step. If the process is killed between the
     two, loads of the new thread raise `EncryptionError`: delete it, and copy again.

@@ -25,7 +25,8 @@ class RotationReport:
         items_encrypted: How many of them were encrypted with the active key.
         checkpoints: How many checkpoints were seen.
         checkpoints_encrypted: How many of them were encrypted with the active key.
-        plain: How many of all these were not encrypted before.
+        plain: How many of all these were not encrypted before, or had a readable name or
+            readable metadata that the library wrote.
         dry_run: Whether nothing was changed, and the counts say what would be.
     """
 

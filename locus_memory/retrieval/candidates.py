@@ -112,16 +112,19 @@ class Finder:
         if at_once is not None:
             return await self._find_at_once(at_once, request, chosen, survive=mode is None)
         if chosen == "text":
-            return Found("text", Candidates(await self._by_words(request), []))
+            return Found("text", Candidates(await self._by_words(request) or [], []))
         if chosen == "vector":
             return Found("vector", Candidates([], await self._by_meaning(request) or []))
         # An embedder that answers at once, from a cache, must not wait for the text search's
         # threads.
         meaning = self._by_meaning(request, survive=mode is None)
-        by_vector, by_text = await _together([meaning, self._by_words(request)])
+        words = self._by_words(request, survive=mode is None)
+        by_vector, by_text = await _together([meaning, words])
         if by_vector is None:
-            return Found("text", Candidates(by_text or [], []))
-        return Found("hybrid", Candidates(by_text or [], by_vector))
+            found = await self._by_words(request) if by_text is None else by_text
+            return Found("text", Candidates(found or [], []))
+        mode = "vector" if by_text is None else "hybrid"
+        return Found(mode, Candidates(by_text or [], by_vector))
 
     async def _find_at_once(
         self, store: CandidateStore, request: Request, mode: Mode, *, survive: bool
@@ -192,7 +195,8 @@ class Finder:
             emit("retrieval.degraded", mode=mode, reason=reason)
         return mode
 
-    async def _by_words(self, request: Request) -> list[Candidate]:
+    async def _by_words(self, request: Request, *, survive: bool = False) -> list[Candidate] | None:
+        """Return the items with the words; `None`: there are too many, and vectors must do."""
         searches = [
             self._store.search(
                 namespace,
@@ -203,7 +207,13 @@ class Finder:
             )
             for namespace in request.namespaces
         ]
-        found = await _together(searches)
+        try:
+            found = await _together(searches)
+        except StoreCapabilityError as error:
+            if not survive:
+                raise
+            emit("retrieval.degraded", error=error, mode="vector", reason="too many items")
+            return None
         return _merged(
             [[Candidate(i, i.score or 0.0) for i in each] for each in found], request.wanted
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from locus_memory.backends.base import Backend
+from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.store.base import BaseStore
 from locus_memory.web.api.events import stream_events
 from locus_memory.web.api.openapi import openapi_document
 from locus_memory.web.api.operation import Operation
@@ -48,7 +50,7 @@ def make_app(
         pages: The pages beside the API, of `locus_memory.web.pages.make_pages`; `None`: none.
     """
     data = Data(backend, settings or Settings(), embedder)
-    sessions = Sessions(data.settings.token)
+    sessions = Sessions(data.settings.token, store=_kept_in(data))
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -68,6 +70,13 @@ def make_app(
     )
     app.state.data, app.state.sessions, app.state.pages = data, sessions, pages
     return app
+
+
+def _kept_in(data: Data) -> BaseStore | None:
+    """Return the store that the application may write to."""
+    with suppress(ConfigurationError):
+        return None if data.settings.read_only else data.store
+    return None
 
 
 def _guard(app: ASGIApp, settings: Settings, sessions: Sessions, pages: Pages | None) -> ASGIApp:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.encryption import names
 from locus_memory.store.wrappers import (
     CachingStore,
     EmbeddingStore,
@@ -17,6 +20,41 @@ class TestEncryptingStore(StoreConformance):
         return EncryptingStore(
             inner, {"old": b"o" * 16, "new": b"n" * 32}, active="new", clock=clock
         )
+
+
+class Everything(frozenset):
+    """A set that has everything."""
+
+    def __contains__(self, item):
+        return True
+
+    def isdisjoint(self, other):
+        return False
+
+
+class TestSealedNames(StoreConformance):
+    """All labels but the first, and all keys, are sealed as if the library had made them."""
+
+    has_plain = False
+
+    @pytest.fixture(autouse=True)
+    def sealed(self, monkeypatch):
+        monkeypatch.setattr(names, "_BELOW", Everything())
+        monkeypatch.setattr(names, "_KEYED", Everything())
+
+    def make_store(self, clock, tmp_path):
+        store = EncryptingStore(
+            InMemoryStore(clock=clock), {"k": b"k" * 32}, active="k", clock=clock
+        )
+        key = names.key_of_names(b"k" * 32)
+        store.inner._names = names.SealedNames(key, has_plain=self.has_plain)
+        return store
+
+
+class TestNamesOfAnOlderDatabase(TestSealedNames):
+    """Every name may still be a plain one."""
+
+    has_plain = True
 
 
 class TestCachingStore(StoreConformance):

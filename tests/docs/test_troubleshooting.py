@@ -238,6 +238,7 @@ async def another_dimension():
 @provoked
 async def a_search_of_what_is_encrypted():
     async with EncryptingStore("memory", {"k": bytes(32)}, active="k") as store:
+        await store.put_batch([(NS, str(number), "words") for number in range(10_001)])
         await store.search(NS, "words")
 
 

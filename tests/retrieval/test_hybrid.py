@@ -21,6 +21,7 @@ from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.turns import Turn, index_turns
 from locus_memory.store.item import StoreCapabilities
+from locus_memory.store.wrappers import EncryptingStore, encrypting
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeEmbedder
 
@@ -187,6 +188,22 @@ async def test_a_store_that_lacks_one_search_is_searched_by_the_other(
     assert result.mode == mode
     assert result[0].text == "Ana: The ferry was late"
     assert events[-1].attributes["mode"] == mode
+
+
+async def test_more_encrypted_items_than_are_searched_for_words_are_searched_by_meaning(
+    store, embedder, events, monkeypatch
+):
+    vault = EncryptingStore(store, {"k": b"k" * 32}, active="k")
+    await talk(vault, embedder)
+    assert (await HybridSearch(vault, embedder).search(PLACE, "ferry")).mode == "hybrid"
+    monkeypatch.setattr(encrypting, "MOST_SEARCHED", 1)
+    result = await HybridSearch(vault, embedder).search(PLACE, "ferry")
+    assert result.mode == "vector"
+    assert result[0].text == "Ana: The ferry was late"
+    assert events[-1].attributes["reason"] == "too many items"
+    for search in (HybridSearch(vault), HybridSearch(vault, Broken())):
+        with pytest.raises(StoreCapabilityError, match="narrow the namespace"):
+            await search.search(PLACE, "ferry")
 
 
 async def test_a_store_that_cannot_search_is_refused(store, embedder):

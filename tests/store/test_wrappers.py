@@ -21,7 +21,12 @@ from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put, StoreCapabilities
 from locus_memory.store.text import index_text
-from locus_memory.store.wrappers import EmbeddingStore, EncryptingStore, StoreWrapper
+from locus_memory.store.wrappers import (
+    EmbeddingStore,
+    EncryptingStore,
+    StoreWrapper,
+    encrypting,
+)
 from locus_memory.testing import FakeClock, FakeEmbedder
 
 NS = ("vault",)
@@ -88,11 +93,29 @@ async def test_equal_values_are_encrypted_unlike(inner, vault):
     assert len({json.dumps(item.value) for item in await inner.scan(NS)}) == 50
 
 
-async def test_text_search_is_not_claimed(vault):
-    assert not vault.capabilities.search
-    with pytest.raises(StoreCapabilityError, match="ciphertext") as caught:
-        await vault.search(NS, "fox")
+async def test_words_are_searched_up_to_a_number_of_items(inner, vault, monkeypatch):
+    monkeypatch.setattr(encrypting, "MOST_SEARCHED", 3)
+    assert vault.capabilities.search
+    await vault.put_batch([(NS, str(n), f"fox {n}") for n in range(3)])
+    assert len(await vault.search(NS, "foxes")) == 3
+    await vault.put((*NS, "below"), "deep", "another fox")
+    assert len(await vault.search(NS, "fox")) == 3
+    with pytest.raises(StoreCapabilityError, match="at most 3 encrypted items") as caught:
+        await vault.search(NS, "fox", recursive=True)
     assert caught.value.capability == "search"
+
+
+async def test_the_text_of_a_put_is_found_and_stays_through_a_rotation(inner, vault, both, clock):
+    await vault.put(NS, "a", "walnut", text="hazel")
+    await vault.put(NS, "b", "walnut", text="")
+    await vault.put(NS, "c", "walnut", ttl=60)
+    for _ in range(2):
+        assert [item.key for item in await both.search(NS, "hazel")] == ["a"]
+        (found,) = await both.search(NS, "walnut")
+        assert (found.key, found.expires_at.timestamp()) == ("c", clock() + 60)
+        await both.rotate(NS)
+    clock.advance(60)
+    assert await both.search(NS, "walnut") == []
 
 
 @pytest.mark.parametrize(
@@ -402,7 +425,7 @@ async def test_wrappers_stack(inner, embedder):
     await stack.put(NS, "k", "a fox")
     await stack.put(NS, "l", "a dog")
     assert [item.value for item in await stack.search(NS, "fox", 1)] == ["a fox"]
-    assert "fox" not in json.dumps([item.to_dict() for item in await inner.scan(NS)])
+    assert "a fox" not in json.dumps([item.to_dict() for item in await inner.scan(NS)])
 
 
 async def test_similar_texts_have_similar_vectors(embedder):

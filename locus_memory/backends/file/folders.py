@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 from uuid import uuid4
 
+from locus_memory.backends.folders import private
 from locus_memory.errors import BackendCorruptError
 
 __all__ = [
@@ -114,8 +115,8 @@ def remove_asides(folder: Path, *, keep: frozenset[str] = frozenset()) -> None:
 
 
 def write_synced(path: Path, content: bytes) -> None:
-    """Write a new file durably."""
-    with path.open("xb") as file:
+    """Write a new file durably; only its owner can read it."""
+    with open(path, "xb", opener=private) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

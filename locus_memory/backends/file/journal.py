@@ -19,7 +19,7 @@ from locus_memory.backends.file.folders import (
     open_file,
     write_synced,
 )
-from locus_memory.backends.folders import sync_folder
+from locus_memory.backends.folders import replace_file, sync_folder
 from locus_memory.errors import BackendCorruptError
 
 __all__ = ["JOURNAL", "change", "complete", "planned"]
@@ -101,7 +101,7 @@ def _carry_out(folder: Path, renamed: Mapping[str, str], removed: Sequence[str])
     for aside, name in renamed.items():
         # It may have been renamed before the writer died.
         with contextlib.suppress(FileNotFoundError):
-            (folder / aside).replace(folder / name)
+            replace_file(folder / aside, folder / name)
     for name in removed:
         (folder / name).unlink(missing_ok=True)
     sync_folder(folder)

@@ -34,7 +34,12 @@ from locus_memory.backends.file.schema import (
     hashed_name,
     thread_name,
 )
-from locus_memory.backends.folders import make_folder, sync_folder
+from locus_memory.backends.folders import (
+    PRIVATE_FOLDER,
+    make_folder,
+    replace_file,
+    sync_folder,
+)
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.storage import (
@@ -133,7 +138,7 @@ class ThreadFolders:
         self._check(thread_id, entries, replaced, rebased, record.base)
         entry = Entry((newest.sequence if newest else 0) + 1, record.revision, named)
         if not entries:
-            self.folder(thread_id).mkdir(parents=True, exist_ok=True)
+            self.folder(thread_id).mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             # Whoever created a folder may have died before it was durable.
             sync_folder(self.base.parent)
             sync_folder(self.base)
@@ -194,7 +199,8 @@ class ThreadFolders:
         """
         if threads and not shared:
             self._check_base()
-            (self.base / _LOCKS).mkdir(parents=True, exist_ok=True)
+            for folder in (self.base, self.base / _LOCKS):
+                folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             self.is_made = True
         with ExitStack() as stack:
             try:
@@ -298,7 +304,7 @@ class ThreadFolders:
         aside = aside_in(folder)
         try:
             write_synced(aside, encode_record(record))
-            aside.replace(folder / entry.name)
+            replace_file(aside, folder / entry.name)
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
@@ -324,7 +330,7 @@ class ThreadFolders:
         self.discard_dead(source, target)
         aside, folder = self._aside(target), self.folder(target)
         try:
-            aside.mkdir()
+            aside.mkdir(PRIVATE_FOLDER)
             for entry in entries:
                 record = self.read(source, entry, whole=True)
                 content = encode_record(copied(record, target, through))
@@ -345,7 +351,7 @@ class ThreadFolders:
 
     def _aside(self, thread_id: str) -> Path:
         """Return the path of a new temporary folder for this thread."""
-        (self.base / _ASIDE).mkdir(exist_ok=True)
+        (self.base / _ASIDE).mkdir(PRIVATE_FOLDER, exist_ok=True)
         return self.base / _ASIDE / f"{_hash(thread_id)[:2]}-{uuid4().hex}"
 
     def discard_dead(self, *mine: str) -> None:

@@ -1,7 +1,8 @@
 """Backups of a SQLite file: a copy of one moment, while others read and write.
 
 SQLite's own backup reads all pages in one transaction: https://www.sqlite.org/backup.html. A copy
-is checked before it gets its name, and a backup before it is restored.
+is checked before it gets its name, and a backup before it is restored. A new file is readable by
+its owner alone; one that replaces another gets its mode.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from locus_memory.backends.folders import publish, sync_folder
+from locus_memory.backends.folders import (
+    PRIVATE_FOLDER,
+    create_private,
+    publish,
+    sync_folder,
+)
 from locus_memory.backends.sqlite.connection.driver_errors import translated
 from locus_memory.backends.sqlite.connection.opening import readable_version
 from locus_memory.backends.sqlite.connection.strangers import check_schema
@@ -134,6 +140,7 @@ def _restore(path: Path, target: Path, *, overwrite: bool, is_stripped: bool) ->
         except BackendCorruptError:
             aside = _set_aside(target)
         report = _copied(connection, target, journal="WAL")
+        target.chmod(Path(aside).stat().st_mode)
         return BackupReport(report.path, report.size, report.items, report.checkpoints, aside)
 
 
@@ -176,7 +183,8 @@ def _copied(connection: sqlite3.Connection, path: Path, *, journal: str) -> Back
     partial = path.with_name(f"{path.name}.part-{os.getpid()}")
     made = [folder for folder in path.absolute().parents if not folder.exists()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        create_private(partial)
         with closing(_connect(partial, "rwc")) as other:
             _copy(connection, other)
             other.execute(f"PRAGMA journal_mode = {journal}")

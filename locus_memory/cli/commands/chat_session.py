@@ -27,7 +27,7 @@ from locus_memory.cli.commands.memory.memories import collect, render_memories
 from locus_memory.cli.options.memories import open_manager
 from locus_memory.cli.options.session import Session, encryption
 from locus_memory.cli.printing.outcome import CommandError, report
-from locus_memory.cli.printing.output import console, note, visible
+from locus_memory.cli.printing.output import console, note, visible, write_out
 from locus_memory.cli.printing.unlogged import unlogged
 from locus_memory.conversation.base import ConversationManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
@@ -311,7 +311,7 @@ class _Talk:
 
     def _show_text(self, text: str) -> None:
         if text and not self._as_json:
-            sys.stdout.write(visible(text))
+            write_out(visible(text))
             sys.stdout.flush()
             self._is_midline = True
 
@@ -328,7 +328,7 @@ class _Talk:
                 "checkpoint_id": result.checkpoint_id,
                 "text": result.text,
             }
-            sys.stdout.write(orjson.dumps(answer).decode() + "\n")
+            write_out(orjson.dumps(answer).decode() + "\n")
             sys.stdout.flush()
 
     async def _command(self, line: str) -> None:

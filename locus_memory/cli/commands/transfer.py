@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +25,7 @@ from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.names import find_reference
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import print_json
+from locus_memory.cli.printing.output import print_json, write_out
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -107,7 +106,7 @@ def _export_thread(session: Session, thread: str, kind: ExportFormat, *, bare: b
     if not messages:
         raise CommandError(f"{thread}: the state has no messages")
     if kind is ExportFormat.JSONL and not session.as_json:
-        sys.stdout.writelines(orjson.dumps(message).decode() + "\n" for message in messages)
+        write_out("".join(orjson.dumps(message).decode() + "\n" for message in messages))
         return
     document: dict[str, Any] = {"id": thread_id, "messages": messages}
     metadata = state.get("metadata")
@@ -121,7 +120,7 @@ def _export_facts(session: Session, user: str | None, prefix: str) -> None:
     if session.as_json:
         print_json({"user": user, "facts": found})
         return
-    sys.stdout.writelines(orjson.dumps(fact).decode() + "\n" for fact in found)
+    write_out("".join(orjson.dumps(fact).decode() + "\n" for fact in found))
 
 
 async def _export(backend: Backend, *, reference: str) -> tuple[str, Any]:

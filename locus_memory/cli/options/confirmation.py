@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import visible_name
+from locus_memory.cli.printing.output import marked, visible_name
 
 __all__ = ["Yes", "confirm", "refuse_unasked"]
 
@@ -34,7 +34,7 @@ def confirm(question: str) -> None:
     Raises:
         CommandError: The answer is no.
     """
-    if not typer.confirm(visible_name(question), err=True):
+    if not typer.confirm(marked(visible_name(question)), err=True):
         raise CommandError("nothing was deleted")
 
 

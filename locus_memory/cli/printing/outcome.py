@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from locus_memory.cli.printing.output import visible
+from locus_memory.cli.printing.output import console, shown, visible, write_out
 from locus_memory.errors import (
     BackendUnavailableError,
     CheckpointNotFoundError,
@@ -69,9 +69,9 @@ def report(error: BaseException, *, as_json: bool = False) -> int:
     foreseen = isinstance(error, LocusMemoryError | OSError) or hasattr(error, "exit_code")
     kind = "error" if foreseen else f"internal error: {type(error).__name__}"
     if as_json and not getattr(error, "answered", False):
-        sys.stdout.write(orjson.dumps({"error": _document(error)}).decode() + "\n")
+        write_out(orjson.dumps({"error": _document(error)}).decode() + "\n")
         sys.stdout.flush()
-    sys.stderr.write(f"{kind}: {_line(error)}\n")
+    sys.stderr.write(shown(f"{kind}: {_line(error)}\n", console(stderr=True)))
     if isinstance(error, InvalidArgumentError):
         return UsageError.exit_code
     code: int = getattr(error, "exit_code", CommandError.exit_code)

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import datetime
 from typing import Any
 
 import orjson
 from rich.console import Console
+from rich.text import Text
 from typing_extensions import override
 
 __all__ = [
     "compact",
     "console",
+    "marked",
     "moment",
     "note",
     "number",
     "print_json",
     "remark",
     "sees_progress",
+    "shown",
     "snippet",
     "visible",
     "visible_name",
+    "write_out",
 ]
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _KEPT = {code: escape for code, escape in _CONTROLS.items() if code not in (9, 10)}
+
+# What reorders, breaks or hides the text around it, and the controls of 8 bits. Joiners stay: words
+# of many scripts are spelled with them. A JSON string may hold each of them only as it is.
+_MARKS = re.compile(
+    "[\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
 
 
 class _Console(Console):
@@ -38,8 +49,15 @@ class _Console(Console):
 
     @override
     def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
-        """Print without cropping long lines."""
+        """Print without cropping long lines; a terminal gets marks escaped."""
+        if self.is_terminal:
+            objects = tuple(map(marked, objects))
         super().print(*objects, crop=crop, **options)
+
+    @override
+    def out(self, *objects: Any, **options: Any) -> None:
+        """Print text as it is; a terminal gets marks escaped."""
+        super().out(*(map(marked, objects) if self.is_terminal else objects), **options)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -49,7 +67,32 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_json(document: Any) -> None:
     """Print one indented JSON document and a line feed."""
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    write_out(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def write_out(text: str) -> None:
+    """Write text to stdout; a terminal gets marks escaped, as they are also written in JSON."""
+    sys.stdout.write(shown(text, console()))
+
+
+def shown(text: str, output: Console) -> str:
+    """Return text for an output: a terminal gets marks escaped, all others get it as it is."""
+    return str(marked(text)) if _MARKS.search(text) and output.is_terminal else text
+
+
+def marked(text: Any) -> Any:
+    """Return a string or a `Text` with marks of direction, breaks and 8-bit controls escaped.
+
+    They would let data reorder or hide what a terminal shows. A `Text` that has one loses its
+    spans. Anything else is returned as it is.
+    """
+    if isinstance(text, Text):
+        return text.blank_copy(marked(text.plain)) if _MARKS.search(text.plain) else text
+    return _MARKS.sub(_escape, text) if isinstance(text, str) else text
+
+
+def _escape(mark: re.Match[str]) -> str:
+    return f"\\u{ord(mark.group()):04x}"
 
 
 def note(text: str, *, verbatim: bool = False) -> None:
@@ -62,7 +105,7 @@ def note(text: str, *, verbatim: bool = False) -> None:
     line = visible_name(text) if verbatim else visible(" ".join(text.split()))
     # Keep the order of both streams where they share one terminal.
     sys.stdout.flush()
-    sys.stderr.write(f"({line})\n")
+    sys.stderr.write(shown(f"({line})\n", console(stderr=True)))
     sys.stderr.flush()
 
 

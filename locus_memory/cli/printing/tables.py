@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from locus_memory.cli.printing.output import moment, number, snippet, visible_name
+from locus_memory.cli.printing.output import marked, moment, number, snippet, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +72,7 @@ def print_table(
     if not output.is_terminal:
         print_records(output, rows if records is None else records)
         return
-    cells = [[_shown(cell) for cell in row] for row in rows]
+    cells = [[marked(_shown(cell)) for cell in row] for row in rows]
     if len(columns) > 1 and _least(columns, cells) > output.width:
         _print_stacked(output, columns, cells)
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from locus_memory.cli.printing.output import compact, visible, visible_name
+from locus_memory.cli.printing.output import compact, marked, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ def print_message(console: Console, line: Text, sign: Text | None = None) -> Non
         return
     edge = _EDGE + (0 if sign is None else len(sign))
     before = text[:edge]
-    for wrapped in text[edge:].wrap(console, max(_NARROWEST, console.width - edge)):
+    for wrapped in marked(text[edge:]).wrap(console, max(_NARROWEST, console.width - edge)):
         console.print(before.append_text(wrapped), soft_wrap=True)
         before = Text(" " * edge)
 

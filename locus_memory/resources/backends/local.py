@@ -9,6 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from locus_memory._internal.providers.construction import unknown_option
+from locus_memory.backends.folders import PRIVATE_FOLDER
 from locus_memory.errors import ConfigurationError, MemoryStoreClosed, UnsupportedMemoryOp
 from locus_memory.registry import get_store, resolve_address
 from locus_memory.resources.backends.base import (
@@ -168,7 +169,7 @@ def _store(where: object, options: Mapping[str, Any]) -> tuple[BaseStore, bool]:
     if isinstance(where, str):
         address, provider = resolve_address(where)
         if provider.is_path and address.hint not in (None, ":memory:"):
-            Path(str(address.hint)).parent.mkdir(parents=True, exist_ok=True)
+            Path(str(address.hint)).parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         return get_store(where, **options), True
     for option in options:
         raise unknown_option("local", option, _OPTIONS)

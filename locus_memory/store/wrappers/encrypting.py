@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory.encryption.keys import EncryptionKeys
+from locus_memory.encryption.names import hides, is_own
 from locus_memory.errors import EncryptionError, VersionConflictError
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.batches import as_operations, as_puts, as_restored
@@ -31,18 +33,36 @@ from locus_memory.store.item import (
     check_namespace,
     check_text,
 )
-from locus_memory.store.json_values import decode_json, encode_json
+from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.wrappers.base import StoreWrapper
+from locus_memory.store.wrappers.naming import NamingStore
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
 
 __all__ = ["EncryptingStore"]
 
+MOST_SEARCHED: Final = 10_000
+"""The most items whose words are searched: they are decrypted for each query."""
+
 _FIRST_FETCH: Final = 100
+_TOGETHER: Final = 200
+"""How many items are decrypted before others have their turn."""
+
+_FORM: Final = "2"
+_RESERVED: Final = "locus_memory:"
+"""The beginning of names of metadata that the library writes, such as the mark of a vector."""
 
 _T = TypeVar("_T")
 _Put = TypeVar("_Put", bound=Put)
+
+
+class _Content(NamedTuple):
+    """What is encrypted of an item; without metadata, they are beside it."""
+
+    value: Any
+    metadata: dict[str, Any] | None = None
+    text: str | None = None
 
 
 class EncryptingStore(StoreWrapper):
@@ -52,15 +72,19 @@ class EncryptingStore(StoreWrapper):
     moved, altered or written by another program raises `EncryptionError`, from every verb that
     reads it.
 
-    Namespaces, keys, metadata, times, and the vectors given to `put_with_embedding` are not
-    encrypted: put no secrets there. There is no text search, because the inner store has no text
-    to index. Filters work as usual, over metadata and value, but this store evaluates them after
+    The names and the metadata that the library writes for memories, documents and resources are
+    encrypted as well; see `NamingStore`. The namespaces, keys and metadata of a caller, times, and
+    the vectors given to `put_with_embedding` are not encrypted: put no secrets there.
+
+    Words are searched in the decrypted items, of which a namespace may have at most
+    `MOST_SEARCHED`. Filters work as usual, over metadata and value; this store evaluates them after
     it decrypts as many items as necessary.
 
     Two changes are not detected: an older ciphertext of the same item that is written back, and
-    any change to a part that is not encrypted, metadata included.
+    any change to a part that is not encrypted, such as the metadata of a caller.
 
-    To encrypt a store that holds plain values, use `accept_plain=True` and `rotate`.
+    To encrypt a store that holds plain values, use `accept_plain=True` and `rotate`. An item of
+    before names and metadata were encrypted is read as it is, and `rotate` encrypts the rest.
 
     Args:
         store: The inner store, a backend that has one, or a provider string.
@@ -89,36 +113,51 @@ class EncryptingStore(StoreWrapper):
         super().__init__(store)
         self._keys = EncryptionKeys.of(keys, active, accept_plain=accept_plain)
         self._clock = clock
+        self.inner: NamingStore = NamingStore(self.inner, self._keys, clock)
 
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
-        return replace(self.inner.capabilities, search=False)
+        return replace(self.inner.capabilities, search=True)
 
-    def _seal(self, namespace: Namespace, key: str, value: Any, text: str | None) -> dict[str, str]:
-        """Return the value for the inner store, which gets no text to index."""
-        check_text(text, "text")
+    def _sealed(self, put: _Put) -> _Put:
+        """Return the put for the inner store, which gets no text to index."""
         active = self._keys.active
-        where = _place(check_namespace(namespace), check_key(key), active)
-        data = self._keys.encrypt(encode_json(value), where)
-        return {"key_id": active, "aes_gcm": base64.b64encode(data).decode()}
+        where = _place(check_namespace(put.namespace), check_key(put.key), active, _FORM)
+        encode_json(put.value)
+        encode_metadata(put.metadata)
+        metadata, own = put.metadata or {}, is_own(put.namespace)
+        hidden = {name: metadata[name] for name in metadata if own or name.startswith(_RESERVED)}
+        parts = [put.value, hidden, check_text(put.text, "text")]
+        data = base64.b64encode(self._keys.encrypt(encode_json(parts), where)).decode()
+        return replace(
+            put,
+            value={"key_id": active, "aes_gcm": f"{_FORM}:{data}"},
+            metadata={name: metadata[name] for name in metadata if name not in hidden},
+            text="",
+        )
 
     def _is_plain(self, value: Any) -> bool:
         """Return whether a value is read as it is."""
         return self._keys.accept_plain and not _is_envelope(value)
 
-    def _unseal(self, namespace: Namespace, key: str, envelope: Any) -> Any:
+    def _unseal(self, namespace: Namespace, key: str, envelope: Any) -> _Content:
         if self._is_plain(envelope):
-            return envelope
-        key_id, data = _parts(namespace, key, envelope)
+            return _Content(envelope)
+        key_id, form, data = _parts(namespace, key, envelope)
         name = f"{quote(key)} in {quote(namespace)}"
-        return decode_json(self._keys.decrypt(key_id, data, _place(namespace, key, key_id), name))
+        where = _place(namespace, key, key_id, form)
+        content = decode_json(self._keys.decrypt(key_id, data, where, name))
+        return _Content(*content) if form else _Content(content)
+
+    def _opened(self, item: StoreItem) -> tuple[StoreItem, str | None]:
+        """Return an item, and the text that it was put with."""
+        value, hidden, text = self._unseal(item.namespace, item.key, item.value)
+        seen = {} if hidden is not None and is_own(item.namespace) else item.metadata
+        return replace(item, value=value, metadata={**seen, **(hidden or {})}), text
 
     def _open(self, item: StoreItem) -> StoreItem:
-        return replace(item, value=self._unseal(item.namespace, item.key, item.value))
-
-    def _sealed(self, put: _Put) -> _Put:
-        return replace(put, value=self._seal(put.namespace, put.key, put.value, put.text), text="")
+        return self._opened(item)[0]
 
     @override
     async def put(
@@ -132,9 +171,10 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        sealed = self._seal(namespace, key, value, text)
+        put = Put(namespace=namespace, key=key, value=value, metadata=metadata, text=text)
+        sealed = self._sealed(put)
         return await self.inner.put(
-            namespace, key, sealed, metadata, ttl=ttl, if_version=if_version, text=""
+            namespace, key, sealed.value, sealed.metadata, ttl=ttl, if_version=if_version, text=""
         )
 
     @override
@@ -150,15 +190,20 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        sealed = self._seal(namespace, key, value, text)
+        put = Put(namespace=namespace, key=key, value=value, metadata=metadata, text=text)
+        sealed = self._sealed(put)
         return await self.inner.put_with_embedding(
-            namespace, key, sealed, embedding, metadata, ttl=ttl, if_version=if_version, text=""
+            namespace,
+            key,
+            sealed.value,
+            embedding,
+            sealed.metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text="",
         )
 
-    @override
-    async def get(self, namespace: Namespace, key: str) -> Any:
-        item = await self.get_item(namespace, key)
-        return None if item is None else item.value
+    get = BaseStore.get
 
     @override
     async def get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
@@ -193,7 +238,7 @@ class EncryptingStore(StoreWrapper):
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
         found = await self.inner.get_batch(keys)
-        return {name: self._unseal(*name, envelope) for name, envelope in found.items()}
+        return {name: self._unseal(*name, envelope).value for name, envelope in found.items()}
 
     @override
     async def write_batch(self, operations: Iterable[Put | Delete]) -> list[int | bool]:
@@ -216,7 +261,10 @@ class EncryptingStore(StoreWrapper):
         recursive: bool = False,
     ) -> list[StoreItem]:
         if query is not None:
-            self._unsupported("search", "the inner store sees only ciphertext: use vectors")
+            index = await self._indexed(namespace, recursive=recursive)
+            return await index.search(
+                namespace, query, limit, filter=filter, offset=offset, recursive=recursive
+            )
 
         async def newest(count: int) -> list[StoreItem]:
             items = await self.inner.search(namespace, None, count, recursive=recursive)
@@ -226,6 +274,30 @@ class EncryptingStore(StoreWrapper):
         wanted = check_limit(limit) + check_limit(offset, "offset")
         found = await _enough(newest, lambda item: _satisfies(item, condition), wanted)
         return found[offset:]
+
+    async def _indexed(self, namespace: Namespace, *, recursive: bool) -> BaseStore:
+        """Return a store in memory with the decrypted items of a namespace.
+
+        Raises:
+            StoreCapabilityError: There are more than are searched.
+        """
+        items = await self.inner.search(namespace, None, MOST_SEARCHED + 1, recursive=recursive)
+        if len(items) > MOST_SEARCHED:
+            self._unsupported(
+                "search",
+                f"the words of at most {MOST_SEARCHED:,} encrypted items are searched, and there "
+                "are more: narrow the namespace, or use vectors",
+            )
+        # The registry imports the backends, which import this contract.
+        from locus_memory.registry import get_store  # noqa: PLC0415
+
+        index = get_store("memory", clock=self._clock)
+        # The oldest write first; in between, others have their turn.
+        for start in range(len(items), 0, -_TOGETHER):
+            some = map(self._opened, items[max(0, start - _TOGETHER) : start][::-1])
+            await index.restore([_restored(item, text) for item, text in some])
+            await asyncio.sleep(0)
+        return index
 
     @override
     async def search_by_embedding(
@@ -302,11 +374,17 @@ class EncryptingStore(StoreWrapper):
         """
         if namespace is not None:
             check_namespace(namespace)
+        is_whole = namespace is None and not dry_run
+        if is_whole:
+            async for place in self.inner.former():
+                await self.inner.move(place)
         for target in await self._targets(namespace or (), recursive=recursive or not namespace):
             async for item in scan_all(self.inner, target):
-                is_plain = self._is_plain(item.value)
+                is_plain = self._is_plain(item.value) or _was_readable(item)
                 is_stale = not self._is_current(item) if dry_run else await self._rotate(item)
                 yield item, is_stale, is_plain
+        if not dry_run:
+            await self.inner.renew(is_whole=is_whole)
 
     async def _rotate(self, item: StoreItem | None) -> bool:
         while item is not None:
@@ -326,10 +404,11 @@ class EncryptingStore(StoreWrapper):
         return False
 
     def _is_current(self, item: StoreItem) -> bool:
-        """Return whether the active key encrypted an item."""
+        """Return whether the active key encrypted an item, with its metadata."""
         if self._is_plain(item.value):
             return False
-        return _parts(item.namespace, item.key, item.value)[0] == self._keys.active
+        key_id, form, _ = _parts(item.namespace, item.key, item.value)
+        return (key_id, form) == (self._keys.active, _FORM)
 
     async def _renewed(self, item: StoreItem) -> Put | None:
         """Return the put that rewrites an item under the active key; `None` if it expired."""
@@ -339,13 +418,15 @@ class EncryptingStore(StoreWrapper):
         vector = None
         if self.inner.capabilities.semantic_search:
             vector = await self.inner.get_embedding(item.namespace, item.key)
+        known, text = self._opened(item)
         put = Put(
             namespace=item.namespace,
             key=item.key,
-            value=self._unseal(item.namespace, item.key, item.value),
-            metadata=item.metadata,
+            value=known.value,
+            metadata=known.metadata,
             ttl=ttl,
             if_version=item.version,
+            text=text,
             embedding=vector,
         )
         return self._sealed(put)
@@ -362,9 +443,30 @@ class EncryptingStore(StoreWrapper):
             )
 
 
-def _place(namespace: Namespace, key: str, key_id: str) -> bytes:
+def _place(namespace: Namespace, key: str, key_id: str, form: str) -> bytes:
     """Return the associated data, which binds a value to its name and its key id."""
-    return encode_namespace((*namespace, key, key_id)).encode()
+    begin = ("\x00locus_memory item", form) if form else ()
+    return encode_namespace((*begin, *namespace, key, key_id)).encode()
+
+
+def _was_readable(item: StoreItem) -> bool:
+    """Whether an item has a name or metadata of before they were encrypted."""
+    is_former = not _parts(item.namespace, item.key, item.value)[1]
+    return is_former and (hides(item.namespace) or (bool(item.metadata) and is_own(item.namespace)))
+
+
+def _restored(item: StoreItem, text: str | None) -> Restored:
+    return Restored(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        metadata=item.metadata,
+        text=text,
+        version=item.version,
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+        expires_at=item.expires_at,
+    )
 
 
 def _is_envelope(value: object) -> bool:
@@ -372,10 +474,14 @@ def _is_envelope(value: object) -> bool:
     return isinstance(value, dict) and value.keys() >= {"key_id", "aes_gcm"}
 
 
-def _parts(namespace: Namespace, key: str, envelope: Any) -> tuple[str, bytes]:
-    """Return the key id and the bytes of an envelope."""
+def _parts(namespace: Namespace, key: str, envelope: Any) -> tuple[str, str, bytes]:
+    """Return the key id, the form and the bytes of an envelope.
+
+    The form is empty in one of before metadata and texts were encrypted.
+    """
     try:
-        return str(envelope["key_id"]), base64.b64decode(envelope["aes_gcm"], validate=True)
+        form, _, data = str(envelope["aes_gcm"]).rpartition(":")
+        return str(envelope["key_id"]), form, base64.b64decode(data, validate=True)
     except (TypeError, KeyError, IndexError, ValueError) as error:
         raise EncryptionError(
             f"{quote(key)} in {quote(namespace)} is not encrypted; `accept_plain` is for a store "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from locus_memory.backends.base import Backend
-from locus_memory.backends.folders import publish
+from locus_memory.backends.folders import create_private, publish
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import all_namespaces
 from locus_memory.transfer.archive.format import (
@@ -73,6 +73,7 @@ async def write_archive(
     partial = place.with_name(f"{place.name}.part-{os.getpid()}")
     try:
         async with opened(source) as backend:
+            await asyncio.to_thread(create_private, partial)
             manifest = await _write(backend, partial, only, vectors, on_progress)
         await asyncio.to_thread(publish, partial, place)
     finally:

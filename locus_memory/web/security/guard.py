@@ -71,7 +71,7 @@ class Guard:
             await send(message)
 
         try:
-            self._check(Request(scope))
+            await self._check(Request(scope))
             limited = _Limited(receive, self._settings.max_body_bytes)
             await self._app(scope, limited, send_guarded)
         except RefusalError as refusal:
@@ -84,7 +84,7 @@ class Guard:
             return error_response(refusal)
         return self._pages.fail(request, refusal)
 
-    def _check(self, request: Request) -> None:
+    async def _check(self, request: Request) -> None:
         """Check the headers of a request.
 
         Raises:
@@ -99,6 +99,7 @@ class Guard:
         for origin in headers.getlist("origin"):
             if not is_same_origin(origin, host):
                 raise RefusalError(403, "the request comes from a page of another origin")
+        await self._sessions.learn(request)
         self._check_token(request)
         if request.method not in _SAFE:
             self._check_write(request)

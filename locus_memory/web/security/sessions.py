@@ -2,7 +2,8 @@
 
 A cookie is `LEVEL.SECONDS.NONCE.SIGNATURE`. The signature's key comes from the token of the server,
 so that every process that serves a database knows the cookies of the others, and a new token ends
-all sessions. Without a token, the key is random. The double-submit pattern with a signature:
+all sessions. Without a token, the key is random. Which sessions were ended is kept in the store as
+long as they would have lasted. The double-submit pattern with a signature:
 https://cheatsheetseries.owasp.org/cheatsheets/Cross-Site_Request_Forgery_Prevention_Cheat_Sheet.html
 """
 
@@ -19,10 +20,15 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from locus_memory.store.base import BaseStore
+
 __all__ = ["Session", "Sessions", "cookie_name", "set_cookie"]
 
 _LIFETIME: Final = 12 * 3600
 """Seconds until a session ends."""
+
+_ENDED: Final = ("locus_memory_web", "ended_sessions")
+"""The namespace of the sessions that ended before their time; a key is the nonce of one."""
 
 _FORM: Final = re.compile(r"([ov])\.([0-9]{1,12})\.([A-Za-z0-9_-]{22})\.([0-9a-f]{64})")
 _PORT: Final = re.compile(r":(\d{1,5})\Z")
@@ -47,13 +53,21 @@ class Sessions:
     Args:
         token: The token of the server; `None`: it has none.
         clock: Returns the time in seconds since 1970.
+        store: Keeps which sessions were ended; `None`: they are known to this object alone.
     """
 
-    def __init__(self, token: str | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        token: str | None,
+        clock: Callable[[], float] = time.time,
+        store: BaseStore | None = None,
+    ) -> None:
         self._token = None if token is None else token.encode()
         secret = secrets.token_bytes(32) if self._token is None else self._token
         self._key = hmac.digest(secret, b"locus-memory session", "sha256")
         self._clock = clock
+        self._store = store
+        self._ended: dict[str, float] = {}
 
     @property
     def needs_token(self) -> bool:
@@ -80,9 +94,40 @@ class Sessions:
         body, signature = cookie.rsplit(".", 1)
         if not hmac.compare_digest(signature, self._sign("cookie", body)):
             return None
-        if not 0 <= self._clock() - int(found[2]) < _LIFETIME:
+        if not 0 <= self._clock() - int(found[2]) < _LIFETIME or found[3] in self._ended:
             return None
         return Session(cookie, found[1] == "o")
+
+    async def learn(self, connection: HTTPConnection) -> None:
+        """Learn whether the session of a request was ended elsewhere, or before a restart.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        session = self.read(connection)
+        if session is None or not session.is_signed_in or self._store is None:
+            return
+        if await self._store.exists(_ENDED, nonce := session.cookie.split(".")[2]):
+            self._forget(nonce)
+
+    async def end(self, connection: HTTPConnection) -> None:
+        """End the session of a request, if it is signed in; its cookie is good for nothing more.
+
+        Raises:
+            BackendError: The store failed; the session is ended for this object alone.
+        """
+        session = self.read(connection)
+        if session is None or not session.is_signed_in:
+            return
+        nonce = session.cookie.split(".")[2]
+        self._forget(nonce)
+        if self._store is not None:
+            await self._store.put(_ENDED, nonce, True, ttl=_LIFETIME)
+
+    def _forget(self, nonce: str) -> None:
+        since = self._clock() - _LIFETIME
+        self._ended = {each: at for each, at in self._ended.items() if at > since}
+        self._ended[nonce] = self._clock()
 
     def form_token(self, session: Session) -> str:
         """Return the token that each form of a session holds."""

@@ -145,8 +145,10 @@ async def test_a_text_is_not_kept_where_the_store_must_not_see_it():
     vault = EmbeddingStore(EncryptingStore(inner, {"k": b"k" * 16}, active="k"), FakeEmbedder())
     await vault.put(NS, "a", {"secret": "hunter2"}, text="hunter2 fox")
     [item] = await inner.scan(NS)
-    assert mark_of(item.metadata) == EmbeddingMark("fake-64", 64)
+    assert mark_of(item.metadata) is None
     assert "hunter2" not in json.dumps(item.to_dict())
+    known = await vault.inner.get_item(NS, "a")
+    assert mark_of(known.metadata) == EmbeddingMark("fake-64", 64, "hunter2 fox")
     assert [hit.key for hit in await vault.search(NS, "fox")] == ["a"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
@@ -10,6 +11,7 @@ import httpx2
 import pytest
 from starlette.requests import HTTPConnection
 
+from locus_memory.registry import open_backend
 from locus_memory.web import Settings, make_app
 from locus_memory.web.pages import make_pages
 from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size, counted
@@ -225,3 +227,69 @@ def test_sizes_moments_and_json_are_told_as_they_are():
     assert [counted(each, "item") for each in (0, 1, 1_200)] == ["0 items", "1 item", "1,200 items"]
     assert [counted(each, "memory", "memories") for each in (1, 2)] == ["1 memory", "2 memories"]
     assert as_json({"n": 10**30, "t": "é"}, indent=None) == '{"n": 1' + "0" * 30 + ', "t": "é"}'
+
+
+async def replayed(browser, path, cookies):
+    """Ask for a page with these cookies in place of the browser's own."""
+    browser.client.cookies.clear()
+    header = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    return (await browser.client.get(path, headers={"cookie": header})).status_code
+
+
+async def test_signing_out_ends_the_session_for_whoever_has_its_cookie(browsing, tmp_path):
+    async with open_backend(f"sqlite:{tmp_path / 'a.db'}", state_type=None) as backend:
+        settings = Settings(token=TOKEN)
+        async with browsing(backend, settings) as browser, browsing(backend, settings) as other:
+            await browser.page("/login")
+            await browser.post("/login", token=TOKEN, next="/")
+            kept = dict(browser.client.cookies)
+            assert await replayed(other, "/", kept) == 200
+            await browser.post("/logout")
+            for each in (other, browser):
+                assert await replayed(each, "/", kept) == 303
+                assert await replayed(each, "/login", kept) == 200
+                assert await replayed(each, "/api/v1/health", kept) == 401
+        async with browsing(backend, settings) as restarted:
+            assert await replayed(restarted, "/", kept) == 303
+            assert await replayed(restarted, "/api/v1/health", kept) == 401
+
+
+@pytest.mark.parametrize("where", ["memory", "file:./kept"])
+async def test_a_server_that_may_not_write_ends_a_session_by_itself(
+    browsing, tmp_path, monkeypatch, where
+):
+    monkeypatch.chdir(tmp_path)
+    settings = Settings(token=TOKEN, read_only=where == "memory")
+    async with open_backend(where, state_type=None) as backend:
+        async with browsing(backend, settings) as browser:
+            await browser.page("/login")
+            await browser.post("/login", token=TOKEN, next="/login")
+            kept = dict(browser.client.cookies)
+            assert (await browser.get("/login")).status_code == 303
+            await browser.post("/logout")
+            assert await replayed(browser, "/login", kept) == 200
+            assert await replayed(browser, "/api/v1/health", kept) == 401
+        if where == "memory":
+            assert await backend.store.list_namespaces() == []
+
+
+async def test_a_visitor_who_signs_out_writes_nothing(plain, browsing):
+    async with browsing(plain, Settings(token=TOKEN)) as browser:
+        await browser.page("/login")
+        await browser.post("/logout")
+        assert await plain.store.list_namespaces() == []
+
+
+def test_ended_sessions_are_forgotten_with_their_time():
+    now = 1_000.0
+    sessions = Sessions(TOKEN, clock=lambda: now)
+
+    async def work():
+        for _ in range(5):
+            await sessions.end(connection(sessions.start(is_signed_in=True).cookie))
+
+    asyncio.run(work())
+    assert len(sessions._ended) == 5
+    now += 12 * 3600
+    asyncio.run(sessions.end(connection(sessions.start(is_signed_in=True).cookie)))
+    assert len(sessions._ended) == 1

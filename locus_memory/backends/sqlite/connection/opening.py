@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from locus_memory.backends.folders import make_folder
+from locus_memory.backends.folders import create_private, make_folder
 from locus_memory.backends.sqlite.connection.driver_errors import code_names, is_busy
 from locus_memory.backends.sqlite.connection.strangers import check_schema
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
@@ -34,6 +34,9 @@ LOG_LIMIT: Final = 16 * 2**20
 
 _TABLE_COUNT: Final = "SELECT count(*) FROM sqlite_master"
 _RETRY_SECONDS: Final = 0.005
+
+_CREATION: Final = threading.Lock()
+"""Held while a file is created: closing it would end the locks of another connection on it."""
 
 Identity = tuple[int, int]
 """The device and inode of a file, unique at one moment."""
@@ -81,6 +84,8 @@ class Settings:
 
     def _connection_to_file(self) -> tuple[sqlite3.Connection, bool]:
         deadline = time.monotonic() + self.busy_timeout
+        with _CREATION:
+            create_private(self.file)
         while True:
             try:
                 return self._prepared(f"{self.file.as_uri()}?mode=rwc"), True

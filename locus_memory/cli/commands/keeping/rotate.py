@@ -76,4 +76,4 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     ]
     print_table(console, ["*what", ">seen", f">{verb}"], rows)
     if document["plain"]:
-        remark(console, f"{document['plain']} of them were not encrypted before")
+        remark(console, f"{document['plain']} of them were readable before, whole or in part")

@@ -26,6 +26,7 @@ from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import (
     compact,
     console,
+    marked,
     remark,
     snippet,
     visible,
@@ -171,7 +172,7 @@ def forget(
 
 def _confirm(request: _Request, plan: dict[str, Any]) -> None:
     _render(console(stderr=True), document=plan)
-    if not typer.confirm(visible(request.question()), err=True):
+    if not typer.confirm(marked(visible(request.question())), err=True):
         raise CommandError("nothing was erased")
 
 

@@ -53,7 +53,7 @@ def fetch_models(
     """
     folder = models_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / _LOCK):
+    with locked(folder / _LOCK, mode=0o666):
         for model in models:
             there = is_whole(model)
             tell(model, there)

@@ -36,6 +36,8 @@ async def _sign_in(visit: Visit) -> Response:
 
 
 async def _sign_out(visit: Visit) -> Response:
+    sessions: Sessions = visit.request.app.state.sessions
+    await sessions.end(visit.request)
     answer = visit.go(LOGIN)
     set_cookie(answer, visit.request, cookie_name(visit.request), "")
     return answer
