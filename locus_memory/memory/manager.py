@@ -50,6 +50,7 @@ from locus_memory.memory.options import (
     read_options,
 )
 from locus_memory.memory.queue.jobs import Job
+from locus_memory.memory.reading.fixed import check_room
 from locus_memory.memory.reading.gate import gate_model
 from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.reading.uses import Afterwards
@@ -185,7 +186,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
             recall=self._recall,
             options=self._options,
             afterwards=self._afterwards,
-            unread=self._queue.unread if self._extraction.is_by_model else nobody_reads,
+            unread=self._queue.unread if self._extraction.is_by_model else None,
             count=self._count,
             now=self._ledger.now,
             model=gate_model(self._options, extractor),
@@ -275,7 +276,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         stated = [
             check_origin(replace(each, metadata=checked(each.metadata, zone))) for each in given
         ]
-        await self._reader.fixed.check(self._scope, stated)
+        await check_room(self._reader, self._scope, stated)
         written = await self._ledger.apply(self._scope, map(Statement, stated))
         names = {current_key(each.type, each.key) for each in written}
         for each in filter(is_fixed, stated):
@@ -410,8 +411,3 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         await self._worker.start()
         if self._options.extract_mode != "manual":
             self._tender.schedule.touch()
-
-
-async def nobody_reads(scope: Scope) -> None:
-    """Return that no extraction reads the turns of a scope."""
-    del scope

@@ -14,6 +14,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend, TrustOf
+from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
@@ -50,6 +51,9 @@ _CANDIDATES: Final = 100
 """How many hits a relevance is computed from; a rank needs fewer."""
 
 _DEEP: Final = replace(_NEAR, depth=_CANDIDATES)
+
+_BROAD: Final = SearchOptions(depth=120, query_words=64)
+"""A search of what was said, of which a run is shown many lines."""
 
 _MOST: Final = 400
 """How many are looked at at least, where expired memories take the places of others."""
@@ -100,6 +104,8 @@ class Recall:
         self._vitals = VitalsBook(store)
         self._near = HybridSearch(store, embedder, options=_NEAR, fields=_FIELDS)
         self._deep = HybridSearch(store, embedder, options=_DEEP, fields=_FIELDS)
+        self.turns = HybridSearch(store, embedder, options=_BROAD)
+        self.notes = HybridSearch(store, embedder, options=_BROAD, fields=EPISODE_FIELDS)
 
     async def find(
         self,

@@ -11,7 +11,8 @@ from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override,
 from locus_memory.memory.ledger.ledger import Ledger, Retirement
 from locus_memory.memory.models import Memory
 from locus_memory.memory.phrases.naming import named_memory
-from locus_memory.memory.reading.fixed import FixedBook
+from locus_memory.memory.reading.fixed import check_room, fixed_memories
+from locus_memory.memory.reading.reading import Reading
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.verbs.single import check_sentence
 
@@ -26,16 +27,16 @@ class OwnIdentity:
     Args:
         ledger: The ledger of the memories.
         scope: The scope.
-        fixed: Reads what always holds.
+        reading: Reads what always holds.
         allow_secrets: Whether to keep texts that look like a password, a key or a card number.
     """
 
     def __init__(
-        self, ledger: Ledger, scope: Scope, fixed: FixedBook, *, allow_secrets: bool = False
+        self, ledger: Ledger, scope: Scope, reading: Reading, *, allow_secrets: bool = False
     ) -> None:
         self._ledger = ledger
         self._scope = scope
-        self._fixed = fixed
+        self._reading = reading
         self._allow_secrets = allow_secrets
 
     async def read(self) -> Identity:
@@ -44,7 +45,7 @@ class OwnIdentity:
         Raises:
             BackendError: The store failed.
         """
-        known = await self._fixed.memories(self._scope)
+        known = await fixed_memories(self._reading, self._scope)
         return Identity(overrides=tuple(map(Override.of, known)))
 
     async def add(self, text: str) -> Override:
@@ -67,11 +68,11 @@ class OwnIdentity:
             )
         check_sentence(line, allow_secrets=self._allow_secrets)
         memory = await named_memory(line, metadata={**BY_A_PERSON})
-        async with self._fixed.lock:
+        async with self._reading.lock:
             known = [each.content for each in await self._adopted()]
             if memory.content in known:
                 raise InvalidArgumentError("this sentence is fixed already")
-            await self._fixed.check(self._scope, [memory])
+            await check_room(self._reading, self._scope, [memory])
             return Override.of(await fix(self._ledger, self._scope, memory) or memory)
 
     async def remove(self, override_id: str) -> Override:
@@ -95,5 +96,5 @@ class OwnIdentity:
 
     async def _adopted(self) -> list[Memory]:
         """Return what is fixed, after what an earlier version left is a part of it."""
-        await adopt(self._fixed.recall.store, self._ledger, self._scope)
-        return await self._fixed.memories(self._scope)
+        await adopt(self._reading.recall.store, self._ledger, self._scope)
+        return await fixed_memories(self._reading, self._scope)

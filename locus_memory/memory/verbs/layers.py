@@ -29,7 +29,7 @@ class LayerVerbs(SingleMemories):
         return OwnIdentity(
             self._ledger,
             self._scope,
-            self._reader.fixed,
+            self._reader,
             allow_secrets=self._options.allow_secrets,
         )
 

@@ -35,6 +35,7 @@ from locus_memory.memory.models import (
 )
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.phrases.naming import named_memory
+from locus_memory.memory.reading.fixed import check_room
 from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key, split_key
@@ -303,7 +304,7 @@ class SingleMemories:
 
     async def _saved(self, memory: Memory) -> Memory:
         """Return the memory as written, or else the known one with the same content."""
-        await self._reader.fixed.check(self._scope, [memory])
+        await check_room(self._reader, self._scope, [memory])
         written, known = await self._ledger.write(self._scope, [Statement(memory)])
         if written:
             return written[0]
@@ -365,7 +366,7 @@ class SingleMemories:
         )
         _check_sequence(known, if_sequence)
         if content is not None:
-            await self._reader.fixed.check(self._scope, [new])
+            await check_room(self._reader, self._scope, [new])
         edit = Statement(check_length(new, LONGEST_CONTENT), only=if_sequence)
         written = await self._ledger.apply(self._scope, [edit])
         if written:

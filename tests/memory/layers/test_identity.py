@@ -16,6 +16,7 @@ from locus_memory.memory import forget
 from locus_memory.memory.layers.identity import adopt
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import FIXED, Memory, MemoryChange, Origin, is_fixed
+from locus_memory.memory.reading.stable import build
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.proposal import batches
 from locus_memory.messages import Message
@@ -223,7 +224,7 @@ async def test_a_small_window_shows_all_that_is_fixed(manager, store):
     await manager.save([Memory("user", f"k{n}", f"Ada saw the bird {n}.") for n in range(200)])
     for number in range(20):
         await manager.identity.add(f"The rule of number {number} is about the colour of a sail.")
-    small = await manager._reader._stables.build(ADA, "t", 500)
+    small = await build(manager._reader, ADA, "t", 500)
     assert small.left_out == 0
     assert "bird" in small.text
     assert small.tokens < 600
