@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
-from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.lease import Lease
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory.batch import insisting
@@ -18,9 +18,11 @@ from locus_memory.memory.extraction.thread import (
     is_worth_reading,
     roles_and_texts,
 )
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in, asks_at_end
+from locus_memory.memory.sessions.transcribing import transcribed
 from locus_memory.store.base import BaseStore, scan_all, write_together
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Delete, Put
@@ -29,9 +31,6 @@ __all__ = ["ExtractionQueue"]
 
 _NEAR: Final = 9
 """How many messages back the one is looked for that the user answers, and what it may repeat."""
-
-_REMEMBERED: Final = 1_024
-"""The number of threads whose cursors are cached."""
 
 _News = tuple[Cursor, list[dict[str, Any]], list[dict[str, Any]]]
 """New messages: the cursor behind them, their documents, and those of messages before them."""
@@ -44,7 +43,7 @@ class ExtractionQueue:
         store: The store, which the queue never closes.
         scope: The scope whose namespace has the queue.
         now: Returns the present moment, ISO 8601 in UTC.
-        record: Returns what is written together with a new job, always the same for the same job.
+        options: What of the messages is recorded, together with a new job.
     """
 
     def __init__(
@@ -52,13 +51,13 @@ class ExtractionQueue:
         store: BaseStore,
         scope: Scope,
         now: Callable[[], str],
-        record: Callable[[Job], Awaitable[Sequence[Put]]],
+        options: MemoryOptions,
     ) -> None:
-        self._store = store
+        self.store = store
+        self.scope = scope
         self._now = now
-        self._record = record
-        self._namespace = scope.queue
-        self._cursors = RecentlyUsed[tuple[Cursor, int]](_REMEMBERED)
+        on, keeps = options.transcript, options.allow_secrets
+        self._record = partial(transcribed, is_on=on, allow_secrets=keeps)
 
     async def add(
         self,
@@ -160,7 +159,7 @@ class ExtractionQueue:
         It asks again for the new messages while another writer is faster.
         """
         lane = scope.lane(thread)
-        cursor, version = await self._cursor(scope, thread)
+        cursor, version = await self._stored(scope, thread)
         found = await look(cursor, version)
         if found is None:
             return None
@@ -181,30 +180,17 @@ class ExtractionQueue:
             context=context,
             asked=asked,
         )
-        # Until the write succeeds, the stored cursor is unknown.
-        self._cursors.discard(lane)
         writes = [*await self._record(job), _cursor_put(job, version)]
         try:
-            await write_together(self._store, [self._put(job, 0), *writes] if queues else writes)
+            await write_together(self.store, [self._put(job, 0), *writes] if queues else writes)
         except VersionConflictError:
             await self._adopt(job)
             raise
-        self._cursors.put(lane, (behind, version + 1))
         return job
 
-    async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
-        """Return a thread's cursor and the store's version of it, 0 if there is none.
-
-        The cursor that this process wrote last is good enough: if another process moved it
-        since, the next write is refused, and this process reads it. Without transactions, a job
-        would be written before that is found out.
-        """
-        is_safe = self._store.capabilities.transactions
-        known = self._cursors.get(scope.lane(thread)) if is_safe else None
-        return await self._stored(scope, thread) if known is None else known
-
     async def _stored(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
-        item = await self._store.get_item(scope.cursors, thread)
+        """Return a thread's cursor and the store's version of it, 0 if there is none."""
+        item = await self.store.get_item(scope.cursors, thread)
         return (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
 
     async def read_of(
@@ -238,7 +224,7 @@ class ExtractionQueue:
 
     async def jobs(self, prefix: str | None = None) -> AsyncIterator[Job]:
         """Yield the jobs whose keys begin so, in order; `None`: all."""
-        async for item in scan_all(self._store, self._namespace, prefix=prefix):
+        async for item in scan_all(self.store, self.scope.queue, prefix=prefix):
             job = Job.from_item(item)
             if job is not None:
                 yield job
@@ -295,10 +281,10 @@ class ExtractionQueue:
         for session in sessions_of(outcome.jobs):
             operations += await self._settling(session[-1])
         operations += [
-            Delete(namespace=self._namespace, key=job.key, if_version=job.version)
+            Delete(namespace=self.scope.queue, key=job.key, if_version=job.version)
             for job in reversed(outcome.jobs)
         ]
-        await write_together(self._store, operations)
+        await write_together(self.store, operations)
         return True
 
     async def holds(self, jobs: Sequence[Job]) -> bool:
@@ -339,16 +325,14 @@ class ExtractionQueue:
 
         Once the job is deleted, nothing else records that its messages were seen.
         """
-        known = self._cursors.get(job.lane)
-        if known is None or known[0].sequence < job.cursor.sequence:
-            cursor, version = await self._stored(Scope(job.namespace), job.thread)
-            if cursor.sequence < job.cursor.sequence:
-                return [*await self._record(job), _cursor_put(job, version)]
-        return []
+        cursor, version = await self._stored(Scope(job.namespace), job.thread)
+        if cursor.sequence >= job.cursor.sequence:
+            return []
+        return [*await self._record(job), _cursor_put(job, version)]
 
     async def _replace(self, job: Job) -> Job | None:
         try:
-            await write_together(self._store, [self._put(job, job.version)])
+            await write_together(self.store, [self._put(job, job.version)])
         except VersionConflictError:
             return None
         return replace(job, version=job.version + 1)
@@ -359,7 +343,7 @@ class ExtractionQueue:
         If it is the wanted job itself, and another process moved the cursor elsewhere, the
         messages are in other jobs: it is deleted again.
         """
-        item = await self._store.get_item(self._namespace, wanted.key)
+        item = await self.store.get_item(self.scope.queue, wanted.key)
         job = None if item is None else Job.from_item(item)
         if job is None:
             return
@@ -368,13 +352,15 @@ class ExtractionQueue:
         is_elsewhere = cursor.sequence >= wanted.cursor.sequence and cursor != wanted.cursor
         with suppress(VersionConflictError):
             if is_own and is_elsewhere:
-                await self._store.delete(self._namespace, job.key, if_version=job.version)
+                await self.store.delete(self.scope.queue, job.key, if_version=job.version)
             else:
-                await write_together(self._store, await self._settling(job))
+                await write_together(self.store, await self._settling(job))
 
     def _put(self, job: Job, version: int) -> Put:
         value = job.to_value()
-        return Put(namespace=self._namespace, key=job.key, value=value, if_version=version, text="")
+        return Put(
+            namespace=self.scope.queue, key=job.key, value=value, if_version=version, text=""
+        )
 
 
 def _context_of(

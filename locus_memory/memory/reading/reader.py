@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from locus_memory._internal.offload import in_thread
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
 from locus_memory.conversation.tokens import message_tokens
@@ -26,15 +25,11 @@ from locus_memory.memory.reading.tail import tail_lines
 from locus_memory.memory.reading.uses import Afterwards, report_log
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
-from locus_memory.memory.secrets.answers import answers_in
-from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.secrets.answers import secrets_in
 from locus_memory.memory.validity import Then
 from locus_memory.messages import Message
 
 __all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
-
-_LARGE: Final = 5_000
-"""In more characters, finding secrets takes more than a few milliseconds."""
 
 Outcome = Literal["stable", "tail", "budget", "gate"]
 """The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
@@ -202,14 +197,12 @@ class Reader(Reading):
         if not self.options.transcript:
             await touch(self, request.scope, request.thread, stable)
             return
-        is_long = sum(len(text) for _, text in said) >= _LARGE
-        is_withheld = not self.options.allow_secrets and (
-            await in_thread(_may_be_secret, said) if is_long else _may_be_secret(said)
-        )
+        kinds = [] if self.options.allow_secrets else await secrets_in(said)
+        own = [kind for (role, _), kind in zip(said, kinds, strict=bool(kinds)) if role == "user"]
         run = SeenRun(
             thread=request.thread,
             at=at,
-            message=None if is_withheld else request.query or "",
+            message=None if any(own[-1:]) else request.query or "",
             stable=plan.stable,
             tail=plan.tail,
             tokens=plan.tokens,
@@ -305,13 +298,6 @@ class Reader(Reading):
         return PlannedLine(
             kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
         )
-
-
-def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:
-    """Return whether the user's last message is one that the transcript would not hold."""
-    messages = zip(said, answers_in(said), strict=True)
-    found = [(text, is_answer) for (role, text), is_answer in messages if role == "user"]
-    return any(is_answer or find_secret(text) is not None for text, is_answer in found[-1:])
 
 
 def _fenced(lines: str) -> str:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, Final
 
-from locus_memory._internal.offload import in_thread
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import roles_and_texts
 from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.secrets.answers import answers_in
-from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.secrets.answers import secrets_in
 from locus_memory.store.item import Put
 
 __all__ = ["transcribed"]
-
-# In more characters, finding secrets takes more than a few milliseconds.
-_LARGE: Final = 5_000
 
 
 async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
@@ -37,7 +31,10 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
     found = [each for each in job.messages if not each.get("recorded", not is_on)]
     if not found:
         return ()
-    secrets = {} if allow_secrets else await _secrets(job, found)
+    said = roles_and_texts(job.messages)
+    kinds = [] if allow_secrets else await secrets_in(said, asked=job.asked)
+    told = zip(job.messages, kinds, strict=bool(kinds))
+    secrets = {each["number"]: kind for each, kind in told if kind is not None and each in found}
     for kind in secrets.values():
         emit("memory.secret_dropped", type="transcript", kind=kind)
     # A whole `Message` takes longer to make. In a run, the name is that of an agent.
@@ -53,19 +50,3 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
     ]
     first = found[0]["number"]
     return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
-
-
-async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the numbers of the messages that may hold a secret, each with its kind."""
-    hidden = answers_in(roles_and_texts(job.messages), asked=job.asked)
-    told = zip(job.messages, hidden, strict=True)
-    answers = {each["number"]: "answer" for each, is_answer in told if is_answer}
-    texts = {each["number"]: each["content"] for each in messages}
-
-    def search() -> dict[int, str | None]:
-        return {number: find_secret(text) for number, text in texts.items()}
-
-    is_large = sum(map(len, texts.values())) >= _LARGE
-    found = await in_thread(search) if is_large else search()
-    kinds = {number: kind or answers.get(number) for number, kind in found.items()}
-    return {number: kind for number, kind in kinds.items() if kind is not None}

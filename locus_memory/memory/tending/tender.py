@@ -17,8 +17,6 @@ from locus_memory.chat.base import ChatModel
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry, log_put, timed
-from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.passes import (
     Pass,
@@ -32,8 +30,7 @@ from locus_memory.memory.tending.rewriting import tidy_facts
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.memory.tending.steps import make_steps
 from locus_memory.memory.validity import Moment, moment_in
-from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, Put
+from locus_memory.store.item import Put
 
 __all__ = ["Tender", "model_of"]
 
@@ -60,42 +57,26 @@ class Tender:
     """The consolidation of the scopes below a prefix.
 
     Args:
-        store: The store, which this never closes.
-        ledger: The ledger of the memories.
-        options: The retention, and the budget of a block.
-        prefix: The prefix of the scopes.
+        work: A pass over the scope of the prefix: what all passes have in common.
         resolved: Whether a function decides where the scopes are.
         clock: Returns seconds since the epoch.
-        model: Condenses notes and tidies facts; `None`: neither is done.
 
     Attributes:
         schedule: Consolidates in the background what is due.
     """
 
-    def __init__(
-        self,
-        store: BaseStore,
-        ledger: Ledger,
-        options: MemoryOptions,
-        *,
-        prefix: Namespace,
-        resolved: bool,
-        clock: Callable[[], float],
-        model: ChatModel | None,
-    ) -> None:
-        self._store = store
-        self._ledger = ledger
+    def __init__(self, work: Pass, *, resolved: bool, clock: Callable[[], float]) -> None:
+        self._work = work
         self._clock = clock
-        self._model = model
-        self._pass = partial(Pass, store=store, ledger=ledger, options=options)
-        self._all_scopes = partial(scopes_below, store, prefix, resolved=resolved)
+        prefix = work.scope.namespace
+        self._all_scopes = partial(scopes_below, work.store, prefix, resolved=resolved)
         self.schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
 
     async def consolidate(
         self, scope: Scope | None, now: Moment | None, *, dry_run: bool
     ) -> ConsolidationReport:
         """Consolidate a scope, or with `None` all of them; see `LLMMemoryManager.consolidate`."""
-        told = self._ledger.now() if now is None else now
+        told = self._work.ledger.now() if now is None else now
         moment = moment_in(told, UTC, "now").isoformat(timespec="microseconds")
         return await self._run(await self._scopes(scope), moment, dry_run=dry_run)
 
@@ -106,8 +87,8 @@ class Tender:
         check_model(model)
         report = FactsReport()
         for each in await self._scopes(scope):
-            now = self._ledger.now()
-            work = self._pass(scope=each, now=now, model=model, dry_run=dry_run)
+            now = self._work.ledger.now()
+            work = replace(self._work, scope=each, now=now, model=model, dry_run=dry_run)
             report += await tidy_facts(work, model)
         return report
 
@@ -116,11 +97,11 @@ class Tender:
 
     async def _run_due(self) -> None:
         """Consolidate the scopes whose interval is over; the interval of a new one begins now."""
-        now, due = self._ledger.now(), list[Scope]()
+        now, due = self._work.ledger.now(), list[Scope]()
         for scope in await self._all_scopes():
-            record = await read_record(self._store, scope)
+            record = await read_record(self._work.store, scope)
             if not record.version:
-                await write_record(self._store, scope, PassRecord(ran_at=now))
+                await write_record(self._work.store, scope, PassRecord(ran_at=now))
             elif is_over(record.ran_at, now):
                 due.append(scope)
         if due:
@@ -136,7 +117,7 @@ class Tender:
         """
         report = ConsolidationReport()
         for scope in scopes:
-            work = self._pass(scope=scope, now=now, model=self._model, dry_run=dry_run)
+            work = replace(self._work, scope=scope, now=now, dry_run=dry_run)
             report += await self._consolidate(work)
         if not dry_run:
             emit("memory.consolidated", **report.counts())
@@ -144,7 +125,7 @@ class Tender:
 
     async def _consolidate(self, work: Pass) -> ConsolidationReport:
         """Make a pass, unless another process is at work on the scope."""
-        record = await read_record(self._store, work.scope)
+        record = await read_record(self._work.store, work.scope)
         with Lease(self._clock() + _LEASE) as lease:
             is_free = work.dry_run or not Lease.holds(record.lease, self._clock())
             taken = await self._hold(work, record, lease) if is_free else None
@@ -178,7 +159,9 @@ class Tender:
     async def _write(self, work: Pass, record: PassRecord, *more: Put) -> PassRecord | None:
         """Write the record of a pass, but in a dry run."""
         return (
-            record if work.dry_run else await write_record(self._store, work.scope, record, *more)
+            record
+            if work.dry_run
+            else await write_record(self._work.store, work.scope, record, *more)
         )
 
     async def _facts(self, work: Pass, record: PassRecord) -> tuple[FactsReport, ...]:

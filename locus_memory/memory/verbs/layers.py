@@ -9,7 +9,6 @@ from locus_memory.memory.layers.episodes import Episode, EpisodeBook
 from locus_memory.memory.models import Origin
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
-from locus_memory.memory.tending.tender import Tender
 from locus_memory.memory.validity import Moment
 from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.memory.verbs.single import SingleMemories
@@ -20,8 +19,6 @@ __all__ = ["LayerVerbs"]
 
 class LayerVerbs(SingleMemories):
     """The part of a memory manager that works on the layers beside the memories."""
-
-    _tender: Tender
 
     @property
     def identity(self) -> OwnIdentity:

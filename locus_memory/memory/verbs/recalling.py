@@ -28,7 +28,7 @@ from locus_memory.memory.scope import current_key
 from locus_memory.memory.validity import Moment, Then
 from locus_memory.memory.verbs.single import SingleMemories, kinds_of
 from locus_memory.messages import Message
-from locus_memory.retrieval.hybrid import Hit, HybridSearch
+from locus_memory.retrieval.hybrid import Hit
 from locus_memory.store.item import Put, check_limit
 from locus_memory.store.text import query_words, stem, tokens
 
@@ -52,11 +52,6 @@ _FURTHER: Final = 4
 
 class RecallVerbs(SingleMemories):
     """The part of a memory manager that recalls."""
-
-    retrieve_limit: int
-    _listed_of_type: int
-    _hybrid: HybridSearch
-    _of_episodes: HybridSearch
 
     async def retrieve(
         self,

@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
-from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.extraction import check_length
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
-from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
     EXPIRES_AT,
@@ -33,12 +32,10 @@ from locus_memory.memory.models import (
     origin_of,
     refusal,
 )
-from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.reading.fixed import check_room
-from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.recall.selection import Selection
-from locus_memory.memory.scope import Scope, current_key, split_key
+from locus_memory.memory.scope import current_key, split_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.validity import (
     VALID_FROM,
@@ -49,7 +46,7 @@ from locus_memory.memory.validity import (
     checked,
     moment_in,
 )
-from locus_memory.store.base import BaseStore
+from locus_memory.memory.verbs.scoped import ScopedManager
 from locus_memory.store.item import check_key, check_version
 
 __all__ = ["SingleMemories", "check_sentence", "kinds_of"]
@@ -57,16 +54,8 @@ __all__ = ["SingleMemories", "check_sentence", "kinds_of"]
 _LONGEST: Final = 2_000
 
 
-class SingleMemories:
+class SingleMemories(ScopedManager):
     """The part of a memory manager that works on memories one by one."""
-
-    _ledger: Ledger
-    _scope: Scope
-    _store: BaseStore
-    _options: MemoryOptions
-    _reader: Reader
-    _bound: bool
-    _model: ChatModel | None
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
