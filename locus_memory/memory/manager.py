@@ -42,11 +42,12 @@ from locus_memory.memory.verbs.facts import FactVerbs
 from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
+from locus_memory.memory.verbs.tending import TendingVerbs
 
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs):
+class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, TendingVerbs, FactVerbs):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -219,7 +220,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs):
         if self._bound:
             return
         try:
-            await self._tender.schedule.close()
+            await self._schedule.close()
             await self._afterwards.wait()
             await self._worker.close(self._options.drain_timeout)
         finally:
@@ -255,4 +256,4 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs):
         """Take up what an earlier process left, and consolidate in the background if it is time."""
         await self._worker.start()
         if self._options.extract_mode != "manual":
-            self._tender.schedule.touch()
+            self._schedule.touch()

@@ -42,9 +42,9 @@ class Pass:
     ledger: Ledger
     options: MemoryOptions
     scope: Scope
+    now: str
     model: ChatModel | None
-    now: str = ""
-    dry_run: bool = False
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self, Unpack, cast
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords
+from locus_memory._internal.running.schedule import Schedule
 from locus_memory.backends.base import Backend
+from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
@@ -35,8 +38,6 @@ from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import NamespaceResolver, Scope, namespace_of, user_namespace
 from locus_memory.memory.sessions.distillation import Distillation
-from locus_memory.memory.tending.passes import Pass
-from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
@@ -47,6 +48,9 @@ from locus_memory.store.item import Namespace, check_namespace
 __all__ = ["ScopedManager"]
 
 _PREFIX: Final = ("locus_memory",)
+_HOURS: Final = 24.0
+"""The hours between two consolidations of a scope."""
+
 _COUNTED: Final = 4_096
 """The number of lines whose tokens are remembered."""
 
@@ -103,7 +107,7 @@ class ScopedManager(BaseMemoryManager):
         self._made: object = None if extractor is extract_fn else extractor
         self._hybrid = HybridSearch(self._store, embedder)
         self._of_episodes = HybridSearch(self._store, embedder, fields=EPISODE_FIELDS)
-        self._model = model_of(extractor)
+        self._model = _model_of(extractor)
         if options.gate == "model" and self._model is None:
             raise ConfigurationError(
                 "gate='model' asks the model of the extractor: pass extract_fn=LLMExtractor(model)"
@@ -123,14 +127,12 @@ class ScopedManager(BaseMemoryManager):
             now=self._ledger.now,
             model=self._model if options.gate == "model" else None,
         )
-        work = Pass(
-            store=self._store,
-            ledger=self._ledger,
-            options=options,
-            scope=self._scope,
-            model=self._model,
-        )
-        self._tender = Tender(work, resolved=resolver is not None, clock=clock)
+        self._clock = clock
+        self._schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
+
+    @abstractmethod
+    async def _run_due(self) -> None:
+        """Consolidate what is due."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
@@ -167,3 +169,15 @@ class ScopedManager(BaseMemoryManager):
         except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
             emit("memory.scope_failed", error=error)
             return None
+
+
+def _model_of(extractor: object) -> ChatModel | None:
+    """Return the model of an extractor that calls one; `None` if it has no use for instructions."""
+    model: Any = getattr(extractor, "model", None)
+    if not callable(model) or not getattr(model, "follows_instructions", True):
+        return None
+    return cast("ChatModel", model)
+
+
+def _report(error: Exception) -> None:
+    emit("memory.consolidate_failed", error=error)

@@ -1,17 +1,17 @@
-"""The consolidation of the memories of one manager, on demand and on schedule."""
+"""The consolidation of the memories of a manager, on demand and on schedule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
-from functools import partial
-from typing import Any, Final, cast
+from typing import Final
+
+from typing_extensions import override
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.running.lease import Lease
-from locus_memory._internal.running.schedule import Schedule
 from locus_memory.chat.asking import check_model
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import BackendError
@@ -30,21 +30,10 @@ from locus_memory.memory.tending.rewriting import tidy_facts
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.memory.tending.steps import make_steps
 from locus_memory.memory.validity import Moment, moment_in
-from locus_memory.store.item import Put
+from locus_memory.memory.verbs.single import SingleMemories
+from locus_memory.store.item import Namespace, Put
 
-__all__ = ["Tender", "model_of"]
-
-
-def model_of(extractor: object) -> ChatModel | None:
-    """Return the model of an extractor that calls one; `None` if it has no use for instructions."""
-    model: Any = getattr(extractor, "model", None)
-    if not callable(model) or not getattr(model, "follows_instructions", True):
-        return None
-    return cast("ChatModel", model)
-
-
-_HOURS: Final = 24.0
-"""The hours between two consolidations of a scope."""
+__all__ = ["TendingVerbs"]
 
 _CALLS: Final = 3
 """The most calls of a model about the facts of a scope in one pass."""
@@ -53,55 +42,76 @@ _LEASE: Final = 3_600.0
 """The seconds of a lease, which is renewed before a model is asked about the facts."""
 
 
-class Tender:
-    """The consolidation of the scopes below a prefix.
-
-    Args:
-        work: A pass over the scope of the prefix: what all passes have in common.
-        resolved: Whether a function decides where the scopes are.
-        clock: Returns seconds since the epoch.
-
-    Attributes:
-        schedule: Consolidates in the background what is due.
-    """
-
-    def __init__(self, work: Pass, *, resolved: bool, clock: Callable[[], float]) -> None:
-        self._work = work
-        self._clock = clock
-        prefix = work.scope.namespace
-        self._all_scopes = partial(scopes_below, work.store, prefix, resolved=resolved)
-        self.schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
+class TendingVerbs(SingleMemories):
+    """The part of a memory manager that consolidates the memories of its scopes."""
 
     async def consolidate(
-        self, scope: Scope | None, now: Moment | None, *, dry_run: bool
+        self,
+        now: Moment | None = None,
+        *,
+        dry_run: bool = False,
     ) -> ConsolidationReport:
-        """Consolidate a scope, or with `None` all of them; see `LLMMemoryManager.consolidate`."""
-        told = self._work.ledger.now() if now is None else now
+        """End what has expired, and erase what is too old.
+
+        It is done in the scope that this manager is bound to, or else in all scopes below
+        `namespace_prefix`, those of users included. Expired facts move to the history, from which
+        `undo` brings them back. Episodes, transcripts and log entries older than their retention
+        are erased. If the extractor calls a model, it condenses the oldest notes, and once a day
+        tidies the facts, see `consolidate_facts`.
+
+        Args:
+            now: The moment; `None`: the present one.
+            dry_run: Only report; nothing is written.
+
+        Raises:
+            InvalidArgumentError: `now` is not a moment.
+            BackendError: The store failed; call it again.
+        """
+        told = self._ledger.now() if now is None else now
         moment = moment_in(told, UTC, "now").isoformat(timespec="microseconds")
-        return await self._run(await self._scopes(scope), moment, dry_run=dry_run)
+        scopes = [self._scope] if self._bound else await self._all_scopes()
+        return await self._run(scopes, moment, dry_run=dry_run)
 
     async def consolidate_facts(
-        self, scope: Scope | None, model: ChatModel, *, dry_run: bool
+        self,
+        model: ChatModel,
+        *,
+        scope: Namespace | None = None,
+        dry_run: bool = False,
     ) -> FactsReport:
-        """Consolidate the facts of a scope, or with `None` of all; see `consolidate_facts`."""
+        """Let a model tidy the facts; see `locus_memory.memory.consolidate_facts`."""
         check_model(model)
+        owner = self._scope if scope is None else Scope(scope)
+        is_one = self._bound or scope is not None
         report = FactsReport()
-        for each in await self._scopes(scope):
-            now = self._work.ledger.now()
-            work = replace(self._work, scope=each, now=now, model=model, dry_run=dry_run)
+        for each in [owner] if is_one else await self._all_scopes():
+            work = self._pass(each, self._ledger.now(), model, dry_run=dry_run)
             report += await tidy_facts(work, model)
         return report
 
-    async def _scopes(self, scope: Scope | None) -> list[Scope]:
-        return await self._all_scopes() if scope is None else [scope]
+    async def _all_scopes(self) -> list[Scope]:
+        resolved = self._resolver is not None
+        return await scopes_below(self._store, self.namespace_prefix, resolved=resolved)
 
+    def _pass(self, scope: Scope, now: str, model: ChatModel | None, *, dry_run: bool) -> Pass:
+        return Pass(
+            store=self._store,
+            ledger=self._ledger,
+            options=self._options,
+            scope=scope,
+            now=now,
+            model=model,
+            dry_run=dry_run,
+        )
+
+    @override
     async def _run_due(self) -> None:
         """Consolidate the scopes whose interval is over; the interval of a new one begins now."""
-        now, due = self._work.ledger.now(), list[Scope]()
+        now, due = self._ledger.now(), list[Scope]()
         for scope in await self._all_scopes():
-            record = await read_record(self._work.store, scope)
+            record = await read_record(self._store, scope)
             if not record.version:
-                await write_record(self._work.store, scope, PassRecord(ran_at=now))
+                await write_record(self._store, scope, PassRecord(ran_at=now))
             elif is_over(record.ran_at, now):
                 due.append(scope)
         if due:
@@ -117,7 +127,7 @@ class Tender:
         """
         report = ConsolidationReport()
         for scope in scopes:
-            work = replace(self._work, scope=scope, now=now, dry_run=dry_run)
+            work = self._pass(scope, now, self._model, dry_run=dry_run)
             report += await self._consolidate(work)
         if not dry_run:
             emit("memory.consolidated", **report.counts())
@@ -125,7 +135,7 @@ class Tender:
 
     async def _consolidate(self, work: Pass) -> ConsolidationReport:
         """Make a pass, unless another process is at work on the scope."""
-        record = await read_record(self._work.store, work.scope)
+        record = await read_record(self._store, work.scope)
         with Lease(self._clock() + _LEASE) as lease:
             is_free = work.dry_run or not Lease.holds(record.lease, self._clock())
             taken = await self._hold(work, record, lease) if is_free else None
@@ -159,9 +169,7 @@ class Tender:
     async def _write(self, work: Pass, record: PassRecord, *more: Put) -> PassRecord | None:
         """Write the record of a pass, but in a dry run."""
         return (
-            record
-            if work.dry_run
-            else await write_record(self._work.store, work.scope, record, *more)
+            record if work.dry_run else await write_record(self._store, work.scope, record, *more)
         )
 
     async def _facts(self, work: Pass, record: PassRecord) -> tuple[FactsReport, ...]:
@@ -174,7 +182,3 @@ class Tender:
             raise_if_cancelled(error)
             emit("memory.facts_failed", error=error)
             return ()
-
-
-def _report(error: Exception) -> None:
-    emit("memory.consolidate_failed", error=error)
