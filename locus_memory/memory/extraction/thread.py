@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from pydantic import TypeAdapter
-
 from locus_memory.conversation.roles import is_documents_block, is_off_record, role_of
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
@@ -298,30 +296,6 @@ class Cursor:
         place = min(self.place, shared, len(said))
         tail = tuple(map(_fingerprint, said[max(0, place - _TAIL) : place]))
         return type(self)(place, self.count - (self.place - place), tail)
-
-    def to_value(self) -> dict[str, Any]:
-        """Return the cursor as plain JSON."""
-        return {
-            "place": self.place,
-            "count": self.count,
-            "tail": list(self.tail),
-            "sequence": self.sequence,
-            **({"marks": list(self.marks)} if self.marks else {}),
-            **({"asked": True} if self.asked else {}),
-            **({"passed": True} if self.passed else {}),
-        }
-
-    @staticmethod
-    def from_value(value: object) -> Cursor:
-        """Return the cursor of a value that `to_value` returned.
-
-        Raises:
-            ValidationError: It is none.
-        """
-        return _STORED.validate_python(value)
-
-
-_STORED: Final[TypeAdapter[Cursor]] = TypeAdapter(Cursor)
 
 
 def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.lease import Lease
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory.batch import insisting
@@ -18,6 +19,7 @@ from locus_memory.memory.extraction.thread import (
     is_worth_reading,
     roles_and_texts,
 )
+from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
 from locus_memory.memory.scope import Scope
@@ -31,6 +33,9 @@ __all__ = ["ExtractionQueue"]
 
 _NEAR: Final = 9
 """How many messages back the one is looked for that the user answers, and what it may repeat."""
+
+_REMEMBERED: Final = 1_024
+"""The number of threads whose cursors are cached."""
 
 _News = tuple[Cursor, list[dict[str, Any]], list[dict[str, Any]]]
 """New messages: the cursor behind them, their documents, and those of messages before them."""
@@ -58,6 +63,7 @@ class ExtractionQueue:
         self._now = now
         on, keeps = options.transcript, options.allow_secrets
         self._record = partial(transcribed, is_on=on, allow_secrets=keeps)
+        self._cursors = RecentlyUsed[tuple[Cursor, int]](_REMEMBERED)
 
     async def add(
         self,
@@ -159,7 +165,7 @@ class ExtractionQueue:
         It asks again for the new messages while another writer is faster.
         """
         lane = scope.lane(thread)
-        cursor, version = await self._stored(scope, thread)
+        cursor, version = await self._cursor(scope, thread)
         found = await look(cursor, version)
         if found is None:
             return None
@@ -180,18 +186,31 @@ class ExtractionQueue:
             context=context,
             asked=asked,
         )
+        # Until the write succeeds, the stored cursor is unknown.
+        self._cursors.discard(lane)
         writes = [*await self._record(job), _cursor_put(job, version)]
         try:
             await write_together(self.store, [self._put(job, 0), *writes] if queues else writes)
         except VersionConflictError:
             await self._adopt(job)
             raise
+        self._cursors.put(lane, (behind, version + 1))
         return job
 
+    async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
+        """Return a thread's cursor and the store's version of it, 0 if there is none.
+
+        The cursor that this process wrote last is good enough: if another process moved it
+        since, the next write is refused, and this process reads it. Without transactions, a job
+        would be written before that is found out.
+        """
+        is_safe = self.store.capabilities.transactions
+        known = self._cursors.get(scope.lane(thread)) if is_safe else None
+        return await self._stored(scope, thread) if known is None else known
+
     async def _stored(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
-        """Return a thread's cursor and the store's version of it, 0 if there is none."""
         item = await self.store.get_item(scope.cursors, thread)
-        return (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
+        return (Cursor(), 0) if item is None else (record_of(Cursor, item.value), item.version)
 
     async def read_of(
         self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
@@ -325,6 +344,9 @@ class ExtractionQueue:
 
         Once the job is deleted, nothing else records that its messages were seen.
         """
+        known = self._cursors.get(job.lane)
+        if known is not None and known[0].sequence >= job.cursor.sequence:
+            return []
         cursor, version = await self._stored(Scope(job.namespace), job.thread)
         if cursor.sequence >= job.cursor.sequence:
             return []
@@ -357,7 +379,7 @@ class ExtractionQueue:
                 await write_together(self.store, await self._settling(job))
 
     def _put(self, job: Job, version: int) -> Put:
-        value = job.to_value()
+        value = value_of(job)
         return Put(
             namespace=self.scope.queue, key=job.key, value=value, if_version=version, text=""
         )
@@ -387,5 +409,5 @@ def _context_of(
 
 def _cursor_put(job: Job, version: int) -> Put:
     """Return the put of a thread's cursor behind a job."""
-    value, space = job.cursor.to_value(), Scope(job.namespace).cursors
+    value, space = value_of(job.cursor), Scope(job.namespace).cursors
     return Put(namespace=space, key=job.thread, value=value, if_version=version, text="")
