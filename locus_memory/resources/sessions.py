@@ -12,7 +12,7 @@ from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryExtractionFailed
 from locus_memory.events import Event, emit, subscribe
 from locus_memory.memory.extraction.thread import Cursor, text_of
-from locus_memory.memory.layers.records import record_of
+from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.sessions.ingestion import said_messages
@@ -116,7 +116,7 @@ class Sessions:
             return None
         spoken = await in_thread(_spoken, new)
         value = {
-            "cursor": known.cursor.after(said, start, before)value_of(),
+            "cursor": value_of(known.cursor.after(said, start, before)),
             "said": [*known.said, *_of_user(spoken)][-_MOST_SAID:],
             "used": list(used),
         }
