@@ -39,7 +39,6 @@ from locus_memory.memory.scope import (
 )
 from locus_memory.memory.validity import checked
 from locus_memory.memory.verbs.facts import FactVerbs
-from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
 from locus_memory.memory.verbs.tending import TendingVerbs
@@ -47,7 +46,7 @@ from locus_memory.memory.verbs.tending import TendingVerbs
 __all__ = ["LLMMemoryManager"]
 
 
-class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, TendingVerbs, FactVerbs):
+class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`

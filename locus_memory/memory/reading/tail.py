@@ -87,7 +87,7 @@ async def _new(reading: Reading, scope: Scope, stable: Stable, thread: str) -> l
 
 async def _facts(reading: Reading, scope: Scope, query: str, stable: Stable) -> list[Line]:
     """Return the memories that a query finds, also those without authority."""
-    found = await reading.recall.about(scope, _FACTS, query)
+    _, found = await reading.recall.matches(scope, _FACTS, query)
     told = (each for each in found if each.name not in stable.names)
     return [fact_line(each.memory, relevance=each.relevance) for each in told]
 

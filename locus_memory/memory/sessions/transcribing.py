@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import roles_and_texts
-from locus_memory.memory.layers.transcript import transcript_puts
+from locus_memory.memory.extraction.thread import SPEAKERS, roles_and_texts
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.answers import secrets_in
+from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.item import Put
 
 __all__ = ["transcribed"]
@@ -18,6 +19,9 @@ __all__ = ["transcribed"]
 
 async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
     """Return the puts of a job's turns in the transcript; always the same for the same job.
+
+    That is one for each message of a user or an assistant that has text. The metadata of a turn
+    names its message: its id, if it has one, and its number in the thread.
 
     An ingested message is recorded unless it was before; any other one if the memory records what
     runs say. A message that looks like it holds a secret, or answers a request for one, never is,
@@ -37,16 +41,23 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
     secrets = {each["number"]: kind for each, kind in told if kind is not None and each in found}
     for kind in secrets.values():
         emit("memory.secret_dropped", type="transcript", kind=kind)
-    # A whole `Message` takes longer to make. In a run, the name is that of an agent.
-    messages = [
-        SimpleNamespace(
-            role=each["role"],
-            content="" if each["number"] in secrets else each["content"],
+    turns = [
+        Turn(
+            text=text,
+            speaker=_speaker_of(each),
+            said_at=read_moment(each.get("at") or job.queued_at),
             id=each["id"],
-            name=each["name"] if "turn" in each else None,
-            at=each.get("at"),
+            metadata={"number": each["number"]},
         )
         for each in found
+        if each["role"] in SPEAKERS and each["number"] not in secrets
+        if (text := each["content"].strip())
     ]
-    first = found[0]["number"]
-    return transcript_puts(Scope(job.namespace), job.thread, messages, first, job.queued_at)
+    space, first = Scope(job.namespace).transcript(job.thread), found[0]["number"]
+    return turn_puts(space, turns, session=job.thread, first=first)
+
+
+def _speaker_of(message: Mapping[str, Any]) -> str:
+    """Return the role, or the name of somebody else than the user; in a run, it is an agent's."""
+    is_named = message["role"] != "user" and "turn" in message and message["name"]
+    return str(message["name" if is_named else "role"])

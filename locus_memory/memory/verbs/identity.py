@@ -7,6 +7,7 @@ from typing import Final
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.memory.extraction.extraction import check_sentence
 from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override, adopt, fix
 from locus_memory.memory.ledger.ledger import Ledger, Retirement
 from locus_memory.memory.models import Memory
@@ -14,7 +15,6 @@ from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.reading.fixed import check_room, fixed_memories
 from locus_memory.memory.reading.reading import Reading
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.verbs.single import check_sentence
 
 __all__ = ["OwnIdentity"]
 
@@ -28,16 +28,12 @@ class OwnIdentity:
         ledger: The ledger of the memories.
         scope: The scope.
         reading: Reads what always holds.
-        allow_secrets: Whether to keep texts that look like a password, a key or a card number.
     """
 
-    def __init__(
-        self, ledger: Ledger, scope: Scope, reading: Reading, *, allow_secrets: bool = False
-    ) -> None:
+    def __init__(self, ledger: Ledger, scope: Scope, reading: Reading) -> None:
         self._ledger = ledger
         self._scope = scope
         self._reading = reading
-        self._allow_secrets = allow_secrets
 
     async def read(self) -> Identity:
         """Return the sentences; none if there are none.
@@ -66,7 +62,7 @@ class OwnIdentity:
             raise InvalidArgumentError(
                 f"a fixed sentence has 1 to {_LONGEST} characters, not {len(line)}"
             )
-        check_sentence(line, allow_secrets=self._allow_secrets)
+        check_sentence(line, allow_secrets=self._reading.options.allow_secrets)
         memory = await named_memory(line, metadata={**BY_A_PERSON})
         async with self._reading.lock:
             known = [each.content for each in await self._adopted()]

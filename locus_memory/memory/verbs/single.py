@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
-from locus_memory.events import emit
-from locus_memory.memory.extraction.extraction import check_length
+from locus_memory.memory.extraction.extraction import check_length, check_sentence
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.likeness import same_content
@@ -36,7 +34,6 @@ from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.reading.fixed import check_room
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key, split_key
-from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.validity import (
     VALID_FROM,
     VALID_TO,
@@ -46,16 +43,20 @@ from locus_memory.memory.validity import (
     checked,
     moment_in,
 )
+from locus_memory.memory.verbs.identity import OwnIdentity
 from locus_memory.memory.verbs.scoped import ScopedManager
 from locus_memory.store.item import check_key, check_version
 
-__all__ = ["SingleMemories", "check_sentence", "kinds_of"]
-
-_LONGEST: Final = 2_000
+__all__ = ["SingleMemories", "kinds_of"]
 
 
 class SingleMemories(ScopedManager):
     """The part of a memory manager that works on memories one by one."""
+
+    @property
+    def identity(self) -> OwnIdentity:
+        """What a person fixed: always shown, and changed by nobody else."""
+        return OwnIdentity(self._ledger, self._scope, self._reader)
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -409,22 +410,6 @@ class SingleMemories(ScopedManager):
         if known is not None and (refused := refusal(known, known.type, wants)) is not None:
             raise InvalidArgumentError(refused)
         return known is not None
-
-
-def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
-    """Check that a sentence may be remembered.
-
-    Raises:
-        InvalidArgumentError: It has no visible character or more than 2,000 characters, or it looks
-            like a secret, which is also the event `memory.secret_dropped`.
-    """
-    given: object = content
-    if not isinstance(given, str) or not neutralise(given) or len(given) > _LONGEST:
-        raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
-    kind = None if allow_secrets else find_secret(content)
-    if kind is not None:
-        emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
-        raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
 
 
 def _check_sequence(memory: Memory | None, wanted: int | None) -> None:
