@@ -20,7 +20,6 @@ from locus_memory.memory.extraction.extraction import (
 )
 from locus_memory.memory.extraction.thread import conversation, fork_of, others_of
 from locus_memory.memory.forms import read_messages, run_state
-from locus_memory.memory.layers.identity import fix
 from locus_memory.memory.ledger.ledger import Statement
 from locus_memory.memory.models import (
     LONGEST_CONTENT,
@@ -28,13 +27,11 @@ from locus_memory.memory.models import (
     Memory,
     Origin,
     check_origin,
-    is_fixed,
 )
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.reading.fixed import check_room
 from locus_memory.memory.scope import (
     agent_of,
-    current_key,
     thread_of,
 )
 from locus_memory.memory.validity import checked
@@ -134,14 +131,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
             check_origin(replace(each, metadata=checked(each.metadata, zone))) for each in given
         ]
         await check_room(self._reader, self._scope, stated)
-        written = await self._ledger.apply(self._scope, map(Statement, stated))
-        names = {current_key(each.type, each.key) for each in written}
-        for each in filter(is_fixed, stated):
-            # One that is known under another key is fixed there.
-            if current_key(each.type, each.key) not in names:
-                made = await fix(self._ledger, self._scope, each)
-                written += [] if made is None else [made]
-        return written
+        return await self._ledger.apply(self._scope, map(Statement, stated))
 
     @override
     async def on_session_start(self, state: State) -> State:

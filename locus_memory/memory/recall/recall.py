@@ -182,7 +182,7 @@ class Recall:
         if check_limit(limit) == 0 or not query.strip():
             return []
         most = max(limit, _CANDIDATES)
-        if await self._modes():
+        if await self.can_search():
             mode, found = await self.matches(scope, most, query, selection, is_deep=True)
             if mode == "text":
                 # Each has a word of the query, perhaps in its key, or in what it superseded.
@@ -342,6 +342,10 @@ class Recall:
                     raise
                 emit("memory.search_failed", error=error, search=mode or "hybrid")
         return None
+
+    async def can_search(self) -> bool:
+        """Return whether the store can search for a query at all."""
+        return bool(await self._modes())
 
     async def _modes(self) -> list[Mode | None]:
         """Return the search modes, the best first."""

@@ -8,8 +8,8 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.extraction import check_sentence
-from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override, adopt, fix
-from locus_memory.memory.ledger.ledger import Ledger, Retirement
+from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override, adopt
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import Memory
 from locus_memory.memory.phrases.naming import named_memory
 from locus_memory.memory.reading.fixed import check_room, fixed_memories
@@ -69,7 +69,8 @@ class OwnIdentity:
             if memory.content in known:
                 raise InvalidArgumentError("this sentence is fixed already")
             await check_room(self._reading, self._scope, [memory])
-            return Override.of(await fix(self._ledger, self._scope, memory) or memory)
+            written = await self._ledger.apply(self._scope, [Statement(memory)])
+            return Override.of([*written, memory][0])
 
     async def remove(self, override_id: str) -> Override:
         """Retire a fixed sentence, and return it; `undo` brings it back.
