@@ -164,13 +164,15 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
         if run is None:
             return
         await self._start()
-        scope, thread = run._scope, thread_of(state)  # noqa: SLF001 - it is one of us
         try:
-            said = conversation(state.messages)
-            fork, agent, passes = fork_of(state), agent_of(state), is_off_record(state)
-            skips = others_of(state)
             job = await self._queue.add(
-                scope, thread, said, fork, agent, passes=passes, skips=skips
+                run._scope,  # noqa: SLF001 - it is one of us
+                thread_of(state),
+                conversation(state.messages),
+                fork_of(state),
+                agent_of(state),
+                passes=is_off_record(state),
+                skips=others_of(state),
             )
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)

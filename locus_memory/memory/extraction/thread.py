@@ -241,7 +241,8 @@ class Cursor:
                 place for place in range(1, len(said) + 1) if _meets(marks, place, self.tail[:size])
             ]
             if found:
-                return _nearest(found, self.place), self.count - (length - size)
+                nearest = max((each for each in found if each <= self.place), default=found[0])
+                return nearest, self.count - (length - size)
         return 0, self.count
 
     def after(self, said: Sequence[Any], start: int, before: int, *, passed: bool = False) -> Self:
@@ -306,11 +307,6 @@ def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:
     """
     seen = marks[max(0, place - len(tail)) : place]
     return list(tail[-len(seen) :]) == seen and (len(seen) == place or len(seen) > 1)
-
-
-def _nearest(places: Sequence[int], place: int) -> int:
-    before = [each for each in places if each <= place]
-    return before[-1] if before else places[0]
 
 
 def _fingerprint(message: Any) -> str:

@@ -83,25 +83,6 @@ class Job:
             if each["role"] in ("user", "assistant")
         )
 
-    @property
-    def is_ingested(self) -> bool:
-        """Whether the messages are of a conversation that was ingested."""
-        return "turn" in self.messages[0]
-
-    def report_dropped(self, error: BaseException) -> None:
-        """Emit the event that the job failed too often.
-
-        A message without an id is named by its number in the thread, such as `#3`.
-        """
-        emit(
-            "memory.extract_dropped",
-            error=error,
-            thread=self.thread,
-            messages=len(self.messages),
-            message_ids=[each["id"] or f"#{each['number']}" for each in self.messages],
-            attempts=self.attempts,
-        )
-
     @staticmethod
     def from_item(item: StoreItem) -> Job | None:
         """Return the job of an item, or `None` if it is not one of this library."""

@@ -412,4 +412,12 @@ class Worker:
         spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else _MOST_ATTEMPTS)
         self._forget(unit, spent)
         for job in spent:
-            job.report_dropped(error)
+            # A message without an id is named by its number in the thread, such as `#3`.
+            emit(
+                "memory.extract_dropped",
+                error=error,
+                thread=job.thread,
+                messages=len(job.messages),
+                message_ids=[each["id"] or f"#{each['number']}" for each in job.messages],
+                attempts=job.attempts,
+            )

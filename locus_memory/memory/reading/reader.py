@@ -247,7 +247,7 @@ class Reader(Reading):
             tail=_fenced(tail) if tail else None,
             block=_fenced(stable.text + tail) if stable.text or tail else None,
             tokens=begun + (spent + self._fence if tail else 0),
-            items=len(chosen) + _items(stable.text),
+            items=len(chosen) + sum(each.startswith("- ") for each in stable.text.splitlines()),
             left_out=stable.left_out,
             is_kept=stable.is_kept,
             since=min(filter(None, (stable.since, oldest_word(chosen))), default=""),
@@ -302,7 +302,3 @@ class Reader(Reading):
 
 def _fenced(lines: str) -> str:
     return f"{STABLE_OPENING}{lines}{BLOCK_CLOSE}"
-
-
-def _items(text: str) -> int:
-    return sum(line.startswith("- ") for line in text.splitlines())

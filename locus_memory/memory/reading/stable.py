@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 from uuid import uuid4
 
 from pydantic import Field
@@ -267,7 +267,7 @@ async def _quotes(reading: Reading, scope: Scope, thread: str) -> list[Line]:
         for turn in turns
         if turn.metadata.get("speaker") == "user"
         and turn.namespace[-1] != thread
-        and (unread is None or _place(turn) in unread)
+        and (unread is None or (turn.namespace[-1], turn.metadata.get("number")) in unread)
     ]
     # What they quote may be anybody's words.
     quotes = (quote_line(turn, reading.count, is_own=True) for turn in said)
@@ -279,7 +279,3 @@ def _read(item: StoreItem) -> Stable | None:
     """Return the part of an item; `None`, with an event: it is none."""
     stable = readable(partial(record_of, Stable), item.value, "blocks")
     return stable and replace(stable, is_kept=True)
-
-
-def _place(turn: StoreItem) -> tuple[str, Any]:
-    return turn.namespace[-1], turn.metadata.get("number")

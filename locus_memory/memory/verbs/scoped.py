@@ -108,7 +108,8 @@ class ScopedManager(BaseMemoryManager):
         self._hybrid = HybridSearch(self._store, embedder)
         self._of_episodes = HybridSearch(self._store, embedder, fields=EPISODE_FIELDS)
         self._model = _model_of(extractor)
-        if options.gate == "model" and self._model is None:
+        asked: ChatModel | None = getattr(extractor, "model", None)
+        if options.gate == "model" and asked is None:
             raise ConfigurationError(
                 "gate='model' asks the model of the extractor: pass extract_fn=LLMExtractor(model)"
             )
@@ -125,7 +126,7 @@ class ScopedManager(BaseMemoryManager):
             unread=self._queue.unread if self._extraction.is_by_model else None,
             count=self._count,
             now=self._ledger.now,
-            model=self._model if options.gate == "model" else None,
+            model=asked if options.gate == "model" else None,
         )
         self._clock = clock
         self._schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)

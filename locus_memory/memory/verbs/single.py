@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.memory.extraction.extraction import check_length, check_sentence
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
@@ -252,8 +251,10 @@ class SingleMemories(ScopedManager):
             BackendError: The store failed.
         """
         check_key(key)
-        rated = partial(_rated, now=self._ledger.now(), helpful=helpful)
-        changes = {current_key(kind, key): rated for kind in kinds_of(type)}
+        now, names = self._ledger.now(), [current_key(kind, key) for kind in kinds_of(type)]
+        changes: dict[str, VitalsChange] = dict.fromkeys(
+            names, lambda _, vitals: vitals.rated(now, helpful=helpful)
+        )
         return bool(await VitalsBook(self._store).change(self._scope, changes))
 
     async def remember(
@@ -422,10 +423,6 @@ def _check_sequence(memory: Memory | None, wanted: int | None) -> None:
     actual = stated if isinstance(stated, int) else 0
     if check_version(wanted) is not None and (wanted != actual or not actual):
         raise VersionConflictError(wanted or 0, actual)
-
-
-def _rated(_: Memory, vitals: Vitals, *, now: str, helpful: bool) -> Vitals:
-    return vitals.rated(now, helpful=helpful)
 
 
 def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word
