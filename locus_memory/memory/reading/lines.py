@@ -63,7 +63,7 @@ _CHARACTERS_A_TOKEN: Final = 8
 _READ: Final = 20_000
 """The characters of a long text in which a passage is looked for."""
 
-_MOST_STARTS, _MOST_WORDS = 400, 64
+_MOST_STARTS, _MOST_WORDS = 400, 24
 """The most places of a long text at which a passage may begin, and the most words it is to have."""
 
 _FEWEST_TOKENS: Final = 3
