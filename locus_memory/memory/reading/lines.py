@@ -7,6 +7,7 @@ memories' own words.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from datetime import tzinfo
 from functools import lru_cache
@@ -251,13 +252,8 @@ def _cut(text: str, start: int, count: TokenCounter) -> str:
     """Return the longest passage from a place that fits, with a sign where it was cut."""
     before = _CUT if start else ""
     rest = neutralise(text[start : start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS])
-    low, high = 0, len(rest)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(f"{before}{rest[:middle]}{_CUT}") <= QUOTE_TOKENS:
-            low = middle
-        else:
-            high = middle - 1
+    longer = range(1, len(rest) + 1)
+    low = bisect_right(longer, QUOTE_TOKENS, key=lambda n: count(f"{before}{rest[:n]}{_CUT}"))
     is_cut = low < len(rest) or start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS < len(text)
     return f"{before}{rest[:low].rstrip()}{_CUT if is_cut else ''}"
 
