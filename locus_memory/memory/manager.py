@@ -3,88 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Final, Self, Unpack
+from typing import Any
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords
 from locus_memory._internal.resource import Resource
-from locus_memory.backends.base import Backend
 from locus_memory.conversation.roles import is_off_record
-from locus_memory.conversation.tokens import as_token_counter, expected_tokens
-from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
-from locus_memory.memory.base import BaseMemoryManager, State, with_block
+from locus_memory.memory.base import State, with_block
 from locus_memory.memory.extraction.extraction import (
-    Extraction,
     as_memories,
     check_end,
     check_length,
 )
-from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.extraction.thread import conversation, fork_of, others_of
 from locus_memory.memory.forms import read_messages, run_state
-from locus_memory.memory.layers.episodes import EPISODE_FIELDS
-from locus_memory.memory.layers.identity import fix
-from locus_memory.memory.ledger.ledger import Ledger, Statement
+from locus_memory.memory.ledger.ledger import Statement
 from locus_memory.memory.models import (
     LONGEST_CONTENT,
     ORIGIN,
-    Extractor,
     Memory,
     Origin,
     check_origin,
-    is_fixed,
-)
-from locus_memory.memory.options import (
-    ManagerKeywords,
-    MemoryOptions,
-    check_callable,
-    check_embedder,
-    check_whole,
-    read_options,
 )
 from locus_memory.memory.queue.jobs import Job
-from locus_memory.memory.reading.gate import gate_model
-from locus_memory.memory.reading.reader import Reader
-from locus_memory.memory.reading.uses import Afterwards
-from locus_memory.memory.recall.recall import Recall
+from locus_memory.memory.reading.fixed import check_room
 from locus_memory.memory.scope import (
-    NamespaceResolver,
-    Scope,
     agent_of,
-    current_key,
-    namespace_of,
     thread_of,
-    user_namespace,
 )
-from locus_memory.memory.sessions.sessions import sessions_in
-from locus_memory.memory.tending.tender import Tender, model_of
 from locus_memory.memory.validity import checked
 from locus_memory.memory.verbs.facts import FactVerbs
-from locus_memory.memory.verbs.layers import LayerVerbs
 from locus_memory.memory.verbs.recalling import RecallVerbs
 from locus_memory.memory.verbs.sessions import SessionVerbs
-from locus_memory.registry import as_store
-from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
-from locus_memory.retrieval.hybrid import HybridSearch
-from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, check_namespace
+from locus_memory.memory.verbs.tending import TendingVerbs
 
 __all__ = ["LLMMemoryManager"]
 
-_PREFIX: Final = ("locus_memory",)
-_COUNTED: Final = 4_096
-"""The number of lines whose tokens are remembered."""
 
-
-class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMemoryManager):
+class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
     """Memories in any store: extracted, kept with their history, recalled by relevance.
 
     The memories of a run are those of its scope. A run whose state's metadata has a `user_id`
@@ -123,114 +82,10 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         InvalidArgumentError: A bad namespace or token counter.
     """
 
-    def __init__(
-        self,
-        store: str | BaseStore | Backend,
-        *,
-        extract_fn: Extractor | Callable[..., Any] | str | None = None,
-        namespace_prefix: Namespace | NamespaceResolver = _PREFIX,
-        max_memories: int = 50,
-        embedder: Embedder | None = None,
-        retrieve_limit: int = 20,
-        options: MemoryOptions | None = None,
-        clock: Callable[[], float] = time.time,
-        **keywords: Unpack[ManagerKeywords],
-    ) -> None:
-        named = Keywords(self, read_options(keywords))
-        self.retrieve_limit = named.rest.pop("retrieve_limit", retrieve_limit)
-        resolver = named.rest.pop("namespace_prefix", None)
-        history_limit = named.rest.pop("history_limit", 20)
-        if callable(namespace_prefix):
-            if resolver is not None:
-                raise ConfigurationError("namespace_resolver is now namespace_prefix: name one")
-            namespace_prefix, resolver = _PREFIX, namespace_prefix
-        self._options = options = named.all_into(MemoryOptions, options=options)
-        check_callable(clock=clock)
-        if resolver is not None:
-            check_callable(namespace_prefix=resolver)
-        check_embedder(embedder)
-        check_whole(0, history_limit=history_limit, retrieve_limit=self.retrieve_limit)
-        check_whole(1, max_memories=max_memories)
-        self.token_budget = options.memory_budget_tokens
-        self.token_counter = as_token_counter(options.token_counter)
-        # The same lines are shown again and again.
-        self._count = lru_cache(_COUNTED)(options.token_counter or expected_tokens)
-        self.namespace_prefix = check_namespace(namespace_prefix)
-        self._resolver: NamespaceResolver | None = resolver
-        self._scope, self._bound = Scope(namespace_prefix), False
-        self._store, self._owned = as_store(store)
-        self._listed_of_type = max_memories
-        self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
-        if isinstance(embedder, Embedder):
-            # A turn searches several layers for one message, which is embedded once.
-            embedder = CachingEmbedder(embedder, max_size=64)
-        self._recall = Recall(self._store, embedder, clock=clock)
-        extractor = as_extractor(extract_fn)
-        self._made: object = None if extractor is extract_fn else extractor
-        self._hybrid = HybridSearch(self._store, embedder)
-        self._of_episodes = HybridSearch(self._store, embedder, fields=EPISODE_FIELDS)
-        self._model = model_of(extractor)
-        self._extraction = Extraction(extractor, self._ledger, self._recall, options)
-        self.recall_timeout = options.recall_timeout
-        self._afterwards = Afterwards(self._store, self._ledger.now)
-        parts = (self._store, self._scope, self._ledger, self._extraction)
-        made = sessions_in(*parts, options=options, clock=clock)
-        self._queue, self._worker, self._distillation = made
-        self._reader = self._reader_of(extractor)
-        self._tender = self._tender_of(clock)
-
-    def _reader_of(self, extractor: Extractor) -> Reader:
-        """Return the reader of the runs."""
-        return Reader(
-            recall=self._recall,
-            options=self._options,
-            afterwards=self._afterwards,
-            unread=self._queue.unread if self._extraction.is_by_model else nobody_reads,
-            count=self._count,
-            now=self._ledger.now,
-            model=gate_model(self._options, extractor),
-        )
-
-    def _tender_of(self, clock: Callable[[], float]) -> Tender:
-        """Return the consolidation of the memories."""
-        return Tender(
-            self._store,
-            self._ledger,
-            self._options,
-            prefix=self.namespace_prefix,
-            resolved=self._resolver is not None,
-            clock=clock,
-            model=self._model,
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
-
     @property
     def _chooses(self) -> bool:
         """Whether a subclass says by its own `retrieve` what is shown."""
         return type(self).retrieve is not LLMMemoryManager.retrieve
-
-    @property
-    def namespace(self) -> Namespace:
-        """Where the memories are that the methods work on."""
-        return self._scope.namespace
-
-    def scoped(self, namespace: Namespace) -> Self:
-        """Return this manager bound to another namespace, whatever a run's state says.
-
-        It shares the store and the work in the background; closing it does nothing.
-
-        Raises:
-            InvalidNamespaceError: It is no namespace.
-        """
-        view = copy.copy(self)
-        view._scope, view._bound = Scope(namespace), True  # noqa: SLF001 - it is one of us
-        return view
-
-    def for_user(self, user_id: str) -> Self:
-        """Return this manager bound to a user's memories; as `scoped`."""
-        return self.scoped(user_namespace(self.namespace_prefix, user_id))
 
     @override
     async def extract(self, messages: Sequence[Any]) -> list[Memory]:
@@ -275,15 +130,8 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         stated = [
             check_origin(replace(each, metadata=checked(each.metadata, zone))) for each in given
         ]
-        await self._reader.fixed.check(self._scope, stated)
-        written = await self._ledger.apply(self._scope, map(Statement, stated))
-        names = {current_key(each.type, each.key) for each in written}
-        for each in filter(is_fixed, stated):
-            # One that is known under another key is fixed there.
-            if current_key(each.type, each.key) not in names:
-                made = await fix(self._ledger, self._scope, each)
-                written += [] if made is None else [made]
-        return written
+        await check_room(self._reader, self._scope, stated)
+        return await self._ledger.apply(self._scope, map(Statement, stated))
 
     @override
     async def on_session_start(self, state: State) -> State:
@@ -316,30 +164,20 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         if run is None:
             return
         await self._start()
-        scope, thread = run._scope, thread_of(state)  # noqa: SLF001 - it is one of us
         try:
-            said = conversation(state.messages)
-            fork, agent, passes = fork_of(state), agent_of(state), is_off_record(state)
-            skips = others_of(state)
             job = await self._queue.add(
-                scope, thread, said, fork, agent, passes=passes, skips=skips
+                run._scope,  # noqa: SLF001 - it is one of us
+                thread_of(state),
+                conversation(state.messages),
+                fork_of(state),
+                agent_of(state),
+                passes=is_off_record(state),
+                skips=others_of(state),
             )
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.queue_failed", error=error)
             return
         await self._take_up(job)
-
-    @override
-    async def for_run(self, state: Any) -> Self | None:
-        """Return this manager bound to the scope of a run; `None`: the run has no memory."""
-        if self._bound:
-            return self
-        try:
-            namespace = await namespace_of(state, self.namespace_prefix, self._resolver)
-            return None if namespace is None else self.scoped(namespace)
-        except Exception as error:  # noqa: BLE001 - reported; a run of nobody sees nothing
-            emit("memory.scope_failed", error=error)
-            return None
 
     @override
     async def drain(self) -> int:
@@ -373,7 +211,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         if self._bound:
             return
         try:
-            await self._tender.schedule.close()
+            await self._schedule.close()
             await self._afterwards.wait()
             await self._worker.close(self._options.drain_timeout)
         finally:
@@ -409,9 +247,4 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, LayerVerbs, FactVerbs, BaseMem
         """Take up what an earlier process left, and consolidate in the background if it is time."""
         await self._worker.start()
         if self._options.extract_mode != "manual":
-            self._tender.schedule.touch()
-
-
-async def nobody_reads(scope: Scope) -> None:
-    """Return that no extraction reads the turns of a scope."""
-    del scope
+            self._schedule.touch()

@@ -12,6 +12,7 @@ from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryExtractionFailed
 from locus_memory.events import Event, emit, subscribe
 from locus_memory.memory.extraction.thread import Cursor, text_of
+from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.sessions.ingestion import said_messages
@@ -80,7 +81,7 @@ class Sessions:
         if item is None:
             return SessionRecord(), 0
         value = item.value
-        cursor = Cursor.from_value(value["cursor"])
+        cursor = record_of(Cursor, value["cursor"])
         return SessionRecord(cursor, tuple(value["said"]), tuple(value["used"])), item.version
 
     async def commit(self, op: MemoryOpCommit) -> Path | None:
@@ -115,7 +116,7 @@ class Sessions:
             return None
         spoken = await in_thread(_spoken, new)
         value = {
-            "cursor": known.cursor.after(said, start, before).to_value(),
+            "cursor": value_of(known.cursor.after(said, start, before)),
             "said": [*known.said, *_of_user(spoken)][-_MOST_SAID:],
             "used": list(used),
         }

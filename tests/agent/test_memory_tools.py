@@ -16,13 +16,13 @@ from locus_memory.errors import ConfigurationError, InvalidNamespaceError
 from locus_memory.events import collect
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemorySearchResult, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall
 from locus_memory.testing import FakeClock, FakeModel
 from locus_memory.tools import Tool
+from tests.memory.transcripts import transcript_puts
 
 DAY = "2026-03-01T10:00:00.000000+00:00"
 NUTS = Memory(MemoryType.USER, "allergy:walnuts", "Ada is allergic to walnuts.")

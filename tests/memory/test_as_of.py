@@ -16,7 +16,6 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
@@ -25,6 +24,7 @@ from locus_memory.memory.validity import Then, checked, stated
 from locus_memory.messages import Message
 from locus_memory.registry import get_store
 from locus_memory.testing import FakeClock, FakeEmbedder, FakeModel
+from tests.memory.transcripts import transcript_puts
 
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 VERBS = ["save", "late", "delete", "gone", "undo", "forget"]

@@ -11,12 +11,12 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall
 from locus_memory.testing import FakeEmbedder
+from tests.memory.transcripts import transcript_puts
 
 DAY = "2026-03-01T10:00:00.000000+00:00"
 SAID = [

@@ -16,10 +16,10 @@ from locus_memory.agent.current import CURRENT_CALL
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.conversation.tokens import TokenCounter
 from locus_memory.errors import ConfigurationError
+from locus_memory.memory.extraction.extraction import check_sentence
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import ORIGIN, MemorySearchResult, Origin
 from locus_memory.memory.validity import VALIDITY
-from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.retrieval.pack import pack
 
 __all__ = [

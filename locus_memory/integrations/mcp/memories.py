@@ -14,6 +14,7 @@ from locus_memory.agent.toolkit.scope import AsOf, At, ValidFrom, ValidTo
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import DAMAGE, readable
+from locus_memory.memory.extraction.extraction import check_sentence
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
     ORIGIN,
@@ -33,7 +34,6 @@ from locus_memory.memory.providers.fence import fence
 from locus_memory.memory.scope import Scope, split_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.validity import VALID_FROM, VALID_TO, said_at, stated, validity_words
-from locus_memory.memory.verbs.single import check_sentence
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreItem
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.offload import in_thread
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.roles import role_of
@@ -47,7 +48,9 @@ __all__ = [
     "Extraction",
     "as_memories",
     "as_memory",
+    "check_end",
     "check_length",
+    "check_sentence",
 ]
 
 _SHOWN: Final = 40
@@ -260,6 +263,22 @@ def check_length(memory: Memory, most: int) -> Memory:
                 f"a memory's {name} has at most {most:,} characters, not {len(text):,}"
             )
     return memory
+
+
+def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
+    """Check that a sentence may be remembered.
+
+    Raises:
+        InvalidArgumentError: It has no visible character or more than 2,000 characters, or it looks
+            like a secret, which is also the event `memory.secret_dropped`.
+    """
+    given: object = content
+    if not isinstance(given, str) or not neutralise(given) or len(given) > _LONGEST:
+        raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
+    kind = None if allow_secrets else find_secret(content)
+    if kind is not None:
+        emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
+        raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
 
 
 def check_end(memory: Memory) -> Memory:

@@ -12,6 +12,7 @@ from locus_memory.conversation.tokens import TokenCounter, count_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import CONTEXT, DAY, SESSION, conversation, text_of
 from locus_memory.memory.models import Memory
+from locus_memory.memory.packing import packed
 from locus_memory.messages import Message
 
 __all__ = ["TASK", "TOOL_OUTPUT", "Prompt", "Prompter"]
@@ -141,22 +142,16 @@ class Prompter:
 
     def _parts(self, messages: Sequence[Any], room: int) -> list[list[int]]:
         """Return the positions of the messages with a text, in order, as many as fit at a time."""
-        parts: list[list[int]] = []
+        units: list[list[int]] = []
         costs: dict[int, int] = {}
-        left = 0
         for place, message in enumerate(messages):
-            if not (said := self._said(message)):
-                continue
-            costs[place] = self.count(said) + _HEAD
-            before = parts[-1] if parts else []
-            roles = [role_of(messages[each]) for each in [*before[-1:], place]]
-            is_pair = roles == ["assistant", "user"]
-            if costs[place] > left and not (is_pair and len(before) == 1):
-                parts.append([before.pop()] if is_pair else [])
-                left = room - sum(costs[each] for each in parts[-1])
-            parts[-1].append(place)
-            left -= costs[place]
-        return parts
+            if said := self._said(message):
+                costs[place] = self.count(said) + _HEAD
+                before = role_of(messages[units[-1][-1]]) if units else ""
+                is_pair = (before, role_of(message)) == ("assistant", "user")
+                units.append([*(units.pop() if is_pair else ()), place])
+        packs = packed(units, lambda unit: sum(map(costs.__getitem__, unit)), room)
+        return [[place for unit in pack for place in unit] for pack in packs]
 
     def _prompt(
         self, messages: Sequence[Any], places: Sequence[int], known: Sequence[str], forgotten: int

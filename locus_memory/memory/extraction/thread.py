@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from pydantic import TypeAdapter
-
 from locus_memory.conversation.roles import is_documents_block, is_off_record, role_of
 from locus_memory.memory.inject import strip
 from locus_memory.messages import Message, Role
@@ -243,7 +241,8 @@ class Cursor:
                 place for place in range(1, len(said) + 1) if _meets(marks, place, self.tail[:size])
             ]
             if found:
-                return _nearest(found, self.place), self.count - (length - size)
+                nearest = max((each for each in found if each <= self.place), default=found[0])
+                return nearest, self.count - (length - size)
         return 0, self.count
 
     def after(self, said: Sequence[Any], start: int, before: int, *, passed: bool = False) -> Self:
@@ -299,30 +298,6 @@ class Cursor:
         tail = tuple(map(_fingerprint, said[max(0, place - _TAIL) : place]))
         return type(self)(place, self.count - (self.place - place), tail)
 
-    def to_value(self) -> dict[str, Any]:
-        """Return the cursor as plain JSON."""
-        return {
-            "place": self.place,
-            "count": self.count,
-            "tail": list(self.tail),
-            "sequence": self.sequence,
-            **({"marks": list(self.marks)} if self.marks else {}),
-            **({"asked": True} if self.asked else {}),
-            **({"passed": True} if self.passed else {}),
-        }
-
-    @staticmethod
-    def from_value(value: object) -> Cursor:
-        """Return the cursor of a value that `to_value` returned.
-
-        Raises:
-            ValidationError: It is none.
-        """
-        return _STORED.validate_python(value)
-
-
-_STORED: Final[TypeAdapter[Cursor]] = TypeAdapter(Cursor)
-
 
 def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:
     """Return whether the messages seen last may end at a position of the conversation.
@@ -332,11 +307,6 @@ def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:
     """
     seen = marks[max(0, place - len(tail)) : place]
     return list(tail[-len(seen) :]) == seen and (len(seen) == place or len(seen) > 1)
-
-
-def _nearest(places: Sequence[int], place: int) -> int:
-    before = [each for each in places if each <= place]
-    return before[-1] if before else places[0]
 
 
 def _fingerprint(message: Any) -> str:

@@ -7,7 +7,7 @@ beside what they derived about the owner. The record is read until `adopt` makes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from locus_memory._internal.neutral import neutralise
@@ -17,12 +17,12 @@ from locus_memory.memory.ledger.ledger import Ledger, Statement
 from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import FIXED, ORIGIN, Memory, MemoryType, Origin, is_fixed
 from locus_memory.memory.phrases.naming import named_memory
-from locus_memory.memory.scope import Scope, current_key, split_key
+from locus_memory.memory.scope import Scope
 from locus_memory.memory.validity import SAID_AT, said_at
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Put, StoreItem
 
-__all__ = ["BY_A_PERSON", "Identity", "Override", "Record", "adopt", "fix", "read_record"]
+__all__ = ["BY_A_PERSON", "Identity", "Override", "Record", "adopt", "read_record"]
 
 BY_A_PERSON: Final[Mapping[str, Any]] = {ORIGIN: Origin.PERSON.value, FIXED: True}
 """The metadata of what a person fixes."""
@@ -117,34 +117,13 @@ async def adopt(store: BaseStore, ledger: Ledger, scope: Scope) -> None:
     if record.item is None or record.item.value == record.unreadable:
         return
     for each in record.memories:
-        written = await fix(ledger, scope, each, said_at(each) or None)
-        if written is None and is_fixed(each):
+        written = await ledger.apply(scope, [Statement(each, said_at(each) or None)])
+        if not written and is_fixed(each):
             # What was deleted later under its key was not this sentence.
-            await fix(ledger, scope, each)
+            await ledger.apply(scope, [Statement(each)])
     place: Any = {"namespace": scope.identity, "key": _KEY, "if_version": record.item.version}
     left = Put(**place, value=record.unreadable, text="") if record.unreadable else Delete(**place)
     try:
         await write_together(store, [left])
     except VersionConflictError:
         await adopt(store, ledger, scope)
-
-
-async def fix(
-    ledger: Ledger, scope: Scope, memory: Memory, said_at: str | None = None
-) -> Memory | None:
-    """Write a memory, in place of the one that says the same under another key.
-
-    Args:
-        ledger: The ledger.
-        scope: The scope.
-        memory: The memory.
-        said_at: As for a `Statement`.
-
-    Returns:
-        What was written; `None`: it is known, or something later is.
-    """
-    written, same = await ledger.write(scope, [Statement(memory, said_at)])
-    twin = split_key(same.get(current_key(memory.type, memory.key), ""))
-    if twin is not None:
-        return await fix(ledger, scope, replace(memory, type=twin[0], key=twin[1]), said_at)
-    return written[0] if written else None

@@ -7,14 +7,14 @@ newest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final, Self, TypeVar
 
 from pydantic import Field
 
-from locus_memory.errors import VersionConflictError
+from locus_memory.memory.batch import insisting
 from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.records import LENIENT, readable, record_of, value_of
@@ -23,14 +23,15 @@ from locus_memory.memory.models import Memory, has_authority
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.validity import said_at
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Put, StoreItem
+from locus_memory.store.item import Put
 
 __all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of"]
+
+_Result = TypeVar("_Result")
 
 _MOST_MESSAGES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
 _HELPFUL, _UNHELPFUL = 0.1, -0.2
-_ATTEMPTS: Final = 5
 _AT_ONCE: Final = 4
 """How many memories are read at once, so that a run need not wait for a long queue of reads."""
 
@@ -145,8 +146,12 @@ class Vitals:
         return replace(self, told_at=max(self.told_at, at), messages=stated)
 
 
-def _groups(names: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (names[start : start + _AT_ONCE] for start in range(0, len(names), _AT_ONCE))
+async def _by_few(work: Callable[[str], Awaitable[_Result]], names: Sequence[str]) -> list[_Result]:
+    """Return the results of some work for each name, of which a few are worked on at once."""
+    found: list[_Result] = []
+    for start in range(0, len(names), _AT_ONCE):
+        found += await asyncio.gather(*map(work, names[start : start + _AT_ONCE]))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,19 +209,12 @@ class VitalsBook:
             changes: A pure function for each memory, by its `current_key`.
 
         Raises:
-            VersionConflictError: Other writers were faster five times.
+            VersionConflictError: Other writers were faster each time.
             BackendError: The store failed.
         """
-        left, done = dict(changes), dict[str, Vitals]()
-        for _ in range(_ATTEMPTS):
-            made, puts = await self._made(scope, left)
-            done |= made
-            refused = await self._refused(puts)
-            await self._without_orphans(scope, [put.key for put in puts if put.if_version == 0])
-            left = {name: change for name, change in left.items() if name in refused}
-            if not left:
-                return done
-        raise VersionConflictError(0, 1)
+        names = list(changes)
+        made = await _by_few(lambda name: self._changed(scope, name, changes[name]), names)
+        return {name: new for name, new in zip(names, made, strict=True) if new is not None}
 
     async def planned(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> list[Put]:
         """Return the puts of changed vital signs, for the caller to write with other items.
@@ -228,58 +226,35 @@ class VitalsBook:
         Raises:
             BackendError: The store failed.
         """
-        _, puts = await self._made(scope, changes)
-        return puts
+        made = await _by_few(lambda name: self._made(scope, name, changes[name]), list(changes))
+        return [put for _, puts in made for put in puts]
+
+    @insisting
+    async def _changed(self, scope: Scope, name: str, change: VitalsChange) -> Vitals | None:
+        """Write the changed vital signs of a memory; `None`: there is no such memory."""
+        new, puts = await self._made(scope, name, change)
+        await self.store.put_batch(puts)
+        is_first = any(put.if_version == 0 for put in puts)
+        # The memory may have been erased meanwhile.
+        if is_first and not await self.store.exists(scope.current, name):
+            await self.store.delete(scope.vitals, name)
+        return new
 
     async def _made(
-        self, scope: Scope, changes: Mapping[str, VitalsChange]
-    ) -> tuple[dict[str, Vitals], list[Put]]:
-        """Return the new vital signs of current memories, and the puts of those that changed."""
-        made, puts = dict[str, Vitals](), list[Put]()
-        for group in _groups(list(changes)):
-            stored = await asyncio.gather(*(self._stored(scope, name) for name in group))
-            for name, (memory, item) in zip(group, stored, strict=True):
-                if memory is None:
-                    continue
-                old = _read(item and item.value, memory)
-                made[name] = new = changes[name](memory, old)
-                if new != old:
-                    puts.append(_put(scope, name, new, item.version if item else 0))
-        return made, puts
-
-    async def _without_orphans(self, scope: Scope, new: Sequence[str]) -> None:
-        """Delete new records whose memory was erased while they were written."""
-        if new:
-            there = await self.store.get_batch([(scope.current, name) for name in new])
-            gone = [name for name in new if (scope.current, name) not in there]
-            await self.store.delete_batch([(scope.vitals, name) for name in gone])
-
-    async def _refused(self, puts: Sequence[Put]) -> set[str]:
-        """Write, and return the keys of the puts for which another writer was faster."""
-        is_atomic = self.store.capabilities.batch_operations
-        batches = [puts] if is_atomic else [[put] for put in puts]
-        written = await asyncio.gather(*map(self._is_written, batches))
-        pairs = zip(batches, written, strict=True)
-        return {put.key for batch, is_written in pairs if not is_written for put in batch}
-
-    async def _is_written(self, puts: Sequence[Put]) -> bool:
-        try:
-            await self.store.put_batch(puts)
-        except VersionConflictError:
-            return False
-        return True
-
-    async def _stored(self, scope: Scope, name: str) -> tuple[Memory | None, StoreItem | None]:
-        """Return a current memory, and the item of its vital signs."""
+        self, scope: Scope, name: str, change: VitalsChange
+    ) -> tuple[Vitals | None, list[Put]]:
+        """Return the new vital signs of a current memory, and their put, if they changed."""
         current, item = await asyncio.gather(
             self.store.get_item(scope.current, name), self.store.get_item(scope.vitals, name)
         )
-        return None if current is None else read_memory(current), item
-
-
-def _put(scope: Scope, name: str, vitals: Vitals, version: int) -> Put:
-    value = value_of(vitals)
-    return Put(namespace=scope.vitals, key=name, value=value, if_version=version, text="")
+        memory = None if current is None else read_memory(current)
+        if memory is None:
+            return None, []
+        old = _read(item and item.value, memory)
+        new, version = change(memory, old), 0 if item is None else item.version
+        value, space = value_of(new), scope.vitals
+        put = Put(namespace=space, key=name, value=value, if_version=version, text="")
+        return new, [] if new == old else [put]
 
 
 def _read(value: object, memory: Memory) -> Vitals:

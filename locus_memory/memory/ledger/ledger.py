@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -160,8 +160,8 @@ class Ledger:
         """Write memories and retire others: first those of keys that exist, then the new ones.
 
         A new key whose content is the same as that of another key of its type is dropped, with an
-        event; see `folded`. What `refusal` refuses is dropped as well, with
-        `memory.change_refused`: no writer can go around it.
+        event, see `folded`; if a person fixes it, it is fixed under that other key. What `refusal`
+        refuses is dropped as well, with `memory.change_refused`: no writer can go around it.
 
         Returns:
             The memories that were written and are still current.
@@ -176,7 +176,7 @@ class Ledger:
 
         Returns:
             The memories that were written and are still current; and the `current_key` of each
-            duplicate, with that of the memory that stays.
+            duplicate, with that of the memory that stays, or is fixed.
         """
         wanted = list(edits)
         if not wanted:
@@ -216,15 +216,20 @@ class Ledger:
             if isinstance(each, Statement) and name not in written:
                 told = alike.get((each.type, folded(each.memory.content)), ())
                 twin = next((one for one in told if _stands_for(one, each.memory, last)), None)
-            if twin is not None:
+            edit = each
+            if isinstance(each, Statement) and twin is not None:
                 same[name] = current_key(twin.type, twin.key)
-                kind, key = each.type.value, each.key
-                emit("memory.duplicate_dropped", type=kind, key=key, duplicate_of=twin.key)
-                continue
-            await self._edit(scope, each, vectors, written)
-            if (now := written.get(name)) is not None:
+                if not is_fixed(each.memory):
+                    kind, key = each.type.value, each.key
+                    emit("memory.duplicate_dropped", type=kind, key=key, duplicate_of=twin.key)
+                    continue
+                # One that is known under another key is fixed there.
+                there = replace(each.memory, type=twin.type, key=twin.key)
+                edit = replace(each, memory=there, only=None)
+            await self._edit(scope, edit, vectors, written)
+            if (now := written.get(_name(edit))) is not None:
                 alike.setdefault((now.type, folded(now.content)), []).append(now)
-        names = dict.fromkeys(map(_name, wanted))
+        names = dict.fromkeys([*map(_name, wanted), *same.values()])
         return [written[name] for name in names if name in written], same
 
     async def undo(

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field
 
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import Cursor, document
+from locus_memory.memory.layers.records import record_of
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
 __all__ = ["DIGITS", "Job", "Outcome", "numbered", "sessions_of"]
@@ -49,8 +51,8 @@ class Job:
         asked: Whether that message, known or not, asked for a secret.
     """
 
-    key: str
-    version: int
+    key: Annotated[str, Field(exclude=True)]
+    version: Annotated[int, Field(exclude=True)]
     namespace: Namespace
     thread: str
     messages: Annotated[list[dict[str, Any]], AfterValidator(_said)]
@@ -81,45 +83,18 @@ class Job:
             if each["role"] in ("user", "assistant")
         )
 
-    @property
-    def is_ingested(self) -> bool:
-        """Whether the messages are of a conversation that was ingested."""
-        return "turn" in self.messages[0]
-
-    def report_dropped(self, error: BaseException) -> None:
-        """Emit the event that the job failed too often.
-
-        A message without an id is named by its number in the thread, such as `#3`.
-        """
-        emit(
-            "memory.extract_dropped",
-            error=error,
-            thread=self.thread,
-            messages=len(self.messages),
-            message_ids=[each["id"] or f"#{each['number']}" for each in self.messages],
-            attempts=self.attempts,
-        )
-
-    def to_value(self) -> dict[str, Any]:
-        """Return the job as plain JSON."""
-        value: dict[str, Any] = _STORED.dump_python(self, mode="json", exclude={"key", "version"})
-        return value
-
     @staticmethod
     def from_item(item: StoreItem) -> Job | None:
         """Return the job of an item, or `None` if it is not one of this library."""
         # A job of the first version does not say when it was queued.
         queued_at = item.created_at.isoformat(timespec="microseconds")
         try:
-            own = {"key": item.key, "version": item.version}
-            own["queued_at"] = item.value.get("queued_at") or queued_at
-            return _STORED.validate_python({**item.value, **own})
-        except (AttributeError, TypeError, ValidationError) as error:
+            told = item.value.get("queued_at") or queued_at
+            own = {"key": item.key, "version": item.version, "queued_at": told}
+            return record_of(Job, {**item.value, **own})
+        except (AttributeError, TypeError, InvalidArgumentError) as error:
             emit("memory.queue_unreadable", error=error)
             return None
-
-
-_STORED: Final[TypeAdapter[Job]] = TypeAdapter(Job)
 
 
 def numbered(messages: Iterable[Any], first: int = 1) -> list[dict[str, Any]]:

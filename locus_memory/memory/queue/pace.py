@@ -113,7 +113,8 @@ class Pace:
 
 
 def _may_travel(session: list[Job]) -> bool:
-    return session[0].attempts < _TOGETHER and not session[0].is_ingested
+    """Return whether a session may be read with others; one that was ingested is read alone."""
+    return session[0].attempts < _TOGETHER and "turn" not in session[0].messages[0]
 
 
 def _size(session: list[Job]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
@@ -18,9 +19,12 @@ from locus_memory.memory.extraction.thread import (
     is_worth_reading,
     roles_and_texts,
 )
+from locus_memory.memory.layers.records import record_of, value_of
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in, asks_at_end
+from locus_memory.memory.sessions.transcribing import transcribed
 from locus_memory.store.base import BaseStore, scan_all, write_together
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Delete, Put
@@ -44,7 +48,7 @@ class ExtractionQueue:
         store: The store, which the queue never closes.
         scope: The scope whose namespace has the queue.
         now: Returns the present moment, ISO 8601 in UTC.
-        record: Returns what is written together with a new job, always the same for the same job.
+        options: What of the messages is recorded, together with a new job.
     """
 
     def __init__(
@@ -52,12 +56,13 @@ class ExtractionQueue:
         store: BaseStore,
         scope: Scope,
         now: Callable[[], str],
-        record: Callable[[Job], Awaitable[Sequence[Put]]],
+        options: MemoryOptions,
     ) -> None:
-        self._store = store
+        self.store = store
+        self.scope = scope
         self._now = now
-        self._record = record
-        self._namespace = scope.queue
+        on, keeps = options.transcript, options.allow_secrets
+        self._record = partial(transcribed, is_on=on, allow_secrets=keeps)
         self._cursors = RecentlyUsed[tuple[Cursor, int]](_REMEMBERED)
 
     async def add(
@@ -185,7 +190,7 @@ class ExtractionQueue:
         self._cursors.discard(lane)
         writes = [*await self._record(job), _cursor_put(job, version)]
         try:
-            await write_together(self._store, [self._put(job, 0), *writes] if queues else writes)
+            await write_together(self.store, [self._put(job, 0), *writes] if queues else writes)
         except VersionConflictError:
             await self._adopt(job)
             raise
@@ -199,13 +204,13 @@ class ExtractionQueue:
         since, the next write is refused, and this process reads it. Without transactions, a job
         would be written before that is found out.
         """
-        is_safe = self._store.capabilities.transactions
+        is_safe = self.store.capabilities.transactions
         known = self._cursors.get(scope.lane(thread)) if is_safe else None
         return await self._stored(scope, thread) if known is None else known
 
     async def _stored(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
-        item = await self._store.get_item(scope.cursors, thread)
-        return (Cursor(), 0) if item is None else (Cursor.from_value(item.value), item.version)
+        item = await self.store.get_item(scope.cursors, thread)
+        return (Cursor(), 0) if item is None else (record_of(Cursor, item.value), item.version)
 
     async def read_of(
         self, scope: Scope, thread: str, said: Sequence[Any], fork: Fork | None = None
@@ -238,7 +243,7 @@ class ExtractionQueue:
 
     async def jobs(self, prefix: str | None = None) -> AsyncIterator[Job]:
         """Yield the jobs whose keys begin so, in order; `None`: all."""
-        async for item in scan_all(self._store, self._namespace, prefix=prefix):
+        async for item in scan_all(self.store, self.scope.queue, prefix=prefix):
             job = Job.from_item(item)
             if job is not None:
                 yield job
@@ -295,10 +300,10 @@ class ExtractionQueue:
         for session in sessions_of(outcome.jobs):
             operations += await self._settling(session[-1])
         operations += [
-            Delete(namespace=self._namespace, key=job.key, if_version=job.version)
+            Delete(namespace=self.scope.queue, key=job.key, if_version=job.version)
             for job in reversed(outcome.jobs)
         ]
-        await write_together(self._store, operations)
+        await write_together(self.store, operations)
         return True
 
     async def holds(self, jobs: Sequence[Job]) -> bool:
@@ -340,15 +345,16 @@ class ExtractionQueue:
         Once the job is deleted, nothing else records that its messages were seen.
         """
         known = self._cursors.get(job.lane)
-        if known is None or known[0].sequence < job.cursor.sequence:
-            cursor, version = await self._stored(Scope(job.namespace), job.thread)
-            if cursor.sequence < job.cursor.sequence:
-                return [*await self._record(job), _cursor_put(job, version)]
-        return []
+        if known is not None and known[0].sequence >= job.cursor.sequence:
+            return []
+        cursor, version = await self._stored(Scope(job.namespace), job.thread)
+        if cursor.sequence >= job.cursor.sequence:
+            return []
+        return [*await self._record(job), _cursor_put(job, version)]
 
     async def _replace(self, job: Job) -> Job | None:
         try:
-            await write_together(self._store, [self._put(job, job.version)])
+            await write_together(self.store, [self._put(job, job.version)])
         except VersionConflictError:
             return None
         return replace(job, version=job.version + 1)
@@ -359,7 +365,7 @@ class ExtractionQueue:
         If it is the wanted job itself, and another process moved the cursor elsewhere, the
         messages are in other jobs: it is deleted again.
         """
-        item = await self._store.get_item(self._namespace, wanted.key)
+        item = await self.store.get_item(self.scope.queue, wanted.key)
         job = None if item is None else Job.from_item(item)
         if job is None:
             return
@@ -368,13 +374,15 @@ class ExtractionQueue:
         is_elsewhere = cursor.sequence >= wanted.cursor.sequence and cursor != wanted.cursor
         with suppress(VersionConflictError):
             if is_own and is_elsewhere:
-                await self._store.delete(self._namespace, job.key, if_version=job.version)
+                await self.store.delete(self.scope.queue, job.key, if_version=job.version)
             else:
-                await write_together(self._store, await self._settling(job))
+                await write_together(self.store, await self._settling(job))
 
     def _put(self, job: Job, version: int) -> Put:
-        value = job.to_value()
-        return Put(namespace=self._namespace, key=job.key, value=value, if_version=version, text="")
+        value = value_of(job)
+        return Put(
+            namespace=self.scope.queue, key=job.key, value=value, if_version=version, text=""
+        )
 
 
 def _context_of(
@@ -401,5 +409,5 @@ def _context_of(
 
 def _cursor_put(job: Job, version: int) -> Put:
     """Return the put of a thread's cursor behind a job."""
-    value, space = job.cursor.to_value(), Scope(job.namespace).cursors
+    value, space = value_of(job.cursor), Scope(job.namespace).cursors
     return Put(namespace=space, key=job.thread, value=value, if_version=version, text="")

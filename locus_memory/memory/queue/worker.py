@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
@@ -16,10 +16,12 @@ from locus_memory._internal.running.lease import Lease
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.allowance import Allowance
-from locus_memory.memory.queue.jobs import Job, Outcome, sessions_of
+from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.queue.pace import A_CALL, Pace, Trip
 from locus_memory.memory.queue.queue import ExtractionQueue
+from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.store.item import Namespace
 
 __all__ = ["Worker"]
@@ -98,30 +100,27 @@ class Worker:
 
     Args:
         queue: The jobs.
-        handle: Does the work of jobs, those of a thread together, and raises its errors. Its
+        work: Does the work of jobs, those of a thread together, and raises its errors. Its
             outcome is written together with the deletion of the jobs.
-        pace: When a thread is handled.
+        options: When a thread is handled, and the calls and tokens a day, where no run waits.
         clock: Returns seconds since the epoch.
-        seconds: Returns how long `handle` may take for jobs.
-        allowance: The calls and tokens a day, where no run waits; `None`: any number.
     """
 
     def __init__(
         self,
         queue: ExtractionQueue,
-        handle: Callable[[Sequence[Job]], Awaitable[Outcome]],
-        pace: Pace,
+        work: Distillation,
+        options: MemoryOptions,
         clock: Callable[[], float],
-        *,
-        seconds: Callable[[Sequence[Job]], float],
-        allowance: Allowance | None = None,
     ) -> None:
         self._queue = queue
-        self._handle = handle
-        self._pace = pace
+        self._distillation = work
+        self._pace = Pace.of(options, by_model=work.is_by_model, distils=work.distils)
         self._clock = clock
-        self._seconds = seconds
-        self._allowance = allowance
+        most = None if self._pace.mode == "inline" else options.extraction_budget
+        self._allowance = (
+            None if most is None else Allowance(queue.store, queue.scope, *most, clock)
+        )
         self._units: dict[Namespace | str, _Unit] = {}
         self._parked: set[str] = set()
         self._closed = False
@@ -363,7 +362,7 @@ class Worker:
         """Handle jobs under a lease, if no other process has them, and the day has a call left."""
         if self._rest(unit):
             return
-        with Lease(self._clock() + self._seconds(jobs) + _SLACK) as lease:
+        with Lease(self._clock() + self._distillation.seconds_for(jobs) + _SLACK) as lease:
             held = await self._queue.claim(jobs, lease)
             if not held:
                 self._put_off(unit, jobs, self._pace.quiet)
@@ -374,7 +373,8 @@ class Worker:
 
     async def _attempt(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         try:
-            outcome = await self._handle(jobs)
+            run, allowance = self._distillation.run, self._allowance
+            outcome = await (allowance.counted(run, jobs) if allowance else run(jobs))
         except (GeneratorExit, KeyboardInterrupt):
             # Nothing can be awaited after these errors.
             raise
@@ -412,4 +412,12 @@ class Worker:
         spent = await self._queue.fail(jobs, _ENDLESS if self._pace.by_session else _MOST_ATTEMPTS)
         self._forget(unit, spent)
         for job in spent:
-            job.report_dropped(error)
+            # A message without an id is named by its number in the thread, such as `#3`.
+            emit(
+                "memory.extract_dropped",
+                error=error,
+                thread=job.thread,
+                messages=len(job.messages),
+                message_ids=[each["id"] or f"#{each['number']}" for each in job.messages],
+                attempts=job.attempts,
+            )

@@ -5,5 +5,6 @@ holds: what always holds, the facts and notes, and the turns of the user that no
 read. The tail stands in front of the latest message: what answers it, and what is new.
 
 Read `reader.py` first, then `stable.py`, `tail.py` and `lines.py`; `fixed.py` reads what always
-holds, and `gate.py` keeps the tail back where tokens are counted. `uses.py` is what comes after.
+holds, and `gate.py` keeps the tail back where tokens are counted. `reading.py` names what they are
+read from, and `uses.py` is what comes after.
 """

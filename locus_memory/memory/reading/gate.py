@@ -11,15 +11,13 @@ from typing import Final
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import TokenCounter, count_tokens
-from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.layers.asking import text_answer
-from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.query import both_ends
 from locus_memory.store.text import STOP_WORDS, query_words, stem
 
-__all__ = ["PROMPT_TOKENS", "gate_model", "gate_prompt", "is_everyday", "needs_memory"]
+__all__ = ["PROMPT_TOKENS", "gate_prompt", "is_everyday", "needs_memory"]
 
 PROMPT_TOKENS: Final = 300
 """The most tokens of the prompt."""
@@ -58,22 +56,6 @@ def _content_words(text: str) -> frozenset[str]:
 
 def _weight(words: frozenset[str]) -> float:
     return sum(1.0 if len(word) > 1 or word.isascii() else 0.5 for word in words)
-
-
-def gate_model(options: MemoryOptions, extractor: object) -> ChatModel | None:
-    """Return the model of the gate, which is that of the extractor; `None`: no model decides.
-
-    Raises:
-        ConfigurationError: The gate asks a model, and the extractor has none.
-    """
-    if options.gate != "model":
-        return None
-    model: ChatModel | None = getattr(extractor, "model", None)
-    if model is None:
-        raise ConfigurationError(
-            "gate='model' asks the model of the extractor: pass extract_fn=LLMExtractor(model)"
-        )
-    return model
 
 
 def gate_prompt(text: str, count: TokenCounter) -> list[Message]:

@@ -7,7 +7,7 @@ memories' own words.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from datetime import tzinfo
 from functools import lru_cache
@@ -63,6 +63,9 @@ _CHARACTERS_A_TOKEN: Final = 8
 
 _READ: Final = 20_000
 """The characters of a long text in which a passage is looked for."""
+
+_MOST_STARTS, _MOST_WORDS = 400, 24
+"""The most places of a long text at which a passage may begin, and the most words it is to have."""
 
 _FEWEST_TOKENS: Final = 3
 """A shorter line shows nothing."""
@@ -231,57 +234,26 @@ def _best_start(text: str, count: TokenCounter, query: Collection[str]) -> int:
         return 0
     # A stem is the beginning of a word, but for its last letter.
     beginnings = {stem[:-1] if len(stem) > _SHORT_STEM else stem for stem in query}
-    read = text[:_READ]
-    found = list(_places(read.casefold(), beginnings))
+    read = text[:_READ].casefold()
     sample = text[: 4 * QUOTE_TOKENS]
     room = max(QUOTE_TOKENS, len(sample) * QUOTE_TOKENS // max(1, count(sample)))
-    best, most, first, last = 0, 0, 0, 0
-    shared = Counter[str]()
-    for start in (0, *(match.end() for match in _START.finditer(read))):
-        while last < len(found) and found[last][0] < start + room:
-            shared[found[last][1]] += 1
-            last += 1
-        while first < last and found[first][0] < start:
-            word = found[first][1]
-            shared[word] -= 1
-            if not shared[word]:
-                del shared[word]
-            first += 1
-        if shared and len(shared) >= most:
-            best, most = start, len(shared)
-    return best
-
-
-def _places(text: str, parts: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the places of some parts in a text, in order; of those that overlap, the first.
-
-    Of those that begin at one place, the longest is that.
-    """
-    # A pattern of the words of a message is compiled for each message, which takes longer.
-    found: list[tuple[int, str]] = []
-    for part in parts:
-        place = text.find(part)
-        while place >= 0:
-            found.append((place, part))
-            place = text.find(part, place + 1)
-    end = 0
-    for place, part in sorted(found, key=lambda each: (each[0], -len(each[1]))):
-        if place >= end:
-            yield place, part
-            end = place + len(part)
+    # The longest words tell most.
+    parts = sorted(filter(read.__contains__, beginnings), key=lambda part: (-len(part), part))
+    starts = [0, *(match.end() for match in _START.finditer(text[:_READ]))]
+    # A text of many points has many beginnings of sentences.
+    starts = starts[:: 1 + len(starts) // _MOST_STARTS]
+    windows = (read[start : start + room] for start in starts)
+    shared = [sum(part in window for part in parts[:_MOST_WORDS]) for window in windows]
+    # Of equal ones the last: it has the most room after the words.
+    return max(zip(shared, starts, strict=True))[1] if any(shared) else 0
 
 
 def _cut(text: str, start: int, count: TokenCounter) -> str:
     """Return the longest passage from a place that fits, with a sign where it was cut."""
     before = _CUT if start else ""
     rest = neutralise(text[start : start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS])
-    low, high = 0, len(rest)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(f"{before}{rest[:middle]}{_CUT}") <= QUOTE_TOKENS:
-            low = middle
-        else:
-            high = middle - 1
+    longer = range(1, len(rest) + 1)
+    low = bisect_right(longer, QUOTE_TOKENS, key=lambda n: count(f"{before}{rest[:n]}{_CUT}"))
     is_cut = low < len(rest) or start + _CHARACTERS_A_TOKEN * QUOTE_TOKENS < len(text)
     return f"{before}{rest[:low].rstrip()}{_CUT if is_cut else ''}"
 

@@ -10,38 +10,31 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from locus_memory._internal.offload import aside
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
-from locus_memory.conversation.tokens import TokenCounter, message_tokens
+from locus_memory.conversation.tokens import message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.layers.log import timed
 from locus_memory.memory.layers.runs import RunLog, SeenRun
-from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.reading.fixed import FixedBook
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped, oldest_word
-from locus_memory.memory.reading.stable import Stable, StableBook, Unread
-from locus_memory.memory.reading.tail import Tail
+from locus_memory.memory.reading.reading import Reading
+from locus_memory.memory.reading.stable import Stable, build, stable_of, touch
+from locus_memory.memory.reading.tail import tail_lines
 from locus_memory.memory.reading.uses import Afterwards, report_log
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
-from locus_memory.memory.secrets.answers import answers_in
-from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.secrets.answers import secrets_in
 from locus_memory.memory.validity import Then
 from locus_memory.messages import Message
 
 __all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
 
-
 Outcome = Literal["stable", "tail", "budget", "gate"]
 """The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
 kept it back."""
 
-
-_SHARE_OF_BUDGET: Final = 4
-"""What a person fixed takes at most this fraction of the budget."""
 
 _SHARE_OF_WINDOW: Final = 8
 """All that a run is shown takes at most this fraction of its model's window."""
@@ -115,25 +108,15 @@ class _Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reader:
+class Reader(Reading):
     """Plans what runs are shown: a part that stays as it is, and a tail for the message.
 
     Attributes:
-        recall: The search for memories, in the store of all that is shown.
-        options: The budget, the gate, and how long a stable part is kept.
         afterwards: Does what comes after a plan is returned.
-        unread: Returns what no extraction has read.
-        count: Counts tokens.
-        now: Returns the present moment, ISO 8601 in UTC.
         model: Decides whether a message needs memories, where the rules of the gate say no.
     """
 
-    recall: Recall
-    options: MemoryOptions
     afterwards: Afterwards
-    unread: Unread
-    count: TokenCounter
-    now: Callable[[], str]
     model: ChatModel | None = None
 
     def over(self, recall: Recall, then: Then) -> Reader:
@@ -149,28 +132,6 @@ class Reader:
     def runs(self) -> RunLog:
         """The records of what runs were shown."""
         return RunLog(self.recall.store)
-
-    @cached_property
-    def fixed(self) -> FixedBook:
-        """What always holds."""
-        room = self.options.memory_budget_tokens // _SHARE_OF_BUDGET
-        return FixedBook(recall=self.recall, now=self.now, count=self.count, room=room)
-
-    @cached_property
-    def _stables(self) -> StableBook:
-        return StableBook(
-            recall=self.recall,
-            unread=self.unread,
-            fixed=self.fixed,
-            count=self.count,
-            now=self.now,
-            idle=self.options.cache_idle,
-            zone=self.options.zone(),
-        )
-
-    @cached_property
-    def _tail(self) -> Tail:
-        return Tail(self.recall, self.count)
 
     @cached_property
     def _fence(self) -> int:
@@ -206,7 +167,7 @@ class Reader:
                 await start()
                 said, at = asked(state.messages), self.now()
                 request = _Request(scope, query_of(said), budget, thread, off_record)
-                stable = await self._stables.of(scope, thread, budget, keeps=not off_record)
+                stable = await stable_of(self, scope, thread, budget, keeps=not off_record)
                 plan = await self._plan(request, stable)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
@@ -234,14 +195,14 @@ class Reader:
     ) -> None:
         """Record that the stable part of a run was used now, and what the run saw."""
         if not self.options.transcript:
-            await self._stables.touch(request.scope, request.thread, stable)
+            await touch(self, request.scope, request.thread, stable)
             return
-        size = sum(len(text) for _, text in said)
-        is_withheld = not self.options.allow_secrets and await aside(size, _may_be_secret, said)
+        kinds = [] if self.options.allow_secrets else await secrets_in(said)
+        own = [kind for (role, _), kind in zip(said, kinds, strict=bool(kinds)) if role == "user"]
         run = SeenRun(
             thread=request.thread,
             at=at,
-            message=None if is_withheld else request.query or "",
+            message=None if any(own[-1:]) else request.query or "",
             stable=plan.stable,
             tail=plan.tail,
             tokens=plan.tokens,
@@ -249,7 +210,7 @@ class Reader:
             since=plan.since,
         )
         put = self.runs.put(request.scope, run)
-        await self._stables.touch(request.scope, request.thread, stable, put)
+        await touch(self, request.scope, request.thread, stable, put)
         await self.runs.trim(request.scope)
 
     async def plan(
@@ -268,17 +229,15 @@ class Reader:
         """
         request = _Request(scope, query, self.options.memory_budget_tokens, thread)
         keeps = bool(thread) and not explain
-        find = self._stables.of if keeps else self._stables.build
-        stable = await find(scope, thread, request.budget)
+        find = stable_of if keeps else build
+        stable = await find(self, scope, thread, request.budget)
         return await self._plan(request, stable, explain=explain)
 
     async def _plan(self, request: _Request, stable: Stable, *, explain: bool = False) -> Plan:
-        found = await self._tail.lines(
-            request.scope, request.query, stable, request.thread, self.now()
-        )
+        found = await tail_lines(self, request.scope, request.query, stable, request.thread)
         is_open = await self._opens(request, found)
         begun = stable.tokens + self._fence if stable.text else 0
-        room, zone = request.budget - begun - self._fence, self.options.zone()
+        room, zone = request.budget - begun - self._fence, self.zone
         chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
         tail = "".join(
             f"{text}\n" for text in grouped(sorted(chosen, key=attrgetter("moment")), zone)
@@ -288,7 +247,7 @@ class Reader:
             tail=_fenced(tail) if tail else None,
             block=_fenced(stable.text + tail) if stable.text or tail else None,
             tokens=begun + (spent + self._fence if tail else 0),
-            items=len(chosen) + _items(stable.text),
+            items=len(chosen) + sum(each.startswith("- ") for each in stable.text.splitlines()),
             left_out=stable.left_out,
             is_kept=stable.is_kept,
             since=min(filter(None, (stable.since, oldest_word(chosen))), default=""),
@@ -341,16 +300,5 @@ class Reader:
         )
 
 
-def _may_be_secret(said: Sequence[tuple[str, str]]) -> bool:
-    """Return whether the user's last message is one that the transcript would not hold."""
-    messages = zip(said, answers_in(said), strict=True)
-    found = [(text, is_answer) for (role, text), is_answer in messages if role == "user"]
-    return any(is_answer or find_secret(text) is not None for text, is_answer in found[-1:])
-
-
 def _fenced(lines: str) -> str:
     return f"{STABLE_OPENING}{lines}{BLOCK_CLOSE}"
-
-
-def _items(text: str) -> int:
-    return sum(line.startswith("- ") for line in text.splitlines())

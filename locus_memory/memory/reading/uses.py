@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.layers.log import LogEntry, write_log
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
-from locus_memory.memory.models import Memory, has_authority
+from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
+from locus_memory.memory.models import has_authority
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore
 
@@ -42,8 +41,10 @@ class Afterwards:
             recalled: Their names, see `current_key`.
             thread: The thread that recalled them.
         """
-        used = partial(_used, now=self._now(), thread=thread)
-        changes: dict[str, VitalsChange] = dict.fromkeys(recalled, used)
+        now = self._now()
+        changes: dict[str, VitalsChange] = dict.fromkeys(
+            recalled, lambda memory, told: told.used(now, thread, trains=has_authority(memory))
+        )
         if changes:
             # Counts at once would refuse each other.
             work = self._count(scope, changes, after=self._counting)
@@ -102,7 +103,3 @@ def report_log(error: Exception) -> None:
 
 def _report_count(error: Exception) -> None:
     emit("memory.count_failed", error=error)
-
-
-def _used(memory: Memory, vitals: Vitals, *, now: str, thread: str) -> Vitals:
-    return vitals.used(now, thread, trains=has_authority(memory))

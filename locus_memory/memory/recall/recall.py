@@ -14,6 +14,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.blend import Blend, TrustOf
+from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
@@ -50,6 +51,9 @@ _CANDIDATES: Final = 100
 """How many hits a relevance is computed from; a rank needs fewer."""
 
 _DEEP: Final = replace(_NEAR, depth=_CANDIDATES)
+
+_BROAD: Final = SearchOptions(depth=120, query_words=64)
+"""A search of what was said, of which a run is shown many lines."""
 
 _MOST: Final = 400
 """How many are looked at at least, where expired memories take the places of others."""
@@ -100,6 +104,8 @@ class Recall:
         self._vitals = VitalsBook(store)
         self._near = HybridSearch(store, embedder, options=_NEAR, fields=_FIELDS)
         self._deep = HybridSearch(store, embedder, options=_DEEP, fields=_FIELDS)
+        self.turns = HybridSearch(store, embedder, options=_BROAD)
+        self.notes = HybridSearch(store, embedder, options=_BROAD, fields=EPISODE_FIELDS)
 
     async def find(
         self,
@@ -139,13 +145,13 @@ class Recall:
         found: list[Fact] = []
         if query and (blend is not None or selection.min_score is not None):
             most = max(limit, _CANDIDATES)
-            mode, hits = await self._matches(
+            mode, hits = await self.matches(
                 scope, most, query, selection, strict=strict, is_deep=True
             )
             found = await self._blended(scope, hits, mode, selection.min_score, blend)
         else:
             if query:
-                _, found = await self._matches(scope, limit, query, selection, strict=strict)
+                _, found = await self.matches(scope, limit, query, selection, strict=strict)
             if len(found) < limit:
                 known = {each.name for each in found}
                 newest = await self.newest(scope, limit, selection)
@@ -177,7 +183,7 @@ class Recall:
             return []
         most = max(limit, _CANDIDATES)
         if await self.can_search():
-            mode, found = await self._matches(scope, most, query, selection, is_deep=True)
+            mode, found = await self.matches(scope, most, query, selection, is_deep=True)
             if mode == "text":
                 # Each has a word of the query, perhaps in its key, or in what it superseded.
                 found = [each._replace(relevance=max(FLOOR, each.relevance)) for each in found]
@@ -189,19 +195,6 @@ class Recall:
             found = [each._replace(relevance=n / max(1, len(words))) for each, n in told]
         kept = [each for each in found if each.relevance >= FLOOR]
         return [(_copy(each.memory), each.relevance) for each in kept[:limit]]
-
-    async def about(self, scope: Scope, limit: int, query: str) -> list[Fact]:
-        """Return what a query finds among the current memories that have not expired.
-
-        A failed search is reported as an event; if all fail, nothing is found.
-
-        Args:
-            scope: The scope of the memories.
-            limit: At most this many.
-            query: A message of any length.
-        """
-        _, found = await self._matches(scope, limit, query)
-        return found
 
     async def newest(self, scope: Scope, limit: int, selection: Selection = _ALL) -> list[Fact]:
         """Return the newest of the current memories that have not expired.
@@ -243,7 +236,7 @@ class Recall:
         found = await self._first_that_works(request, query)
         return () if found is None else found.ranked
 
-    async def _matches(
+    async def matches(
         self,
         scope: Scope,
         limit: int,
@@ -253,7 +246,18 @@ class Recall:
         strict: bool = False,
         is_deep: bool = False,
     ) -> tuple[Mode | None, list[Fact]]:
-        """Return the searches that ran, and the memories that count among the hits of a query."""
+        """Return the searches that ran, and the memories that count among the hits of a query.
+
+        A failed search is reported as an event; if all fail, nothing is found.
+
+        Args:
+            scope: The scope of the memories.
+            limit: At most this many.
+            query: A message of any length.
+            selection: The memories that count.
+            strict: Whether to raise, rather than report, an error that only the owner can fix.
+            is_deep: Whether many hits are compared, for a relevance that is the same everywhere.
+        """
         search = self._deep if is_deep else self._near
         request = partial(search.borrow, scope.current, filter=selection.condition)
         mode: Mode | None = None
@@ -319,14 +323,11 @@ class Recall:
         now = timestamp(self._clock())
         trust_of: TrustOf | None = None
         if blend.name == "trust":
-            trust_of = await self._trusts(scope, found, now.isoformat())
+            known = await self._vitals.of(scope, [fact.memory for fact in found])
+            trusts = {name: each.trust_at(now.isoformat()) for name, each in known.items()}
+            trust_of = lambda memory: trusts[current_key(memory.type, memory.key)]  # noqa: E731
         relevant = [(fact.memory, fact.relevance) for fact in found]
         return [found[place] for place in blend.order(relevant, now, trust_of)]
-
-    async def _trusts(self, scope: Scope, found: Iterable[Fact], now: str) -> TrustOf:
-        """Return a function from a memory to its trust."""
-        vitals = await self._vitals.of(scope, [fact.memory for fact in found])
-        return lambda memory: vitals[current_key(memory.type, memory.key)].trust_at(now)
 
     async def _first_that_works(
         self, request: Callable[..., Awaitable[Borrowed]], query: str, *, strict: bool = False

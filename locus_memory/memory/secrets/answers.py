@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from locus_memory.memory.secrets.detection import asks_for_secret
+from locus_memory._internal.offload import aside
+from locus_memory.memory.secrets.detection import asks_for_secret, find_secret
 
-__all__ = ["WITHHELD", "answers_in", "asks_at_end"]
+__all__ = ["WITHHELD", "answers_in", "asks_at_end", "secrets_in"]
 
 WITHHELD: Final = "[an answer that is not shown]"
 """What an extractor is shown in place of such an answer."""
@@ -49,3 +50,18 @@ def asks_at_end(said: Iterable[_Said], *, asked: bool = False) -> bool:
     """Return whether the assistant's last message requests a secret; without one, `asked`."""
     texts = [text for role, text in said if role == "assistant" and text.strip()]
     return asks_for_secret(texts[-1]) if texts else asked
+
+
+async def secrets_in(said: Sequence[_Said], *, asked: bool = False) -> list[str | None]:
+    """Return the kind of secret that each message may hold, see `find_secret`, or `"answer"`.
+
+    Args:
+        said: As for `answers_in`.
+        asked: Likewise.
+    """
+
+    def search() -> list[str | None]:
+        told = zip(said, answers_in(said, asked=asked), strict=True)
+        return [find_secret(text) or ("answer" if hides else None) for (_, text), hides in told]
+
+    return await aside(sum(len(text) for _, text in said), search)

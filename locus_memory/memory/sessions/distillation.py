@@ -17,9 +17,11 @@ from locus_memory.memory.layers.episodes import (
 from locus_memory.memory.layers.log import LogEntry, log_put, timed, write_log
 from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.models import Extractor
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.jobs import Job, Outcome, sessions_of
+from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, current_key
-from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
 __all__ = ["Distillation"]
@@ -28,27 +30,28 @@ _Messages = tuple[tuple[str, str], ...]
 """The messages that state a memory, each as its thread and its id."""
 
 
-class Distillation:
-    """A service that turns the queued turns of sessions into an episode and facts.
+class Distillation(Extraction):
+    """An extraction that turns the queued turns of sessions into an episode and facts.
 
     Args:
-        store: The store, which the service never closes.
-        extraction: Calls the extractor and checks its answer.
-        ledger: Writes the changes of memories.
+        extractor: As for `Extraction`.
+        ledger: Likewise.
+        recall: Likewise.
+        options: Likewise.
         holds: Returns whether jobs are still this process's, and none was erased.
     """
 
     def __init__(
         self,
-        store: BaseStore,
-        extraction: Extraction,
+        extractor: Extractor,
         ledger: Ledger,
+        recall: Recall,
+        options: MemoryOptions,
+        *,
         holds: Callable[[Sequence[Job]], Awaitable[bool]],
     ) -> None:
-        self._store = store
+        super().__init__(extractor, ledger, recall, options)
         self._holds = holds
-        self._extraction = extraction
-        self._ledger = ledger
         self._counts: dict[str, Counter[str]] = {}
 
     @contextmanager
@@ -81,10 +84,10 @@ class Distillation:
 
     async def _done_before(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the jobs that an episode tells of that was written, but they were not deleted."""
-        if self._store.capabilities.transactions or all(job.attempts <= 1 for job in jobs):
+        if self._recall.store.capabilities.transactions or all(job.attempts <= 1 for job in jobs):
             return []
         told: list[tuple[str, int, int]] = []
-        async for episode in EpisodeBook(self._store).scan(Scope(jobs[0].namespace)):
+        async for episode in EpisodeBook(self._recall.store).scan(Scope(jobs[0].namespace)):
             told += episode.all_turns
         return [
             job
@@ -101,14 +104,14 @@ class Distillation:
         scope, entries = Scope(jobs[0].namespace), list[LogEntry]()
         try:
             with timed("distill", self._ledger.now(), entries.append):
-                source = self._extraction.source_of(jobs)
-                distilled = await self._extraction.distilled(scope, source)
+                source = self.source_of(jobs)
+                distilled = await self.distilled(scope, source)
         except Exception:
-            await write_log(self._store, scope, entries)
+            await write_log(self._recall.store, scope, entries)
             raise
         if not await self._holds(jobs):
             return Outcome(jobs)
-        puts = [log_put(scope, entry) for entry in entries if self._extraction.is_by_model]
+        puts = [log_put(scope, entry) for entry in entries if self.is_by_model]
         written, known = await self._ledger.write(scope, distilled.edits)
         episode = _episode_of(sessions_of(jobs), distilled)
         if episode is not None:
@@ -134,7 +137,7 @@ class Distillation:
             return lambda _, vitals: vitals.mentioned(at, messages)
 
         changes = {name: mention(messages) for name, messages in mentioned.items()}
-        operations = await VitalsBook(self._store).planned(scope, changes)
+        operations = await VitalsBook(self._recall.store).planned(scope, changes)
         return [*operations, *puts]
 
     def _report(self, jobs: Sequence[Job], distilled: Distilled, *, facts: int) -> None:

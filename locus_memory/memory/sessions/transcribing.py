@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from locus_memory._internal.offload import aside
 from locus_memory.events import emit
-from locus_memory.memory.extraction.thread import roles_and_texts
-from locus_memory.memory.layers.transcript import transcript_puts
+from locus_memory.memory.extraction.thread import SPEAKERS, roles_and_texts
+from locus_memory.memory.moments import read_moment
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.secrets.answers import answers_in
-from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.secrets.answers import secrets_in
+from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.item import Put
 
 __all__ = ["transcribed"]
 
-# In more characters, finding secrets takes more than a few milliseconds.
-
 
 async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence[Put]:
     """Return the puts of a job's turns in the transcript; always the same for the same job.
+
+    That is one for each message of a user or an assistant that has text. The metadata of a turn
+    names its message: its id, if it has one, and its number in the thread.
 
     An ingested message is recorded unless it was before; any other one if the memory records what
     runs say. A message that looks like it holds a secret, or answers a request for one, never is,
@@ -37,36 +37,30 @@ async def transcribed(job: Job, *, is_on: bool, allow_secrets: bool) -> Sequence
     found = [each for each in job.messages if not each.get("recorded", not is_on)]
     if not found:
         return ()
-    secrets = {} if allow_secrets else await _secrets(job, found)
+    said = roles_and_texts(job.messages)
+    kinds = [] if allow_secrets else await secrets_in(said, asked=job.asked)
+    told = zip(job.messages, kinds, strict=bool(kinds))
+    secrets = {each["number"]: kind for each, kind in told if kind is not None and each in found}
     for kind in secrets.values():
         emit("memory.secret_dropped", type="transcript", kind=kind)
-    # A whole `Message` takes longer to make. In a run, the name is that of an agent.
-    messages = [
-        SimpleNamespace(
-            role=each["role"],
-            content="" if each["number"] in secrets else each["content"],
+    turns = [
+        Turn(
+            text=text,
+            speaker=_speaker_of(each),
+            said_at=read_moment(each.get("at") or job.queued_at),
             id=each["id"],
-            name=each["name"] if "turn" in each else None,
-            at=each.get("at"),
+            metadata={"number": each["number"]},
         )
         for each in found
+        if each["role"] in SPEAKERS and each["number"] not in secrets
+        if (text := each["content"].strip())
     ]
-    first = found[0]["number"]
-    size = sum(len(each["content"]) for each in found)
-    made = partial(transcript_puts, Scope(job.namespace), job.thread, messages, first)
-    return await aside(size, made, job.queued_at)
+    space, first = Scope(job.namespace).transcript(job.thread), found[0]["number"]
+    size = sum(len(each.text) for each in turns)
+    return await aside(size, partial(turn_puts, space, turns, session=job.thread, first=first))
 
 
-async def _secrets(job: Job, messages: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the numbers of the messages that may hold a secret, each with its kind."""
-    hidden = answers_in(roles_and_texts(job.messages), asked=job.asked)
-    told = zip(job.messages, hidden, strict=True)
-    answers = {each["number"]: "answer" for each, is_answer in told if is_answer}
-    texts = {each["number"]: each["content"] for each in messages}
-
-    def search() -> dict[int, str | None]:
-        return {number: find_secret(text) for number, text in texts.items()}
-
-    found = await aside(sum(map(len, texts.values())), search)
-    kinds = {number: kind or answers.get(number) for number, kind in found.items()}
-    return {number: kind for number, kind in kinds.items() if kind is not None}
+def _speaker_of(message: Mapping[str, Any]) -> str:
+    """Return the role, or the name of somebody else than the user; in a run, it is an agent's."""
+    is_named = message["role"] != "user" and "turn" in message and message["name"]
+    return str(message["name" if is_named else "role"])

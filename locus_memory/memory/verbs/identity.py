@@ -7,13 +7,14 @@ from typing import Final
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override, adopt, fix
-from locus_memory.memory.ledger.ledger import Ledger, Retirement
+from locus_memory.memory.extraction.extraction import check_sentence
+from locus_memory.memory.layers.identity import BY_A_PERSON, Identity, Override, adopt
+from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import Memory
 from locus_memory.memory.phrases.naming import named_memory
-from locus_memory.memory.reading.fixed import FixedBook
+from locus_memory.memory.reading.fixed import check_room, fixed_memories
+from locus_memory.memory.reading.reading import Reading
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.verbs.single import check_sentence
 
 __all__ = ["OwnIdentity"]
 
@@ -26,17 +27,13 @@ class OwnIdentity:
     Args:
         ledger: The ledger of the memories.
         scope: The scope.
-        fixed: Reads what always holds.
-        allow_secrets: Whether to keep texts that look like a password, a key or a card number.
+        reading: Reads what always holds.
     """
 
-    def __init__(
-        self, ledger: Ledger, scope: Scope, fixed: FixedBook, *, allow_secrets: bool = False
-    ) -> None:
+    def __init__(self, ledger: Ledger, scope: Scope, reading: Reading) -> None:
         self._ledger = ledger
         self._scope = scope
-        self._fixed = fixed
-        self._allow_secrets = allow_secrets
+        self._reading = reading
 
     async def read(self) -> Identity:
         """Return the sentences; none if there are none.
@@ -44,7 +41,7 @@ class OwnIdentity:
         Raises:
             BackendError: The store failed.
         """
-        known = await self._fixed.memories(self._scope)
+        known = await fixed_memories(self._reading, self._scope)
         return Identity(overrides=tuple(map(Override.of, known)))
 
     async def add(self, text: str) -> Override:
@@ -65,14 +62,15 @@ class OwnIdentity:
             raise InvalidArgumentError(
                 f"a fixed sentence has 1 to {_LONGEST} characters, not {len(line)}"
             )
-        check_sentence(line, allow_secrets=self._allow_secrets)
+        check_sentence(line, allow_secrets=self._reading.options.allow_secrets)
         memory = await named_memory(line, metadata={**BY_A_PERSON})
-        async with self._fixed.lock:
+        async with self._reading.lock:
             known = [each.content for each in await self._adopted()]
             if memory.content in known:
                 raise InvalidArgumentError("this sentence is fixed already")
-            await self._fixed.check(self._scope, [memory])
-            return Override.of(await fix(self._ledger, self._scope, memory) or memory)
+            await check_room(self._reading, self._scope, [memory])
+            written = await self._ledger.apply(self._scope, [Statement(memory)])
+            return Override.of([*written, memory][0])
 
     async def remove(self, override_id: str) -> Override:
         """Retire a fixed sentence, and return it; `undo` brings it back.
@@ -95,5 +93,5 @@ class OwnIdentity:
 
     async def _adopted(self) -> list[Memory]:
         """Return what is fixed, after what an earlier version left is a part of it."""
-        await adopt(self._fixed.recall.store, self._ledger, self._scope)
-        return await self._fixed.memories(self._scope)
+        await adopt(self._reading.recall.store, self._ledger, self._scope)
+        return await fixed_memories(self._reading, self._scope)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.base import query_and_limit, search_result
 from locus_memory.memory.layers.asking import text_answer
-from locus_memory.memory.layers.episodes import Episode, read_episode
+from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
 from locus_memory.memory.layers.log import logged
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.models import (
@@ -28,7 +28,7 @@ from locus_memory.memory.scope import current_key
 from locus_memory.memory.validity import Moment, Then
 from locus_memory.memory.verbs.single import SingleMemories, kinds_of
 from locus_memory.messages import Message
-from locus_memory.retrieval.hybrid import Hit, HybridSearch
+from locus_memory.retrieval.hybrid import Hit
 from locus_memory.store.item import Put, check_limit
 from locus_memory.store.text import query_words, stem, tokens
 
@@ -52,11 +52,6 @@ _FURTHER: Final = 4
 
 class RecallVerbs(SingleMemories):
     """The part of a memory manager that recalls."""
-
-    retrieve_limit: int
-    _listed_of_type: int
-    _hybrid: HybridSearch
-    _of_episodes: HybridSearch
 
     async def retrieve(
         self,
@@ -188,6 +183,30 @@ class RecallVerbs(SingleMemories):
         """Return what `search` does, as memories with their scores."""
         async with self._recalling(self._then(as_of, at), query) as recall:
             return await recall.matching(self._scope, limit, query, Selection(origins=origins))
+
+    async def episodes(
+        self,
+        limit: int = 20,
+        *,
+        origins: Iterable[Origin | str] | None = None,
+        as_of: Moment | None = None,
+        at: Moment | None = None,
+    ) -> list[Episode]:
+        """Return the notes of the newest sessions.
+
+        Args:
+            limit: At most this many sessions.
+            origins: Only sessions with notes of these origins, and only these notes.
+            as_of: Likewise, only notes that were said until this moment; as for `memories`.
+            at: Likewise, only notes that were true at this moment.
+
+        Raises:
+            InvalidArgumentError: `limit` is not an integer of at least 0, an origin is unknown, or
+                a moment is none.
+            BackendError: The store failed.
+        """
+        book, then = EpisodeBook(self._store), self._then(as_of, at)
+        return await book.newest(self._scope, limit, origins=origins, then=then)
 
     async def search_episodes(
         self,

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import math
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import uuid4
 
 from locus_memory.conversation.summary.stored_summaries import SummaryStore
-from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.queue.jobs import Job
-from locus_memory.memory.queue.queue import ExtractionQueue
-from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.reading.lines import note_lines
 from locus_memory.memory.scope import metadata_of, thread_of, user_of
-from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.memory.sessions.ingestion import (
     Ingested,
     marked_turns,
@@ -39,15 +34,6 @@ _KEPT: Final = 86_400.0
 
 class SessionVerbs(SingleMemories):
     """The part of a memory manager that takes in sessions, and distils them on demand."""
-
-    _queue: ExtractionQueue
-    _worker: Worker
-    _distillation: Distillation
-    _extraction: Extraction
-
-    @abstractmethod
-    def for_user(self, user_id: str) -> Self:
-        """Return this manager bound to a user's memories."""
 
     async def add(
         self, messages: Any, *, user_id: str | None = None, thread_id: str | None = None
@@ -122,7 +108,7 @@ class SessionVerbs(SingleMemories):
             scope, conversation_id, marked, at, agent_id, queues=not skip_extraction
         )
         lane = scope.lane(conversation_id)
-        with self._distillation.counting(lane) as counts:
+        with self._extraction.counting(lane) as counts:
             if not skip_extraction:
                 if job is not None:
                     self._worker.add(job)

@@ -6,17 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
-from locus_memory.chat.base import ChatModel
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
-from locus_memory.events import emit
-from locus_memory.memory.extraction.extraction import check_length
-from locus_memory.memory.layers.vitals import Vitals, VitalsBook
-from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
+from locus_memory.memory.extraction.extraction import check_length, check_sentence
+from locus_memory.memory.layers.vitals import Vitals, VitalsBook, VitalsChange
+from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.likeness import same_content
 from locus_memory.memory.models import (
     EXPIRES_AT,
@@ -33,12 +29,10 @@ from locus_memory.memory.models import (
     origin_of,
     refusal,
 )
-from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.phrases.naming import named_memory
-from locus_memory.memory.reading.reader import Reader
+from locus_memory.memory.reading.fixed import check_room
 from locus_memory.memory.recall.selection import Selection
-from locus_memory.memory.scope import Scope, current_key, split_key
-from locus_memory.memory.secrets.detection import find_secret
+from locus_memory.memory.scope import current_key, split_key
 from locus_memory.memory.validity import (
     VALID_FROM,
     VALID_TO,
@@ -48,24 +42,20 @@ from locus_memory.memory.validity import (
     checked,
     moment_in,
 )
-from locus_memory.store.base import BaseStore
+from locus_memory.memory.verbs.identity import OwnIdentity
+from locus_memory.memory.verbs.scoped import ScopedManager
 from locus_memory.store.item import check_key, check_version
 
-__all__ = ["SingleMemories", "check_sentence", "kinds_of"]
-
-_LONGEST: Final = 2_000
+__all__ = ["SingleMemories", "kinds_of"]
 
 
-class SingleMemories:
+class SingleMemories(ScopedManager):
     """The part of a memory manager that works on memories one by one."""
 
-    _ledger: Ledger
-    _scope: Scope
-    _store: BaseStore
-    _options: MemoryOptions
-    _reader: Reader
-    _bound: bool
-    _model: ChatModel | None
+    @property
+    def identity(self) -> OwnIdentity:
+        """What a person fixed: always shown, and changed by nobody else."""
+        return OwnIdentity(self._ledger, self._scope, self._reader)
 
     async def history(self, key: str, type: MemoryType | str | None = None) -> list[Memory]:  # noqa: A002 - the field's word
         """Return all versions of a memory: the current one, then past ones, newest first.
@@ -261,8 +251,10 @@ class SingleMemories:
             BackendError: The store failed.
         """
         check_key(key)
-        rated = partial(_rated, now=self._ledger.now(), helpful=helpful)
-        changes = {current_key(kind, key): rated for kind in kinds_of(type)}
+        now, names = self._ledger.now(), [current_key(kind, key) for kind in kinds_of(type)]
+        changes: dict[str, VitalsChange] = dict.fromkeys(
+            names, lambda _, vitals: vitals.rated(now, helpful=helpful)
+        )
         return bool(await VitalsBook(self._store).change(self._scope, changes))
 
     async def remember(
@@ -303,7 +295,7 @@ class SingleMemories:
 
     async def _saved(self, memory: Memory) -> Memory:
         """Return the memory as written, or else the known one with the same content."""
-        await self._reader.fixed.check(self._scope, [memory])
+        await check_room(self._reader, self._scope, [memory])
         written, known = await self._ledger.write(self._scope, [Statement(memory)])
         if written:
             return written[0]
@@ -365,7 +357,7 @@ class SingleMemories:
         )
         _check_sequence(known, if_sequence)
         if content is not None:
-            await self._reader.fixed.check(self._scope, [new])
+            await check_room(self._reader, self._scope, [new])
         edit = Statement(check_length(new, LONGEST_CONTENT), only=if_sequence)
         written = await self._ledger.apply(self._scope, [edit])
         if written:
@@ -421,22 +413,6 @@ class SingleMemories:
         return known is not None
 
 
-def check_sentence(content: str, *, allow_secrets: bool = False) -> None:
-    """Check that a sentence may be remembered.
-
-    Raises:
-        InvalidArgumentError: It has no visible character or more than 2,000 characters, or it looks
-            like a secret, which is also the event `memory.secret_dropped`.
-    """
-    given: object = content
-    if not isinstance(given, str) or len(given) > _LONGEST or not neutralise(given):
-        raise InvalidArgumentError(f"a memory has 1 to {_LONGEST:,} characters of content")
-    kind = None if allow_secrets else find_secret(content)
-    if kind is not None:
-        emit("memory.secret_dropped", type=MemoryType.USER.value, kind=kind)
-        raise InvalidArgumentError(f"this looks like a secret ({kind}), and is not kept")
-
-
 def _check_sequence(memory: Memory | None, wanted: int | None) -> None:
     """Check that a memory is at the version that the caller names.
 
@@ -447,10 +423,6 @@ def _check_sequence(memory: Memory | None, wanted: int | None) -> None:
     actual = stated if isinstance(stated, int) else 0
     if check_version(wanted) is not None and (wanted != actual or not actual):
         raise VersionConflictError(wanted or 0, actual)
-
-
-def _rated(_: Memory, vitals: Vitals, *, now: str, helpful: bool) -> Vitals:
-    return vitals.rated(now, helpful=helpful)
 
 
 def kinds_of(type: MemoryType | str | None) -> list[MemoryType]:  # noqa: A002 - the field's word

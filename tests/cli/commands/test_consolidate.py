@@ -8,12 +8,12 @@ import time
 import pytest
 
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.registry import open_backend
+from tests.memory.transcripts import transcript_puts
 
 DAY = 86_400
 EXPIRED = "2021-03-01"

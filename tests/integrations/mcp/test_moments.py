@@ -17,7 +17,6 @@ from locus_memory.agent import memory_tool, memory_tools
 from locus_memory.cli.app import app as commands
 from locus_memory.integrations.mcp.memories import conversation_functions, memory_functions
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, ToolCall
@@ -26,6 +25,7 @@ from locus_memory.store.item import timestamp
 from locus_memory.testing import FakeClock
 from locus_memory.web import make_app
 from locus_memory.web.pages import make_pages
+from tests.memory.transcripts import transcript_puts
 
 BETWEEN = timestamp(1_770_000_000 + 432_000).isoformat()
 SPAN = {"valid_from": "2026-01-01", "valid_to": "2026-01-10"}

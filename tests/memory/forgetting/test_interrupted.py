@@ -17,7 +17,6 @@ from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
@@ -25,6 +24,7 @@ from locus_memory.state import AgentState
 from locus_memory.store.item import Put
 from locus_memory.store.view import StoreContext
 from locus_memory.testing import FakeEmbedder
+from tests.memory.transcripts import transcript_puts
 
 NOW = "2026-03-01T10:00:00.000000+00:00"
 VITALS = {"decayed_at": NOW, "pinned_at": NOW, "sources": [], "trained": []}

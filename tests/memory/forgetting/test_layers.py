@@ -19,13 +19,13 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
 from locus_memory.memory.layers.log import LogEntry, log_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
+from tests.memory.transcripts import transcript_puts
 
 ADA = Scope(("locus_memory", "users", "ada"))
 BOB = Scope(("locus_memory", "users", "bob"))

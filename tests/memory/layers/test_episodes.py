@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, Role
+from tests.memory.transcripts import transcript_puts
 
 SCOPE = Scope(("app", "users", "ada"))
 EPISODE = Episode(

@@ -16,6 +16,7 @@ from locus_memory.memory import forget
 from locus_memory.memory.layers.identity import adopt
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import FIXED, Memory, MemoryChange, Origin, is_fixed
+from locus_memory.memory.reading.stable import build
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.proposal import batches
 from locus_memory.messages import Message
@@ -223,7 +224,7 @@ async def test_a_small_window_shows_all_that_is_fixed(manager, store):
     await manager.save([Memory("user", f"k{n}", f"Ada saw the bird {n}.") for n in range(200)])
     for number in range(20):
         await manager.identity.add(f"The rule of number {number} is about the colour of a sail.")
-    small = await manager._reader._stables.build(ADA, "t", 500)
+    small = await build(manager._reader, ADA, "t", 500)
     assert small.left_out == 0
     assert "bird" in small.text
     assert small.tokens < 600
@@ -378,3 +379,25 @@ async def test_a_fixed_sentence_is_not_repeated_in_the_tail(store):
             run = await manager.on_session_start(state.with_message(Message.user(text)))
             told = "\n".join(message.content for message in run.messages)
             assert told.count("Answer in English.") == 1
+
+
+async def test_a_known_sentence_is_fixed_under_its_key(manager, store, events):
+    """By every verb that writes, with one write and no duplicate."""
+    await manager.save([Memory("user", "pets", "Ada has two cats.")])
+    told = {FIXED: True, "origin": Origin.PERSON.value}
+    for words in ("Ada has two cats.", "ADA has  two cats."):
+        await manager.save([Memory("user", "animals", words, told)])
+    [known] = [each async for each in manager.memories()]
+    assert (known.key, is_fixed(known)) == ("pets", True)
+    assert [each.text for each in (await manager.identity.read()).overrides] == [known.content]
+    assert events.of("memory.duplicate_dropped") == []
+    assert not is_fixed((await manager.history("pets"))[-1])
+
+
+async def test_a_key_that_is_written_after_its_twin_is_fixed_is_returned(manager):
+    await manager.save([Memory("user", "pets", "Ada has two cats.")])
+    told = {FIXED: True, "origin": Origin.PERSON.value}
+    twin = Memory("user", "animals", "Ada has two cats.", told)
+    written = await manager.save([twin, Memory("user", "animals", "Ada has a dog.")])
+    assert [each.key for each in written] == ["animals", "pets"]
+    assert [is_fixed(each) for each in written] == [False, True]

@@ -4,12 +4,12 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
+from tests.memory.transcripts import transcript_puts
 
 
 class Told:

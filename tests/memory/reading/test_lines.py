@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import time
 from datetime import UTC, date
 
@@ -14,7 +13,6 @@ from locus_memory.memory.moments import local_day
 from locus_memory.memory.reading.lines import (
     QUOTE_TOKENS,
     Line,
-    _places,
     fact_line,
     fitting,
     grouped,
@@ -23,6 +21,9 @@ from locus_memory.memory.reading.lines import (
 from locus_memory.store.text import query_words, stem
 
 LONG = "I like rain. " * 60 + "My sister keeps bees in Porto. " + "It was a long day. " * 60
+
+
+WORDS = ["harbour", "sail", "bees", "lisbon", "rain", "winter", "oak", "the"]
 
 
 def stems(text):
@@ -56,11 +57,23 @@ def test_a_passage_is_one_line_whatever_the_text(text, query):
     assert len(passage_of(text, expected_tokens, query).splitlines()) <= 1
 
 
-@given(st.text("ab ", max_size=30), st.sets(st.text("ab", min_size=1, max_size=3), min_size=1))
-def test_the_words_of_a_query_are_where_a_pattern_of_them_matches(text, parts):
-    pattern = "|".join(sorted(parts, key=len, reverse=True))
-    found = [(match.start(), match[0]) for match in re.finditer(pattern, text)]
-    assert list(_places(text, parts)) == found
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_size=40, max_size=90),
+    st.sets(st.sampled_from(WORDS), min_size=1),
+)
+def test_no_other_sentence_is_followed_by_more_words_of_a_query(sentences, wanted):
+    told = [f"{number} {' '.join(words)}. " for number, words in enumerate(sentences, 100)]
+    text, starts = "".join(told), [len("".join(told[:number])) for number in range(len(told))]
+    passage = passage_of(text, expected_tokens, wanted)
+    start = text.index(passage.strip("."))
+    assert start in starts
+
+    def words_from(place, room):
+        return sum(word in text[place : place + room] for word in wanted)
+
+    # How many characters of another passage have as many tokens is not known exactly.
+    room = len(passage)
+    assert words_from(start, room) >= max(words_from(each, room // 2) for each in starts)
 
 
 def test_the_day_of_a_line_follows_the_zone_of_the_machine(monkeypatch):

@@ -13,7 +13,6 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.layers.log import LogEntry, log_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
@@ -24,6 +23,7 @@ from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder
 from tests.memory.conftest import log_of
+from tests.memory.transcripts import transcript_puts
 
 DAY = 86_400.0
 START = 1_700_000_000.0

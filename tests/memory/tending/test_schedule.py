@@ -39,7 +39,7 @@ def managed(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryMana
 async def touch(manager: LLMMemoryManager) -> None:
     """Begin a run, and wait for what it started in the background."""
     await manager.on_session_start(RUN)
-    await manager._tender.schedule.wait()
+    await manager._schedule.wait()
 
 
 async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock) -> None:
@@ -137,7 +137,7 @@ async def test_closing_ends_the_pass_in_the_background(clock: FakeClock) -> None
             clock.advance(hours * HOUR)
             await manager.on_session_start(RUN)
             if hours == 1:
-                await manager._tender.schedule.wait()
+                await manager._schedule.wait()
         await store.reached.wait()
         await manager.close()
         assert await passes(inner) == 0

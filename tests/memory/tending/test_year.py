@@ -8,13 +8,13 @@ import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
-from locus_memory.memory.layers.transcript import transcript_puts
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
+from tests.memory.transcripts import transcript_puts
 
 DAY = 86_400.0
 SCOPE = Scope(("locus_memory", "users", "ada"))

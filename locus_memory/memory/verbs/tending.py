@@ -1,24 +1,22 @@
-"""The consolidation of the memories of one manager, on demand and on schedule."""
+"""The consolidation of the memories of a manager, on demand and on schedule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
-from functools import partial
-from typing import Any, Final, cast
+from typing import Final
+
+from typing_extensions import override
 
 from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.running.lease import Lease
-from locus_memory._internal.running.schedule import Schedule
 from locus_memory.chat.asking import check_model
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry, log_put, timed
-from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.passes import (
     Pass,
@@ -32,22 +30,10 @@ from locus_memory.memory.tending.rewriting import tidy_facts
 from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.memory.tending.steps import make_steps
 from locus_memory.memory.validity import Moment, moment_in
-from locus_memory.store.base import BaseStore
+from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import Namespace, Put
 
-__all__ = ["Tender", "model_of"]
-
-
-def model_of(extractor: object) -> ChatModel | None:
-    """Return the model of an extractor that calls one; `None` if it has no use for instructions."""
-    model: Any = getattr(extractor, "model", None)
-    if not callable(model) or not getattr(model, "follows_instructions", True):
-        return None
-    return cast("ChatModel", model)
-
-
-_HOURS: Final = 24.0
-"""The hours between two consolidations of a scope."""
+__all__ = ["TendingVerbs"]
 
 _CALLS: Final = 3
 """The most calls of a model about the facts of a scope in one pass."""
@@ -56,64 +42,69 @@ _LEASE: Final = 3_600.0
 """The seconds of a lease, which is renewed before a model is asked about the facts."""
 
 
-class Tender:
-    """The consolidation of the scopes below a prefix.
-
-    Args:
-        store: The store, which this never closes.
-        ledger: The ledger of the memories.
-        options: The retention, and the budget of a block.
-        prefix: The prefix of the scopes.
-        resolved: Whether a function decides where the scopes are.
-        clock: Returns seconds since the epoch.
-        model: Condenses notes and tidies facts; `None`: neither is done.
-
-    Attributes:
-        schedule: Consolidates in the background what is due.
-    """
-
-    def __init__(
-        self,
-        store: BaseStore,
-        ledger: Ledger,
-        options: MemoryOptions,
-        *,
-        prefix: Namespace,
-        resolved: bool,
-        clock: Callable[[], float],
-        model: ChatModel | None,
-    ) -> None:
-        self._store = store
-        self._ledger = ledger
-        self._clock = clock
-        self._model = model
-        self._pass = partial(Pass, store=store, ledger=ledger, options=options)
-        self._all_scopes = partial(scopes_below, store, prefix, resolved=resolved)
-        self.schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
+class TendingVerbs(SingleMemories):
+    """The part of a memory manager that consolidates the memories of its scopes."""
 
     async def consolidate(
-        self, scope: Scope | None, now: Moment | None, *, dry_run: bool
+        self,
+        now: Moment | None = None,
+        *,
+        dry_run: bool = False,
     ) -> ConsolidationReport:
-        """Consolidate a scope, or with `None` all of them; see `LLMMemoryManager.consolidate`."""
+        """End what has expired, and erase what is too old.
+
+        It is done in the scope that this manager is bound to, or else in all scopes below
+        `namespace_prefix`, those of users included. Expired facts move to the history, from which
+        `undo` brings them back. Episodes, transcripts and log entries older than their retention
+        are erased. If the extractor calls a model, it condenses the oldest notes, and once a day
+        tidies the facts, see `consolidate_facts`.
+
+        Args:
+            now: The moment; `None`: the present one.
+            dry_run: Only report; nothing is written.
+
+        Raises:
+            InvalidArgumentError: `now` is not a moment.
+            BackendError: The store failed; call it again.
+        """
         told = self._ledger.now() if now is None else now
         moment = moment_in(told, UTC, "now").isoformat(timespec="microseconds")
-        return await self._run(await self._scopes(scope), moment, dry_run=dry_run)
+        scopes = [self._scope] if self._bound else await self._all_scopes()
+        return await self._run(scopes, moment, dry_run=dry_run)
 
     async def consolidate_facts(
-        self, scope: Scope | None, model: ChatModel, *, dry_run: bool
+        self,
+        model: ChatModel,
+        *,
+        scope: Namespace | None = None,
+        dry_run: bool = False,
     ) -> FactsReport:
-        """Consolidate the facts of a scope, or with `None` of all; see `consolidate_facts`."""
+        """Let a model tidy the facts; see `locus_memory.memory.consolidate_facts`."""
         check_model(model)
+        owner = self._scope if scope is None else Scope(scope)
+        is_one = self._bound or scope is not None
         report = FactsReport()
-        for each in await self._scopes(scope):
-            now = self._ledger.now()
-            work = self._pass(scope=each, now=now, model=model, dry_run=dry_run)
+        for each in [owner] if is_one else await self._all_scopes():
+            work = self._pass(each, self._ledger.now(), model, dry_run=dry_run)
             report += await tidy_facts(work, model)
         return report
 
-    async def _scopes(self, scope: Scope | None) -> list[Scope]:
-        return await self._all_scopes() if scope is None else [scope]
+    async def _all_scopes(self) -> list[Scope]:
+        resolved = self._resolver is not None
+        return await scopes_below(self._store, self.namespace_prefix, resolved=resolved)
 
+    def _pass(self, scope: Scope, now: str, model: ChatModel | None, *, dry_run: bool) -> Pass:
+        return Pass(
+            store=self._store,
+            ledger=self._ledger,
+            options=self._options,
+            scope=scope,
+            now=now,
+            model=model,
+            dry_run=dry_run,
+        )
+
+    @override
     async def _run_due(self) -> None:
         """Consolidate the scopes whose interval is over; the interval of a new one begins now."""
         now, due = self._ledger.now(), list[Scope]()
@@ -136,7 +127,7 @@ class Tender:
         """
         report = ConsolidationReport()
         for scope in scopes:
-            work = self._pass(scope=scope, now=now, model=self._model, dry_run=dry_run)
+            work = self._pass(scope, now, self._model, dry_run=dry_run)
             report += await self._consolidate(work)
         if not dry_run:
             emit("memory.consolidated", **report.counts())
@@ -191,7 +182,3 @@ class Tender:
             raise_if_cancelled(error)
             emit("memory.facts_failed", error=error)
             return ()
-
-
-def _report(error: Exception) -> None:
-    emit("memory.consolidate_failed", error=error)

@@ -1,4 +1,4 @@
-"""The transcript layer: the turns of users and assistants, word for word."""
+"""Turns as a transcript has them, for tests that begin with some."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.item import Put
-
-__all__ = ["transcript_puts"]
 
 
 def transcript_puts(
