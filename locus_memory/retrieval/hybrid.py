@@ -29,7 +29,6 @@ from locus_memory.retrieval.ranking.ranking import (
     Ranked,
     blend,
     prefer_current,
-    prefer_newer,
     rank,
 )
 from locus_memory.retrieval.rerankers.scale import reranker_scale
@@ -376,8 +375,6 @@ class HybridSearch(StoreUser):
             return ranked, False
         scale = reranker_scale(self._reranker.name)
         blended = blend(best, scores, self._options.rerank_weight, scale)
-        if self._options.newer:
-            blended = prefer_newer(blended, query)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
 
 

@@ -41,12 +41,8 @@ class SearchOptions:
         speaker_boost: The factor for items of a speaker or a role that the query names.
         asker_boost: The factor for items of the user or the assistant, if the query means one of
             them by "I" or "you".
-        question_factor: The factor for items that end in a question mark, if the query is a
-            question: they rarely answer it.
         date_boost: The factor for items of a date that the query names.
         date_slack: How many days beside a named day still count, the less the further.
-        newer: Whether of two statements on the same subject the newer one ranks first; see
-            `locus_memory.retrieval.ranking.newer`.
         mmr_balance: Reorders the results so that they do not repeat one another, 1 for not at
             all; `None`: off.
         rerank_depth: How many of the best hits the reranker sees.
@@ -70,10 +66,8 @@ class SearchOptions:
     neighbour_words: int = 40
     speaker_boost: float = 1.75
     asker_boost: float = 1.3
-    question_factor: float = 0.9
     date_boost: float = 2.0
     date_slack: int = 3
-    newer: bool = True
     mmr_balance: float | None = None
     rerank_depth: int = 50
     rerank_weight: float = 1.0
@@ -92,7 +86,7 @@ class SearchOptions:
 def _check(name: str, value: Any) -> None:
     if name == "fusion" or (name == "mmr_balance" and value is None):
         return
-    if name in ("adaptive", "newer"):
+    if name == "adaptive":
         if not isinstance(value, bool):
             raise ConfigurationError(f"{name} is True or False, not {quote(value)}")
         return

@@ -35,8 +35,6 @@ RULES = {
     "the day": {"date_boost": 1},
     "long texts": {"passage_words": 0},
     "neighbours": {"neighbour_words": 0},
-    "questions": {"question_factor": 1},
-    "newer values": {"newer": False},
 }
 NONE = {name: value for rule in RULES.values() for name, value in rule.items()}
 PLACE = ("turns",)

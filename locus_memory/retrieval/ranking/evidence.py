@@ -17,7 +17,6 @@ from locus_memory.retrieval.ranking.score import (
     date_factor,
     neighbour_gains,
     neighbour_share,
-    question_factor,
     speaker_factor,
     word_scores,
 )
@@ -75,11 +74,10 @@ class SearchHits:
 
 
 class _Factors(NamedTuple):
-    """The factors of one candidate: for its speaker, its date, and its form."""
+    """The factors of one candidate: for its speaker and its date."""
 
     speaker: float
     day: float
-    form: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ class Evidence:
         parts = zip(self.words, self.neighbour, self.factors, strict=True)
         return [
             (text.get(number, 0.0) + vector.get(number, 0.0) + words + neighbour)
-            * (factors.speaker * factors.day * factors.form)
+            * (factors.speaker * factors.day)
             for number, (words, neighbour, factors) in enumerate(parts)
         ]
 
@@ -166,7 +164,6 @@ class Evidence:
             neighbour=self.neighbour[number],
             speaker=factors.speaker,
             date=factors.day,
-            form=factors.form,
         )
 
 
@@ -205,9 +202,4 @@ def _factors(
         for each in known
     }
     days = {each: date_factor(query, each, options) for each in {each.day for each in passages}}
-    return [
-        _Factors(
-            speakers[each.speakers], days[each.day], question_factor(query, each.text, options)
-        )
-        for each in passages
-    ]
+    return [_Factors(speakers[each.speakers], days[each.day]) for each in passages]

@@ -13,7 +13,7 @@ class Explanation:
     """The parts of the score of a hit.
 
     `evidence = text + vector + words + neighbour`, and the score before reranking is
-    `evidence * speaker * date * form + succession - capped`.
+    `evidence * speaker * date + succession - capped`.
 
     Attributes:
         text_rank: Its rank in the text search, from 1; `None`: the text search did not find it.
@@ -27,9 +27,7 @@ class Explanation:
         neighbour: The contribution of a good neighbour in the conversation.
         speaker: The factor for a speaker or role that the query names or means; 1: none.
         date: The factor for a date that the query names; 1: none.
-        form: The factor for an item that is a question like the query; 1: it is not.
-        succession: The gain from the place of a better hit that it supersedes, or whose value it
-            changes.
+        succession: The gain from the place of a better hit that it supersedes.
         capped: What was taken off beyond the first `SearchOptions.depth` hits of the searches: no
             such hit has a higher score than those before it.
         superseded_by: The key of the nearest hit above it that supersedes it, if there is one.
@@ -46,7 +44,6 @@ class Explanation:
     neighbour: float = 0.0
     speaker: float = 1.0
     date: float = 1.0
-    form: float = 1.0
     succession: float = 0.0
     capped: float = 0.0
     superseded_by: str | None = None
@@ -56,7 +53,7 @@ class Explanation:
     def score(self) -> float:
         """The score before reranking."""
         evidence = self.text + self.vector + self.words + self.neighbour
-        return evidence * self.speaker * self.date * self.form + self.succession - self.capped
+        return evidence * self.speaker * self.date + self.succession - self.capped
 
     def to_dict(self) -> dict[str, Any]:
         """Return every part as plain JSON."""
@@ -71,7 +68,6 @@ class Explanation:
             f"neighbour {self.neighbour:+.2f}" if self.neighbour else "",
             f"speaker x{self.speaker:g}" if self.speaker != 1 else "",
             f"date x{self.date:g}" if self.date != 1 else "",
-            f"question x{self.form:g}" if self.form != 1 else "",
             f"supersedes a better one {self.succession:+.2f}" if self.succession else "",
             f"of a later window {-self.capped:+.2f}" if self.capped else "",
             f"superseded by {self.superseded_by}" if self.superseded_by else "",

@@ -9,7 +9,7 @@ from datetime import date
 from functools import cached_property, lru_cache
 from typing import Final
 
-from locus_memory.retrieval.ranking.asker import Person, is_question, person_of
+from locus_memory.retrieval.ranking.asker import Person, person_of
 from locus_memory.retrieval.ranking.dates import Named, Period, find_dates, find_named, without
 from locus_memory.store.text import STOP_WORDS, query_meanings, query_words, stem, tokens
 
@@ -37,7 +37,6 @@ class Query:
             without the days and months that it names.
         meanings: The same stems; those with one meaning are one entry.
         named: The days and months that it names, without relative ones.
-        asks: Whether it is a question.
         today: The day from which "last week" is counted; `None`: relative dates are ignored.
     """
 
@@ -46,7 +45,6 @@ class Query:
     words: tuple[str, ...] = ()
     meanings: tuple[tuple[str, ...], ...] = ()
     named: tuple[Named, ...] = ()
-    asks: bool = False
     today: date | None = None
 
     @cached_property
@@ -111,7 +109,6 @@ def _read(ends: str, today: date | None, most_words: int | None) -> Query:
         words=tuple(dict.fromkeys(map(stem, kept))),
         meanings=tuple(query_meanings(asked)),
         named=tuple(named),
-        asks=is_question(ends),
         today=today,
     )
 

@@ -15,14 +15,13 @@ from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, Passage
 from locus_memory.retrieval.ranking.fusion import min_max
 from locus_memory.retrieval.ranking.mmr import maximal_marginal_relevance, word_overlap
-from locus_memory.retrieval.ranking.newer import newer_first
 from locus_memory.retrieval.ranking.query import Query
 from locus_memory.retrieval.ranking.score import date_shares
 from locus_memory.retrieval.ranking.supersession import Standing, prefer_successors
 from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["Name", "Ranked", "blend", "prefer_current", "prefer_newer", "rank"]
+__all__ = ["Name", "Ranked", "blend", "prefer_current", "rank"]
 
 _NO_WORD: Final = 0.0
 """The score of a text search for an item that has no word of the query."""
@@ -108,8 +107,6 @@ def rank(
     ranking.sort(key=_score, reverse=True)
     if options.mmr_balance is not None:
         ranking = _diverse(ranking, options.mmr_balance)
-    if options.newer:
-        ranking = prefer_newer(ranking, query)
     return prefer_current(ranking, fields)
 
 
@@ -126,20 +123,6 @@ def _numbered(
     return given
 
 
-def prefer_newer(ranking: list[Ranked], query: Query) -> list[Ranked]:
-    """Return the ranking in which no old value is above the new one, as `newer_first` tells.
-
-    A newer item takes the place and the score of the older one, which follows it.
-    """
-    order = newer_first(query, [each.passage for each in ranking])
-    return [
-        ranking[place]
-        if risen is None
-        else _standing(ranking, Standing(place, instead_of=risen), relevant=False)
-        for place, risen in order
-    ]
-
-
 def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
     """Return the ranking in which no item is above one that supersedes it.
 
@@ -154,11 +137,11 @@ def prefer_current(ranking: list[Ranked], fields: Fields) -> list[Ranked]:
     ]
 
 
-def _standing(ranking: Sequence[Ranked], standing: Standing, *, relevant: bool = True) -> Ranked:
+def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
     ranked = ranking[standing.place]
     risen = ranked if standing.instead_of is None else ranking[standing.instead_of]
     score = max(ranked.score, risen.score)
-    relevance = max(ranked.relevance, risen.relevance) if relevant else ranked.relevance
+    relevance = max(ranked.relevance, risen.relevance)
     if ranked.parts is None:
         return ranked._replace(score=score, relevance=relevance)
     gained = ranked.parts.succession

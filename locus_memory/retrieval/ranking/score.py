@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Final
 
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.asker import is_question
 from locus_memory.retrieval.ranking.fields import Passage, Place, Words
 from locus_memory.retrieval.ranking.query import Query
 
@@ -19,7 +18,6 @@ __all__ = [
     "date_shares",
     "neighbour_gains",
     "neighbour_share",
-    "question_factor",
     "speaker_factor",
     "word_scores",
 ]
@@ -183,8 +181,3 @@ def neighbour_share(texts: Sequence[str], options: SearchOptions) -> float:
     """
     mean = sum(map(len, texts)) / _WORD / (len(texts) or 1)
     return min(1.0, options.neighbour_words / mean) if options.neighbour_words and mean else 1.0
-
-
-def question_factor(query: Query, text: str, options: SearchOptions) -> float:
-    """Return the factor of an item that ends in a question mark, if the query is a question."""
-    return options.question_factor if query.asks and is_question(text) else 1.0
