@@ -25,6 +25,7 @@ from typing_extensions import override
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.integrations.langgraph.items.bursts import Bursts
 from locus_memory.integrations.langgraph.items.filter_translation import compile_filter
 from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
 from locus_memory.integrations.langgraph.items.namespaces import list_namespaces
@@ -71,6 +72,8 @@ class LocusStore(Opened, Sweeping, BaseStore):
       only `$ne`. The operators of `locus_memory.store.filters` work as well.
     - The reads of a batch see the data before its writes; of several puts of one key the last
       counts. A batch of more than 1,000 writes is written in parts.
+    - Batches of one turn of the event loop run as one, each with its own error. So a read may see
+      the data before a write that began in the same turn.
     - `put` keeps `created_at`, and drops the vectors of the replaced item.
     - A TTL is in minutes. Expired items are immediately invisible. A read that restarts a TTL is a
       write of the item: its version increases, and it comes first in a search without a query;
@@ -107,6 +110,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
         self.index_config = index
         self.ttl_config = ttl
         self.supports_ttl = self._store.capabilities.ttl
+        self._bursts = Bursts(self._run)
 
     @override
     def __repr__(self) -> str:
@@ -121,10 +125,12 @@ class LocusStore(Opened, Sweeping, BaseStore):
             InvalidArgumentError: Another invalid argument. Nothing is written.
             BackendError: The database failed.
         """
-        listed = [_checked(op) for op in ops]
-        puts = [op for op in listed if isinstance(op, PutOp)]
+        return await self._bursts.join([_checked(op) for op in ops])
+
+    async def _run(self, ops: Sequence[Op]) -> list[Result]:
+        puts = [op for op in ops if isinstance(op, PutOp)]
         await self._need_vectors()
-        results = await self._read(listed)
+        results = await self._read(ops)
         if puts:
             await write(self._store, self._index, puts)
         return results

@@ -529,3 +529,51 @@ class TestUse:
             await store.aput(("a",), "k", {"n": 1})
             assert await inner.get(("a",), "k") == {"n": 1}
             assert "StoreWrapper" in repr(store)
+
+
+class TestBursts:
+    async def test_many_calls_of_one_turn_are_few_batches(self, ours, store):
+        """Each call has its own result, and its own error."""
+        written = []
+
+        class Counted(StoreWrapper):
+            async def write_batch(self, operations):
+                written.append(len(listed := list(operations)))
+                return await super().write_batch(listed)
+
+            async def put_batch(self, items):
+                written.append(len(listed := list(items)))
+                return await super().put_batch(listed)
+
+        counted = LocusStore(Counted(ours))
+        await store.aput(("a", "0"), "there", {"n": -1})
+        puts = [counted.aput(("a", f"{n % 7}"), f"{n}", {"n": n}) for n in range(600)]
+        gets = [counted.aget(("a", "0"), "there") for _ in range(50)]
+        refused = counted.aput(("a", "0"), "bad", {"n": {1}})
+        found = await asyncio.gather(*puts, *gets, counted.asearch(("a", "0"), limit=1))
+        assert found[:600] == [None] * 600
+        assert [item.value for item in found[600:650]] == [{"n": -1}] * 50
+        assert len(found[650]) == 1
+        assert sum(written) == 600
+        assert len(written) <= 3
+        assert len(await store.asearch(("a",), limit=1000)) == 601
+        more = counted.aput(("a", "0"), "more", {"n": 1})
+        answers = await asyncio.gather(refused, more, return_exceptions=True)
+        assert isinstance(answers[0], ValueNotSerializableError)
+        assert answers[1] is None
+        assert (await store.aget(("a", "0"), "more")).value == {"n": 1}
+
+    async def test_a_cancelled_call_takes_no_other_with_it(self, store):
+        calls = [asyncio.create_task(store.aput(("a",), f"{n}", {"n": n})) for n in range(20)]
+        await asyncio.sleep(0)
+        calls[0].cancel()
+        calls[7].cancel()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in answers].count(asyncio.CancelledError) == 2
+        assert {f"{n}" for n in range(20)} - {"0", "7"} <= {
+            item.key for item in await store.asearch(("a",), limit=50)
+        }
+
+    async def test_of_two_puts_of_one_key_the_last_counts(self, store):
+        await asyncio.gather(*(store.aput(("a",), "k", {"n": n}) for n in range(30)))
+        assert (await store.aget(("a",), "k")).value == {"n": 29}
