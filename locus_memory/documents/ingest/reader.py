@@ -167,6 +167,8 @@ class DocumentReader:
         )
         if self._is_closed:
             process.kill()
+        # No document is to blame for the time that a busy machine takes to start it.
+        cast("BinaryIO", process.stdout).readline()
         return process
 
     def _end(self) -> int:

@@ -35,6 +35,8 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb") as answers:
         # What a library prints is no answer.
         os.dup2(2, 1)
+        answers.write(b"\n")
+        answers.flush()
         for line in sys.stdin.buffer:
             answers.write(_answer(**orjson.loads(line)) + b"\n")
             answers.flush()
@@ -53,8 +55,6 @@ def _answer(source: str, content: str, limits: dict[str, int]) -> bytes:
     except LocusMemoryError as error:
         is_missing = isinstance(error, MissingDriverError)
         return orjson.dumps({"error": str(error), "is_missing": is_missing})
-    except Exception as error:  # noqa: BLE001 - a file makes a parser raise anything
-        return orjson.dumps({"error": f"it cannot be read: {type(error).__name__}"})
 
 
 def _limit(memory: int, cpu_seconds: int) -> None:
