@@ -34,7 +34,7 @@ _WIDEST: Final = 6
 _BESIDE: Final = 10_000
 _ENDED: Final[dict[int, dict[str, Any]]] = {
     OUT_OF_MEMORY: {"limit": "memory"},
-    -getattr(signal, "SIGXCPU", 0): {"limit": "cpu_seconds"},
+    -getattr(signal, "SIGXCPU", 256): {"limit": "cpu_seconds"},
 }
 _EXCEEDED: Final = {
     "seconds": "it takes more than {:,} s to read",

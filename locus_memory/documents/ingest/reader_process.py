@@ -66,8 +66,8 @@ def _limit(memory: int, cpu_seconds: int) -> None:
 
     def at_most(kind: int, number: int) -> None:
         hard = resource.getrlimit(kind)[1]
-        soft = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        resource.setrlimit(kind, (soft, hard))
+        most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+        resource.setrlimit(kind, (min(number, most), hard))
 
     used = resource.getrusage(resource.RUSAGE_SELF)
     at_most(resource.RLIMIT_CORE, 0)

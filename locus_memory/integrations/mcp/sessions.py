@@ -58,7 +58,9 @@ class SessionShares:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; one that opens a session where no room can be made gets 503."""
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        # Of two with one name, the SDK reads the first.
+        pairs = reversed([*scope["headers"]])
+        headers = {name: value.decode("latin-1") for name, value in pairs}
         given, user = headers.get(_SESSION), scope.get("user")
         name = given or uuid4().hex
         if given is None and headers.get(_VERSION) in _VERSIONS:
