@@ -53,30 +53,26 @@ class Versions:
                 return replace(found, hits=kept)
             # Many chunks of one hidden version would crowd out all others. And the version to show
             # may have been written since.
-            hidden |= {_document(each) for each in found if not _is_shown(each, records)}
+            hidden |= {_named(each, "document") for each in found if not _is_shown(each, records)}
 
     async def _records(self, found: SearchResult) -> Mapping[str, Any]:
         """Return the records of the sources of hits, as far as they are there."""
-        names = dict.fromkeys(name for name in map(_source, found) if name)
+        names = dict.fromkeys(name for each in found if (name := _named(each, "source")))
         if not names:
             return {}
         records = await self._store.get_batch([(self._sources, each) for each in names])
         return {key: value for (_, key), value in records.items()}
 
 
-def _source(hit: Hit) -> str:
-    source = hit.item.metadata.get("source", "")
-    return source if isinstance(source, str) else ""
-
-
-def _document(hit: Hit) -> str:
-    document = hit.item.metadata.get("document", "")
-    return document if isinstance(document, str) else ""
+def _named(hit: Hit, name: str) -> str:
+    """Return the source or the document of a hit."""
+    value = hit.item.metadata.get(name, "")
+    return value if isinstance(value, str) else ""
 
 
 def _is_shown(hit: Hit, records: Mapping[str, Any]) -> bool:
-    record = records.get(_source(hit))
-    return record is None or shown_by(record, _document(hit))
+    record = records.get(_named(hit, "source"))
+    return record is None or shown_by(record, _named(hit, "document"))
 
 
 def _without(

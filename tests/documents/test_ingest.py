@@ -54,9 +54,9 @@ def test_a_pdf_is_the_text_of_its_pages(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"%PDF-1.7 nonsense", "the PDF cannot be read"),
-        (b"", "the PDF cannot be read"),
-        (pdf("secret", password="known")[:200], "the PDF cannot be read"),
+        (b"%PDF-1.7 nonsense", "it cannot be read"),
+        (b"", "it cannot be read"),
+        (pdf("secret", password="known")[:200], "it cannot be read"),
     ],
 )
 def test_a_damaged_pdf_says_so(content, says):

@@ -94,6 +94,18 @@ async def test_an_ended_session_and_a_wrong_request_take_no_room():
         assert await _status(http, ADA, kept) == 200
 
 
+async def test_headers_that_are_given_twice_open_no_more(monkeypatch):
+    """Of two headers with one name, the server reads the first."""
+    monkeypatch.setattr(http_module, "_MOST_SESSIONS", 3)
+    async with served(1) as http:
+        opened = []
+        for _ in range(8):
+            twice = [("mcp-protocol-version", each) for each in ("2025-06-18", "2099-01-01")]
+            answer = await http.post("/mcp", json=HELLO, headers=[*ACCEPT.items(), *twice])
+            opened.append(answer.headers["mcp-session-id"])
+        assert sum([await _status(http, None, each) == 200 for each in opened]) == 3
+
+
 async def test_a_session_with_a_request_in_flight_is_not_ended():
     callers = TokenCallers.of(TOKENS)
     async with MemoryServer("memory", callers=callers) as server:

@@ -137,6 +137,13 @@ async def test_a_parser_that_misbehaves_stops_nothing(folder, tmp_path, monkeypa
     assert time.monotonic() - started < 30
 
 
+async def test_limits_beyond_those_of_the_machine_are_none(folder):
+    (folder / "b.html").write_text("<p>A berry.")
+    limits = DocumentLimits(memory=2**62, cpu_seconds=2**62, characters=2**40)
+    async with DocumentIndex("memory", kind="text") as index:
+        assert (await index.add_path(folder, limits=limits)).added == 3
+
+
 @POSIX
 async def test_the_time_of_the_processor_is_bounded(folder, tmp_path, monkeypatch):
     (tmp_path / "pypdf.py").write_text(parser(PARSERS["endless"][0]))

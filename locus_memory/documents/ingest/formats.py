@@ -14,7 +14,7 @@ from locus_memory._internal.providers.drivers import require
 from locus_memory.documents.chunking.config import DocumentKind
 from locus_memory.documents.ingest.pages import charset_of, markdown_of
 from locus_memory.documents.ingest.sheets import sheets_of
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import InvalidArgumentError, LocusMemoryError
 
 __all__ = ["Text", "format_of", "read_text"]
 
@@ -127,17 +127,16 @@ def read_text(source: str, content: bytes) -> Text:
     Raises:
         InvalidArgumentError: It is binary, damaged or encrypted.
         MissingDriverError: Its format needs an extra.
+        MemoryError: It does not fit into the memory.
     """
-    found = format_of(source)
-    kind = kind_of(source)
-    if found == "pdf":
-        return Text(_clean(_pdf(content)), kind)
-    if found == "office":
-        return Text(_clean(_office(source, content)), kind)
-    text, note = _decoded(content, charset_of(content) if found == "html" else None)
-    if found == "html":
-        text = markdown_of(text)
-    return Text(_clean(text), kind, note)
+    try:
+        text, note = _read(source, content)
+    except (MemoryError, LocusMemoryError):
+        raise
+    except Exception as error:
+        # Damaged files make a parser raise almost anything.
+        raise InvalidArgumentError(f"it cannot be read: {type(error).__name__}") from error
+    return Text(_clean(text), kind_of(source), note)
 
 
 def _clean(text: str) -> str:
@@ -169,21 +168,24 @@ def _decoded(content: bytes, charset: str | None = None) -> tuple[str, str]:
     return content.decode("cp1252", "replace"), _GUESSED
 
 
+def _read(source: str, content: bytes) -> tuple[str, str]:
+    """Return the text of a file, and what is doubtful about it."""
+    found = format_of(source)
+    if found == "pdf":
+        return _pdf(content), ""
+    if found == "office":
+        return _office(source, content), ""
+    text, note = _decoded(content, charset_of(content) if found == "html" else None)
+    return (markdown_of(text) if found == "html" else text), note
+
+
 def _pdf(content: bytes) -> str:
     pypdf = require("pypdf", "documents", needed_by="PDF files")
     logging.getLogger("pypdf").addHandler(_QUIET)
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(content))
-        is_open = not reader.is_encrypted or bool(reader.decrypt(""))
-        pages = [page.extract_text() or "" for page in reader.pages] if is_open else None
-    except MemoryError:
-        raise
-    except Exception as error:
-        # Damaged files make its parser raise almost anything.
-        raise InvalidArgumentError(f"the PDF cannot be read: {type(error).__name__}") from error
-    if pages is None:
+    reader = pypdf.PdfReader(io.BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
         raise InvalidArgumentError("the PDF is encrypted")
-    return "\n\n".join(pages)
+    return "\n\n".join(page.extract_text() or "" for page in reader.pages)
 
 
 def _office(source: str, content: bytes) -> str:
@@ -193,19 +195,10 @@ def _office(source: str, content: bytes) -> str:
         "openpyxl" if is_sheet else "markitdown", "documents-all", needed_by="Office files"
     )
     _check_office(content)
-    try:
-        if is_sheet:
-            return sheets_of(reader, content)
-        found = reader.MarkItDown(enable_plugins=False).convert_stream(
-            io.BytesIO(content), file_extension=suffix
-        )
-    except (MemoryError, InvalidArgumentError):
-        raise
-    except Exception as error:
-        raise InvalidArgumentError(
-            f"the document cannot be read: {type(error).__name__}"
-        ) from error
-    text: str = found.text_content
+    if is_sheet:
+        return sheets_of(reader, content)
+    converter = reader.MarkItDown(enable_plugins=False)
+    text: str = converter.convert_stream(io.BytesIO(content), file_extension=suffix).text_content
     return text
 
 

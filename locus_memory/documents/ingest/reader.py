@@ -34,7 +34,7 @@ _WIDEST: Final = 6
 _BESIDE: Final = 10_000
 _ENDED: Final[dict[int, dict[str, Any]]] = {
     OUT_OF_MEMORY: {"limit": "memory"},
-    -getattr(signal, "SIGXCPU", 0): {"limit": "cpu_seconds"},
+    -getattr(signal, "SIGXCPU", 256): {"limit": "cpu_seconds"},
 }
 _EXCEEDED: Final = {
     "seconds": "it takes more than {:,} s to read",
@@ -167,6 +167,8 @@ class DocumentReader:
         )
         if self._is_closed:
             process.kill()
+        # No document is to blame for the time that a busy machine takes to start it.
+        cast("BinaryIO", process.stdout).readline()
         return process
 
     def _end(self) -> int:

@@ -35,6 +35,8 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb") as answers:
         # What a library prints is no answer.
         os.dup2(2, 1)
+        answers.write(b"\n")
+        answers.flush()
         for line in sys.stdin.buffer:
             answers.write(_answer(**orjson.loads(line)) + b"\n")
             answers.flush()
@@ -53,8 +55,6 @@ def _answer(source: str, content: str, limits: dict[str, int]) -> bytes:
     except LocusMemoryError as error:
         is_missing = isinstance(error, MissingDriverError)
         return orjson.dumps({"error": str(error), "is_missing": is_missing})
-    except Exception as error:  # noqa: BLE001 - a file makes a parser raise anything
-        return orjson.dumps({"error": f"it cannot be read: {type(error).__name__}"})
 
 
 def _limit(memory: int, cpu_seconds: int) -> None:
@@ -66,8 +66,8 @@ def _limit(memory: int, cpu_seconds: int) -> None:
 
     def at_most(kind: int, number: int) -> None:
         hard = resource.getrlimit(kind)[1]
-        soft = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        resource.setrlimit(kind, (soft, hard))
+        most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+        resource.setrlimit(kind, (min(number, most), hard))
 
     used = resource.getrusage(resource.RUSAGE_SELF)
     at_most(resource.RLIMIT_CORE, 0)

@@ -38,9 +38,6 @@ class _Session:
     user: Any
     requests: int = 0
 
-    def is_idle_of(self, owner: object) -> bool:
-        return not self.requests and _owner(self.user) == owner
-
 
 class SessionShares:
     """An ASGI app that opens a session for whom there is room, or can be made.
@@ -61,7 +58,9 @@ class SessionShares:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; one that opens a session where no room can be made gets 503."""
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        # Of two with one name, the SDK reads the first.
+        pairs = reversed([*scope["headers"]])
+        headers = {name: value.decode("latin-1") for name, value in pairs}
         given, user = headers.get(_SESSION), scope.get("user")
         name = given or uuid4().hex
         if given is None and headers.get(_VERSION) in _VERSIONS:
@@ -97,8 +96,9 @@ class SessionShares:
             if not is_full and counts.total() < self._most:
                 return True
             largest = owner if is_full else counts.most_common(1)[0][0]
-            idle = (name for name, each in self._sessions.items() if each.is_idle_of(largest))
-            if (name := next(idle, None)) is None:
+            crowd = (pair for pair in self._sessions.items() if _owner(pair[1].user) == largest)
+            name = next((name for name, each in crowd if not each.requests), None)
+            if name is None:
                 return False
             ended = self._sessions.pop(name)
             # The SDK ends a session at the request of the one who opened it.
