@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -397,9 +396,7 @@ async def test_ten_thousand_names_are_listed_and_read(tmp_path):
         puts = [(CURRENT, f"user:{n:05}", {"content": f"fact {n}"}) for n in range(10_000)]
         for start in range(0, len(puts), 1_000):
             await store.put_batch(puts[start : start + 1_000])
-        started = time.process_time()
         keys = await store.list_keys(CURRENT, 10_000)
-        listed = time.process_time() - started
         assert keys == [key for _, key, _ in puts]
         count = 0
         async for item in scan_all(store, CURRENT):
@@ -407,7 +404,6 @@ async def test_ten_thousand_names_are_listed_and_read(tmp_path):
         assert count == 10_000
         found = await store.search(CURRENT, "fact 77", 1)
         assert found[0].key == "user:00077"
-        print(f"list {listed:.2f}")
 
 
 async def test_names_of_a_thousand_characters_are_sealed_on_every_backend(provider):
