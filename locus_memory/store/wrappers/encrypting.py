@@ -114,7 +114,7 @@ class EncryptingStore(StoreWrapper):
         self._keys = EncryptionKeys.of(keys, active, accept_plain=accept_plain)
         self._clock = clock
         self._names = NamingStore(self.inner, self._keys, clock)
-        self.inner = self._names
+        self.inner: BaseStore = self._names
 
     @property
     @override
