@@ -77,7 +77,7 @@ class EncryptingBackend(Backend[StateT]):
         found = await self.inner.advice()
         # Not every provider has a store, and one that fails has told so already.
         with suppress(LocusMemoryError):
-            if count := len([each async for each in self.store.inner.former()]):
+            if count := await self.store.count_readable():
                 found.append(Advice("encryption.names", _READABLE.format(count), _REMEDY))
         return found
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from locus_memory.backends.base import Backend
 from locus_memory.encryption.checkpointer import EncryptingCheckpointer
@@ -56,68 +57,49 @@ async def rotate(
         ConfigurationError: The backend is not encrypted.
         EncryptionError: Data that no known key decrypts, or plain data without `accept_plain`.
     """
-    store, checkpointer = _parts(backend)
     report = RotationReport(dry_run=dry_run)
-    tell = on_progress or _ignore
-    if store is not None:
-        report = await _rotate_items(store, report, tell)
-    if checkpointer is not None:
-        report = await _rotate_checkpoints(checkpointer, report, tell)
+    for part in _parts(backend):
+        report = await _counted(part, report, on_progress or _ignore)
     if report.plain and not dry_run:
         await backend.compact()
     return report
 
 
-async def _rotate_items(
-    store: EncryptingStore, report: RotationReport, tell: Progress
+async def _counted(
+    part: EncryptingStore | EncryptingCheckpointer, report: RotationReport, tell: Progress
 ) -> RotationReport:
-    async with aclosing(store.rotation(dry_run=report.dry_run)) as changes:
+    """Rotate a part, and return the report with its counts."""
+    kind = "items" if isinstance(part, EncryptingStore) else "checkpoints"
+    encrypted = f"{kind}_encrypted"
+    async with aclosing(part.rotation(dry_run=report.dry_run)) as changes:
         async for _, is_stale, is_plain in changes:
-            report = replace(
-                report,
-                items=report.items + 1,
-                items_encrypted=report.items_encrypted + is_stale,
-                plain=report.plain + is_plain,
-            )
+            counts: dict[str, Any] = {
+                kind: getattr(report, kind) + 1,
+                encrypted: getattr(report, encrypted) + is_stale,
+                "plain": report.plain + is_plain,
+            }
+            report = replace(report, **counts)
             tell(report)
     return report
 
 
-async def _rotate_checkpoints(
-    checkpointer: EncryptingCheckpointer, report: RotationReport, tell: Progress
-) -> RotationReport:
-    async with aclosing(checkpointer.rotation(dry_run=report.dry_run)) as changes:
-        async for _, is_stale, is_plain in changes:
-            report = replace(
-                report,
-                checkpoints=report.checkpoints + 1,
-                checkpoints_encrypted=report.checkpoints_encrypted + is_stale,
-                plain=report.plain + is_plain,
-            )
-            tell(report)
-    return report
-
-
-def _parts(backend: Backend) -> tuple[EncryptingStore | None, EncryptingCheckpointer | None]:
+def _parts(backend: Backend) -> list[EncryptingStore | EncryptingCheckpointer]:
     """Return the encrypted parts of a backend; at least one of them.
 
     Raises:
         ConfigurationError: A part is not encrypted, or the backend has none.
     """
-    parts = []
+    parts: list[EncryptingStore | EncryptingCheckpointer] = []
     for name in ("store", "checkpointer"):
-        try:
+        # Not every provider has both.
+        with suppress(ConfigurationError):
             parts.append(getattr(backend, name))
-        except ConfigurationError:
-            parts.append(None)
-    store, checkpointer = parts
-    for part in parts:
-        if not isinstance(part, EncryptingStore | EncryptingCheckpointer | None):
-            raise ConfigurationError(
-                "the backend is not encrypted: open it with encryption=, or set "
-                "LOCUS_MEMORY_ENCRYPTION_KEYS"
-            )
-    return store, checkpointer
+    if not all(isinstance(part, EncryptingStore | EncryptingCheckpointer) for part in parts):
+        raise ConfigurationError(
+            "the backend is not encrypted: open it with encryption=, or set "
+            "LOCUS_MEMORY_ENCRYPTION_KEYS"
+        )
+    return parts
 
 
 def _ignore(report: RotationReport) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.remains import ByteSearch
 from locus_memory.encryption import EncryptingBackend, EncryptionKeys, rotate
 from locus_memory.encryption.names import SealedNames, hides, key_of_names, readable
+from locus_memory.integrity import verify_items
 from locus_memory.memory.models import Memory
 from locus_memory.store.base import scan_all
 from locus_memory.store.encoding import encode_namespace
@@ -24,6 +25,7 @@ from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
 
 OLD = EncryptionKeys({"old": b"o" * 32}, "old")
 BOTH = EncryptionKeys({"new": b"n" * 32, "old": b"o" * 32}, "new")
+FIRST = EncryptionKeys({"new": b"n" * 32, "old": b"o" * 32}, "old")
 NEW = EncryptionKeys({"new": b"n" * 32}, "new")
 NAMES = SealedNames(key_of_names(b"k" * 32), has_plain=False)
 
@@ -394,9 +396,7 @@ async def test_ten_thousand_names_are_listed_and_read(tmp_path):
         puts = [(CURRENT, f"user:{n:05}", {"content": f"fact {n}"}) for n in range(10_000)]
         for start in range(0, len(puts), 1_000):
             await store.put_batch(puts[start : start + 1_000])
-        started = time.process_time()
         keys = await store.list_keys(CURRENT, 10_000)
-        listed = time.process_time() - started
         assert keys == [key for _, key, _ in puts]
         count = 0
         async for item in scan_all(store, CURRENT):
@@ -404,7 +404,6 @@ async def test_ten_thousand_names_are_listed_and_read(tmp_path):
         assert count == 10_000
         found = await store.search(CURRENT, "fact 77", 1)
         assert found[0].key == "user:00077"
-        print(f"list {listed:.2f}")
 
 
 async def test_names_of_a_thousand_characters_are_sealed_on_every_backend(provider):
@@ -418,3 +417,56 @@ async def test_names_of_a_thousand_characters_are_sealed_on_every_backend(provid
         assert await store.list_namespaces() == sorted({namespace for namespace, _ in places})
         assert await store.get_batch(places) == dict.fromkeys(places, "v")
         assert await store.clear_namespace(TREE, recursive=True) == 1
+
+
+class Yielding(StoreWrapper):
+    """A store in which others have their turn before each verb."""
+
+    async def get_item(self, namespace, key):
+        await asyncio.sleep(0)
+        return await super().get_item(namespace, key)
+
+    async def exists(self, namespace, key):
+        await asyncio.sleep(0)
+        return await super().exists(namespace, key)
+
+    async def put_batch(self, items):
+        await asyncio.sleep(0)
+        return await super().put_batch(items)
+
+
+@pytest.mark.parametrize("kind", [StoreWrapper, NoTransactions], ids=["transactions", "none"])
+async def test_writers_lose_nothing_while_names_are_sealed(kind):
+    sealed = Sealed()
+    places = [PLACES["current"], PLACES["tree"], PLACES["history"]]
+    for place in places:
+        await sealed.put_as_before(*place, 0)
+    stores = [EncryptingStore(kind(Yielding(sealed.inner)), keys) for keys in (FIRST, BOTH, FIRST)]
+
+    async def count(store, place):
+        for _ in range(10):
+            while True:
+                item = await store.get_item(*place)
+                await asyncio.sleep(0)
+                try:
+                    await store.put(*place, item.value + 1, if_version=item.version)
+                    break
+                except VersionConflictError:
+                    continue
+
+    work = [count(store, place) for store in stores for place in places for _ in range(2)]
+    await asyncio.gather(*work, stores[1].rotate(), stores[2].rotate())
+    for place in places:
+        assert await stores[0].get(*place) == 60
+        assert not await sealed.inner.exists(*place)
+
+
+async def test_verify_tells_an_altered_name(sealed):
+    await sealed.store.put_batch([(CURRENT, "user:a", 1), (("mine",), "k", 2)])
+    (item,) = [each for each in await sealed.raw() if each.namespace == CURRENT]
+    await sealed.inner.delete(CURRENT, item.key)
+    await sealed.inner.put(CURRENT, item.key[:-4] + "AAA=", item.value)
+    findings = [each async for each in verify_items(sealed.store)]
+    assert [each.place for each in findings if each.reason is None] == [("mine", "k")]
+    (bad,) = [each for each in findings if each.reason is not None]
+    assert "altered, moved or sealed" in bad.reason

@@ -9,13 +9,24 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+from typing_extensions import override
 
-from locus_memory.cli.printing.output import console, sees_progress
+from locus_memory.cli.printing.output import console, marked, sees_progress, visible_name
 
 __all__ = ["shown_progress"]
+
+
+class _Name(TextColumn):
+    """The name of a task, such as that of a thread, with marks and controls escaped."""
+
+    @override
+    def render(self, task: Task) -> Text:
+        return Text(marked(visible_name(super().render(task).plain)))
 
 
 @contextmanager
@@ -25,7 +36,7 @@ def shown_progress(*, quiet: bool = False) -> Generator[Progress]:
     # Before Rich 15, bars that are disabled end with an empty line.
     output.quiet = quiet or not sees_progress(output)
     with Progress(
-        TextColumn("{task.description}", markup=False),
+        _Name("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

@@ -60,7 +60,7 @@ class LocusMemoryStore(OverStore, MemoryStore):
         max_search_results: At most this many hits; `None`: 10.
         writable: Whether the framework may add memories.
         extraction: The framework's settings for memories that it extracts itself.
-        embedder: Makes the vectors of the memories, and of a query. An `EncryptingStore` needs one.
+        embedder: Makes the vectors of the memories, and of a query.
 
     Raises:
         InvalidArgumentError: An argument is invalid.

@@ -35,7 +35,7 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.wrappers.base import StoreWrapper
-from locus_memory.store.wrappers.naming import NamingStore
+from locus_memory.store.wrappers.naming import NamingStore, written_again
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -113,7 +113,8 @@ class EncryptingStore(StoreWrapper):
         super().__init__(store)
         self._keys = EncryptionKeys.of(keys, active, accept_plain=accept_plain)
         self._clock = clock
-        self.inner: NamingStore = NamingStore(self.inner, self._keys, clock)
+        self._names = NamingStore(self.inner, self._keys, clock)
+        self.inner: BaseStore = self._names
 
     @property
     @override
@@ -322,6 +323,15 @@ class EncryptingStore(StoreWrapper):
         found = await _enough(nearest, lambda hit: _satisfies(hit.item, condition), wanted)
         return found[offset:]
 
+    async def count_readable(self) -> int:
+        """Return how many items have a name of before names were encrypted, which `rotate` changes.
+
+        Raises:
+            EncryptionError: A name that no known key decrypts.
+            StoreCapabilityError: The store cannot list namespaces.
+        """
+        return len([each async for each in self._names.former()])
+
     async def rotate(self, namespace: Namespace | None = None, *, recursive: bool = False) -> int:
         """Encrypt with the active key all values that are encrypted with another key.
 
@@ -376,15 +386,15 @@ class EncryptingStore(StoreWrapper):
             check_namespace(namespace)
         is_whole = namespace is None and not dry_run
         if is_whole:
-            async for place in self.inner.former():
-                await self.inner.move(place)
+            async for place in self._names.former():
+                await self._names.move(place)
         for target in await self._targets(namespace or (), recursive=recursive or not namespace):
             async for item in scan_all(self.inner, target):
                 is_plain = self._is_plain(item.value) or _was_readable(item)
                 is_stale = not self._is_current(item) if dry_run else await self._rotate(item)
                 yield item, is_stale, is_plain
         if not dry_run:
-            await self.inner.renew(is_whole=is_whole)
+            await self._names.renew(is_whole=is_whole)
 
     async def _rotate(self, item: StoreItem | None) -> bool:
         while item is not None:
@@ -412,24 +422,11 @@ class EncryptingStore(StoreWrapper):
 
     async def _renewed(self, item: StoreItem) -> Put | None:
         """Return the put that rewrites an item under the active key; `None` if it expired."""
-        ttl = None if item.expires_at is None else item.expires_at.timestamp() - self._clock()
-        if ttl is not None and ttl <= 0:
+        put = await written_again(self.inner, item, self._clock)
+        if put is None:
             return None
-        vector = None
-        if self.inner.capabilities.semantic_search:
-            vector = await self.inner.get_embedding(item.namespace, item.key)
         known, text = self._opened(item)
-        put = Put(
-            namespace=item.namespace,
-            key=item.key,
-            value=known.value,
-            metadata=known.metadata,
-            ttl=ttl,
-            if_version=item.version,
-            text=text,
-            embedding=vector,
-        )
-        return self._sealed(put)
+        return self._sealed(replace(put, value=known.value, metadata=known.metadata, text=text))
 
     async def _replace(self, item: StoreItem, put: Put) -> None:
         await self.inner.put_batch([put])

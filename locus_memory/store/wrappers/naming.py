@@ -50,7 +50,7 @@ from locus_memory.store.wrappers.base import StoreWrapper
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
 
-__all__ = ["NamingStore", "Place"]
+__all__ = ["NamingStore", "Place", "written_again"]
 
 _T = TypeVar("_T")
 
@@ -163,42 +163,22 @@ class NamingStore(StoreWrapper):
                 if names.place(namespace, names.key_name(namespace, key)) != (space, key):
                     yield space, key
 
-    async def move(self, old: Place) -> bool:
-        """Seal the name of an item; return whether it was still there by its plain name.
+    async def move(self, old: Place) -> None:
+        """Seal the name of an item, if it is there by its plain name.
 
         The value and the vector stay, the expiry too; it becomes a new item of version 1.
         """
         names = await self._known(writing=True)
-        moved = False
         while (item := await self.inner.get_item(*old)) is not None:
             namespace = names.name(item.namespace)
             new = names.place(namespace, names.key_name(namespace, item.key))
-            is_there = await self.inner.exists(*new)
-            put = None if is_there else await self._copy(item, new)
+            put = await written_again(self.inner, item, self._clock)
+            if put is not None:
+                is_there = await self.inner.exists(*new)
+                put = None if is_there else replace(_at(put, new), if_version=0)
             gone = Delete(namespace=old[0], key=old[1], if_version=item.version)
             with suppress(VersionConflictError):
                 await self._replace(gone, put)
-                moved = True
-        return moved
-
-    async def _copy(self, item: StoreItem, new: Place) -> Put | None:
-        """Return the put of an item in its new place; `None` if it expired."""
-        ttl = None if item.expires_at is None else item.expires_at.timestamp() - self._clock()
-        if ttl is not None and ttl <= 0:
-            return None
-        vector = None
-        if self.capabilities.semantic_search:
-            vector = await self.inner.get_embedding(item.namespace, item.key)
-        return Put(
-            namespace=new[0],
-            key=new[1],
-            value=item.value,
-            metadata=item.metadata,
-            ttl=ttl,
-            if_version=0,
-            text="",
-            embedding=vector,
-        )
 
     async def _replace(self, gone: Delete, put: Put | None) -> None:
         if self.capabilities.transactions:
@@ -505,6 +485,28 @@ class NamingStore(StoreWrapper):
         found = [replace(hit, item=item) for hit, item in zip(hits, items, strict=True)]
         found.sort(key=lambda hit: -hit.distance, reverse=True)
         return found[offset:wanted]
+
+
+async def written_again(
+    store: BaseStore, item: StoreItem, clock: Callable[[], float]
+) -> Put | None:
+    """Return the put that writes an item once more, without a text; `None` if it expired."""
+    ttl = None if item.expires_at is None else item.expires_at.timestamp() - clock()
+    if ttl is not None and ttl <= 0:
+        return None
+    vector = None
+    if store.capabilities.semantic_search:
+        vector = await store.get_embedding(item.namespace, item.key)
+    return Put(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        metadata=item.metadata,
+        ttl=ttl,
+        if_version=item.version,
+        text="",
+        embedding=vector,
+    )
 
 
 def _pages(store: BaseStore, space: Namespace) -> Callable[[Any], Awaitable[list[str]]]:

@@ -9,6 +9,7 @@ import pytest
 from rich.text import Text
 
 from locus_memory.cli.printing.output import marked
+from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.registry import open_backend
@@ -108,3 +109,12 @@ def test_a_text_keeps_its_styles_unless_it_has_a_mark():
     assert marked(Text("a\u202eb", style="bold")) == Text(r"a\u202eb", style="bold")
     assert marked(3) == 3
     assert marked(SPELLED) == SPELLED
+
+
+def test_a_progress_bar_shows_no_mark(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    with shown_progress() as progress:
+        progress.add_task(f"t{MARKS}\x1b[31m{SPELLED}")
+        shown = progress.columns[0].render(progress.tasks[0]).plain
+    assert not (set(MARKS) | {"\x1b"}) & set(shown)
+    assert SPELLED in shown

@@ -7,7 +7,10 @@ import base64
 
 import pytest
 
+from locus_memory.encryption import EncryptionKeys
 from locus_memory.registry import open_backend
+from locus_memory.store.encoding import encode_namespace
+from locus_memory.store.json_values import encode_json
 
 URL = "sqlite:./locus.db"
 VARIABLE = "LOCUS_MEMORY_ENCRYPTION_KEYS"
@@ -69,3 +72,33 @@ def test_keys_that_are_not_valid_are_refused(database, fails, monkeypatch):
     database(OLD)
     monkeypatch.setenv(VARIABLE, "ab=short")
     assert "part 1 of the encryption keys" in fails(1, "ls")
+
+
+def test_names_of_an_earlier_version_are_counted_encrypted_and_erased(
+    ok, monkeypatch, empty_directory
+):
+    keys = EncryptionKeys.parse(OLD)
+    space, key = ("locus_memory", "current"), "user:allergy:zebrawood"
+
+    async def fill_as_before():
+        place = encode_namespace((*space, key, keys.active)).encode()
+        value = {"type": "user", "key": key[5:], "content": "No zebrawood.", "metadata": {}}
+        data = base64.b64encode(keys.encrypt(encode_json(value), place)).decode()
+        async with open_backend(URL, state_type=None) as backend:
+            await backend.store.put(space, key, {"key_id": keys.active, "aes_gcm": data}, text="")
+
+    asyncio.run(fill_as_before())
+    monkeypatch.setenv(VARIABLE, OLD)
+
+    def advice():
+        found = ok("doctor", "--json").json["checks"]
+        return [each["detail"] for each in found if each["check"] == "encryption.names"]
+
+    (told,) = advice()
+    assert told.startswith("1 items have readable names")
+    assert "No zebrawood." in ok("memories").out
+    assert ok("rotate", "--json").json["plain"] == 1
+    assert advice() == []
+    assert "No zebrawood." in ok("memories").out
+    for path in empty_directory.iterdir():
+        assert b"zebrawood" not in path.read_bytes()
