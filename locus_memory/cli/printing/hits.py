@@ -126,7 +126,6 @@ def _reasons(parts: Explanation, hit: Hit) -> list[str]:
     changes = [
         f"x{parts.speaker:g} speaker" if parts.speaker != 1 else "",
         f"x{parts.date:g} date" if parts.date != 1 else "",
-        f"x{parts.form:g} question" if parts.form != 1 else "",
         f"+{parts.succession:.2f} for superseding" if parts.succession else "",
     ]
     sums = [" + ".join(filter(None, evidence)), ", ".join(filter(None, changes))]
