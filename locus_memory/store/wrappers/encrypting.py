@@ -8,11 +8,13 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.encryption.names import hides, is_own
 from locus_memory.errors import EncryptionError, VersionConflictError
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["EncryptingStore"]
 
 MOST_SEARCHED: Final = 10_000
-"""The most items whose words are searched: they are decrypted for each query."""
+"""The most items whose words are searched."""
 
 _FIRST_FETCH: Final = 100
 _TOGETHER: Final = 200
@@ -65,6 +67,24 @@ class _Content(NamedTuple):
     text: str | None = None
 
 
+class _Index(NamedTuple):
+    """The decrypted items of a namespace, and the encrypted ones that they were.
+
+    The next search decrypts only what is new or changed.
+    """
+
+    store: BaseStore
+    known: dict[tuple[Namespace, str], StoreItem]
+    size: int = 0
+
+    @classmethod
+    def empty(cls, clock: Callable[[], float]) -> _Index:
+        # The registry imports the backends, which import this contract.
+        from locus_memory.registry import get_store  # noqa: PLC0415
+
+        return cls(get_store("memory", clock=clock), {})
+
+
 class EncryptingStore(StoreWrapper):
     """A store that encrypts values with AES-GCM; the inner store never sees plain values.
 
@@ -77,8 +97,9 @@ class EncryptingStore(StoreWrapper):
     the vectors given to `put_with_embedding` are not encrypted: put no secrets there.
 
     Words are searched in the decrypted items, of which a namespace may have at most
-    `MOST_SEARCHED`. Filters work as usual, over metadata and value; this store evaluates them after
-    it decrypts as many items as necessary.
+    `MOST_SEARCHED`; those of the last searches stay in the memory of this process. Filters work as
+    usual, over metadata and value; this store evaluates them after it decrypts as many items as
+    necessary.
 
     Two changes are not detected: an older ciphertext of the same item that is written back, and
     any change to a part that is not encrypted, such as the metadata of a caller.
@@ -113,6 +134,7 @@ class EncryptingStore(StoreWrapper):
         super().__init__(store)
         self._keys = EncryptionKeys.of(keys, active, accept_plain=accept_plain)
         self._clock = clock
+        self._indexes = RecentlyUsed[_Index](2 * MOST_SEARCHED, attrgetter("size"))
         self._names = NamingStore(self.inner, self._keys, clock)
         self.inner: BaseStore = self._names
 
@@ -289,15 +311,21 @@ class EncryptingStore(StoreWrapper):
                 f"the words of at most {MOST_SEARCHED:,} encrypted items are searched, and there "
                 "are more: narrow the namespace, or use vectors",
             )
-        # The registry imports the backends, which import this contract.
-        from locus_memory.registry import get_store  # noqa: PLC0415
-
-        index = get_store("memory", clock=self._clock)
+        name = f"{recursive} {encode_namespace(namespace)}"
+        index, known, _ = self._indexes.get(name) or _Index.empty(self._clock)
+        there = {(item.namespace, item.key) for item in items}
+        gone = [place for place in known if place not in there]
+        await index.delete_batch(gone)
+        for place in gone:
+            known.pop(place, None)
         # The oldest write first; in between, others have their turn.
-        for start in range(len(items), 0, -_TOGETHER):
-            some = map(self._opened, items[max(0, start - _TOGETHER) : start][::-1])
-            await index.restore([_restored(item, text) for item, text in some])
+        changed = [each for each in items[::-1] if known.get((each.namespace, each.key)) != each]
+        for start in range(0, len(changed), _TOGETHER):
+            some = changed[start : start + _TOGETHER]
+            await index.restore([_restored(*self._opened(each)) for each in some])
+            known.update(((each.namespace, each.key), each) for each in some)
             await asyncio.sleep(0)
+        self._indexes.put(name, _Index(index, known, len(known) + 1))
         return index
 
     @override
