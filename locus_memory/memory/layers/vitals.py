@@ -7,13 +7,15 @@ newest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, ClassVar, Final, Self, TypeVar
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field
 
+from locus_memory.errors import VersionConflictError
 from locus_memory.memory.batch import insisting
 from locus_memory.memory.blend import DEFAULT_TRUST
 from locus_memory.memory.layers.fading import faded
@@ -26,8 +28,6 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
 __all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of"]
-
-_Result = TypeVar("_Result")
 
 _MOST_MESSAGES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
@@ -146,14 +146,6 @@ class Vitals:
         return replace(self, told_at=max(self.told_at, at), messages=stated)
 
 
-async def _by_few(work: Callable[[str], Awaitable[_Result]], names: Sequence[str]) -> list[_Result]:
-    """Return the results of some work for each name, of which a few are worked on at once."""
-    found: list[_Result] = []
-    for start in range(0, len(names), _AT_ONCE):
-        found += await asyncio.gather(*map(work, names[start : start + _AT_ONCE]))
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class VitalsBook:
     """The vital signs of the memories of scopes in a store.
@@ -212,9 +204,13 @@ class VitalsBook:
             VersionConflictError: Other writers were faster each time.
             BackendError: The store failed.
         """
-        names = list(changes)
-        made = await _by_few(lambda name: self._changed(scope, name, changes[name]), names)
-        return {name: new for name, new in zip(names, made, strict=True) if new is not None}
+        if self.store.capabilities.batch_operations:
+            with suppress(VersionConflictError):
+                return await self._changed(scope, changes)
+        done = dict[str, Vitals]()
+        for name, change in changes.items():
+            done |= await insisting(self._changed)(scope, {name: change})
+        return done
 
     async def planned(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> list[Put]:
         """Return the puts of changed vital signs, for the caller to write with other items.
@@ -226,19 +222,32 @@ class VitalsBook:
         Raises:
             BackendError: The store failed.
         """
-        made = await _by_few(lambda name: self._made(scope, name, changes[name]), list(changes))
+        made = await self._made_of(scope, changes)
         return [put for _, puts in made for put in puts]
 
-    @insisting
-    async def _changed(self, scope: Scope, name: str, change: VitalsChange) -> Vitals | None:
-        """Write the changed vital signs of a memory; `None`: there is no such memory."""
-        new, puts = await self._made(scope, name, change)
+    async def _changed(
+        self, scope: Scope, changes: Mapping[str, VitalsChange]
+    ) -> dict[str, Vitals]:
+        """Write changed vital signs, and delete those of a memory that was erased meanwhile."""
+        made = await self._made_of(scope, changes)
+        puts = [put for _, puts in made for put in puts]
         await self.store.put_batch(puts)
-        is_first = any(put.if_version == 0 for put in puts)
-        # The memory may have been erased meanwhile.
-        if is_first and not await self.store.exists(scope.current, name):
-            await self.store.delete(scope.vitals, name)
-        return new
+        first = [(scope.current, put.key) for put in puts if put.if_version == 0]
+        if first:
+            there = await self.store.get_batch(first)
+            gone = [(scope.vitals, name[1]) for name in first if name not in there]
+            await self.store.delete_batch(gone)
+        return {name: new for name, (new, _) in zip(changes, made, strict=True) if new is not None}
+
+    async def _made_of(
+        self, scope: Scope, changes: Mapping[str, VitalsChange]
+    ) -> list[tuple[Vitals | None, list[Put]]]:
+        """Return what `_made` does for each memory, of which a few are read at once."""
+        names, made = list(changes), list[tuple[Vitals | None, list[Put]]]()
+        for start in range(0, len(names), _AT_ONCE):
+            some = names[start : start + _AT_ONCE]
+            made += await asyncio.gather(*(self._made(scope, n, changes[n]) for n in some))
+        return made
 
     async def _made(
         self, scope: Scope, name: str, change: VitalsChange

@@ -89,6 +89,10 @@ class Recall:
         store: The store of the memories.
         embedder: Adds vector search, if the store supports it.
         clock: Returns seconds since the epoch.
+
+    Attributes:
+        turns: The search for recorded turns.
+        notes: The search for the notes of sessions.
     """
 
     def __init__(

@@ -20,7 +20,6 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager
 from locus_memory.memory.extraction.extractors import as_extractor
-from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Extractor
 from locus_memory.memory.options import (
@@ -41,7 +40,6 @@ from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
-from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
@@ -105,8 +103,6 @@ class ScopedManager(BaseMemoryManager):
         self._recall = Recall(self._store, embedder, clock=clock)
         extractor = as_extractor(extract_fn)
         self._made: object = None if extractor is extract_fn else extractor
-        self._hybrid = HybridSearch(self._store, embedder)
-        self._of_episodes = HybridSearch(self._store, embedder, fields=EPISODE_FIELDS)
         self._model = _model_of(extractor)
         asked: ChatModel | None = getattr(extractor, "model", None)
         if options.gate == "model" and asked is None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from locus_memory import EncryptionError
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.encryption import EncryptionKeys
 from locus_memory.store.wrappers import EncryptingStore, encrypting
 from locus_memory.testing import FakeClock
 
