@@ -13,6 +13,7 @@ a XOR with `moved`, without reading a record.
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -48,6 +49,11 @@ No flipped bit turns it into another version, or another version into it.
 
 _WITHOUT_THREAD = 1
 """The version whose seals do not cover the thread; its records are read and copied as is."""
+
+_LATER = range(FORMAT_VERSION + 1, FORMAT_VERSION + 16)
+"""The versions that a reader recognises in order to say so."""
+
+_NEWER = "a newer locus_memory wrote it; upgrade locus-memory to read it"
 
 _FRAME = 5  # the version byte and four bytes of checksum
 
@@ -137,8 +143,11 @@ class RecordHead:
 
         It does not cover the fields that the storage sets: the sequence and the stored size.
         """
+        return self._seal_of(FORMAT_VERSION)
+
+    def _seal_of(self, version: int) -> int:
         place = _crc_of(self.thread_id) ^ _crc_of(self.forked_from)
-        return self._crc(self.size, FORMAT_VERSION) ^ place
+        return self._crc(self.size, version) ^ place
 
     def _crc(self, size: int, version: int) -> int:
         content = (
@@ -158,15 +167,16 @@ class RecordHead:
         """Return this head if `seal` is the one it was written with.
 
         Raises:
-            CheckpointCorruptError: The seal differs, or a field has the wrong type.
+            CheckpointCorruptError: The seal differs, a field has the wrong type, or a newer version
+                wrote it.
         """
-        try:
-            genuine = RecordHead.seal(self) == seal or self._sealed_before(seal)
-        except (TypeError, ValueError, OverflowError):
-            genuine = False
-        if not genuine:
-            raise self.corrupt("its head is damaged")
-        return self
+        reason = "its head is damaged"
+        with suppress(TypeError, ValueError, OverflowError):
+            if RecordHead.seal(self) == seal or self._sealed_before(seal):
+                return self
+            if any(self._seal_of(version) == seal for version in _LATER):
+                reason = _NEWER
+        raise self.corrupt(reason)
 
     def _sealed_before(self, seal: object) -> bool:
         """Whether it is the seal of a record written before seals covered the thread."""
@@ -251,10 +261,12 @@ class Record(RecordHead):
                 f"checkpoint {quote(self.checkpoint_id)} of thread {quote(self.thread_id)} is "
                 "encrypted: open it with its keys"
             )
+        body, given = self.payload[_FRAME:], int.from_bytes(self.payload[1:_FRAME], "big")
+        genuine = given == self.checksum(body, self.size, version)
         if version not in (_WITHOUT_THREAD, FORMAT_VERSION):
-            raise self.corrupt("unknown record format")
-        body = self.payload[_FRAME:]
-        if int.from_bytes(self.payload[1:_FRAME], "big") != self.checksum(body, self.size, version):
+            is_newer = genuine and version in _LATER
+            raise self.corrupt(_NEWER if is_newer else "unknown record format")
+        if not genuine:
             raise self.corrupt("the checksum does not match")
         stream = zlib.decompressobj(zdict=DICTIONARY)
         try:

@@ -38,6 +38,7 @@ from locus_memory import (
     get_store,
     open_backend,
 )
+from locus_memory._internal.locks import locked
 from locus_memory.errors import LocusMemoryError
 from locus_memory.integrations.langgraph import LocusSaver
 from locus_memory.testing import FakeEmbedder
@@ -110,6 +111,16 @@ async def a_file_of_a_newer_version():
     by_sqlite("PRAGMA user_version = 999")
     async with get_store(WHERE) as store:
         await store.get(NS, "7")
+
+
+@provoked
+async def a_lock_of_a_suspended_process():
+    checkpointer = get_checkpointer("file:there", busy_timeout=0)
+    await checkpointer.open()
+    [path] = checkpointer.storage._threads.locks("t")
+    path.parent.mkdir()
+    with locked(path):
+        await checkpointer.save({}, "t")
 
 
 @provoked

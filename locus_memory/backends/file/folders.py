@@ -60,7 +60,7 @@ def names_in(folder: Path) -> list[str]:
             "read: move it away"
         )
     try:
-        return [path.name for path in folder.iterdir()]
+        return os.listdir(folder)  # noqa: PTH208 - without a path for each name it is faster
     except FileNotFoundError:
         return []
 

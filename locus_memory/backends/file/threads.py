@@ -242,40 +242,39 @@ class ThreadFolders:
         """
         folder = self.folder(thread_id)
         for _ in range(_ATTEMPTS):
-            names = set(names_in(folder))
+            names = names_in(folder)
             try:
                 result = read(self.entries(thread_id, names))
             except Exception:
-                if names == set(names_in(folder)):
+                if sorted(names) == sorted(names_in(folder)):
                     raise
             else:
-                if names == set(names_in(folder)):
+                if names == (after := names_in(folder)) or sorted(names) == sorted(after):
                     return result
         with self.locked(thread_id, shared=True):
             return read(self.entries(thread_id, names_in(folder)))
 
-    def entries(self, thread_id: str, names: Iterable[str]) -> list[Entry]:
+    def entries(self, thread_id: str, names: Sequence[str]) -> list[Entry]:
         """Return the records among the names in the thread's folder, oldest first.
 
         Of two with one checkpoint id, which a process leaves that dies while it replaces a
         checkpoint, it is the later one.
         """
-        names = set(names)
         if not names:
             self._check_base()
-        asides: dict[str, str] = {}
-        if journal.JOURNAL in names:
-            renamed, removed = journal.planned(self.folder(thread_id)) or ({}, ())
-            asides = {name: aside for aside, name in renamed.items()}
-            names = names.difference(removed)
-        latest = {entry.digest: entry for entry in _records(names)}
-        return sorted(replace(each, aside=asides.get(each.name)) for each in latest.values())
+        if journal.JOURNAL not in names:
+            return _latest(_records(names))
+        renamed, removed = journal.planned(self.folder(thread_id)) or ({}, ())
+        asides = {name: aside for aside, name in renamed.items()}
+        entries = _latest(_records(set(names).difference(removed)))
+        return [replace(each, aside=asides.get(each.name)) for each in entries]
 
     def _settled(self, thread_id: str) -> list[Entry]:
         """Return the thread's records, after the deletion of those that no reader sees."""
         names = names_in(folder := self.folder(thread_id))
-        _bury(folder, names)
-        return self.entries(thread_id, names)
+        if not names:
+            self._check_base()
+        return _bury(folder, names)
 
     def read(self, thread_id: str, entry: Entry, *, whole: bool = False) -> Record:
         """Return a record, with an empty payload unless `whole` is true."""
@@ -411,17 +410,24 @@ class ThreadFolders:
                 folder.rmdir()
 
 
-def _bury(folder: Path, names: Iterable[str]) -> None:
-    """Delete the records that a later one of the same id hides, durably.
+def _bury(folder: Path, names: Iterable[str]) -> list[Entry]:
+    """Delete the records that a later one of the same id hides, durably; return the others.
 
     It is done before any other change: without the later one they would be seen again.
     """
     entries = _records(names)
-    latest = {entry.digest: entry for entry in entries}
-    if hidden := [entry for entry in entries if latest[entry.digest] is not entry]:
-        for entry in hidden:
+    latest = _latest(entries)
+    if len(latest) < len(entries):
+        for entry in set(entries).difference(latest):
             (folder / entry.name).unlink(missing_ok=True)
         sync_folder(folder)
+    return latest
+
+
+def _latest(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the last of the records of each checkpoint id, oldest first."""
+    latest = {entry.digest: entry for entry in entries}
+    return [entry for entry in entries if latest[entry.digest] is entry]
 
 
 def _hashed_thread(folder: Path) -> str | None:

@@ -143,7 +143,8 @@ EXPIRED: Final = """
     ORDER BY expires_at LIMIT 16"""
 SET_MOMENT: Final = """
     INSERT INTO revisions (id, newest) VALUES (1, ?)
-    ON CONFLICT (id) DO UPDATE SET newest = excluded.newest"""
+    ON CONFLICT (id) DO UPDATE SET newest = excluded.newest
+    WHERE newest NOT BETWEEN excluded.newest - 1 AND excluded.newest"""
 COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
 _CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"
 CLEAR: Final = (

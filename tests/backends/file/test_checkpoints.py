@@ -162,17 +162,18 @@ async def test_a_folder_that_vanishes_while_it_is_listed_is_not_there(tmp_path, 
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
         await fill(checkpointer, "t", 2)
         await fill(checkpointer, LONG, 2)
-        listing = type(tmp_path).iterdir
+        listing = os.listdir
 
-        def iterdir(path):
-            found = list(listing(path))
+        def listdir(path):
+            found = listing(path)
             if path == tmp_path:
-                for folder in found:
-                    if folder.name.startswith(gone):
-                        shutil.rmtree(folder)
-            return iter(found)
+                for name in found:
+                    if name.startswith(gone):
+                        monkeypatch.undo()
+                        shutil.rmtree(path / name)
+            return found
 
-        monkeypatch.setattr(type(tmp_path), "iterdir", iterdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         left = LONG if gone == "t-t" else "t"
         assert await checkpointer.list_threads() == [left]
 
@@ -185,16 +186,16 @@ async def test_a_record_that_vanishes_while_it_is_listed_is_not_there(tmp_path, 
         # Where no lock can be had, a removal may come between listing and reading.
         shutil.rmtree(tmp_path / ".locks")
         (tmp_path / ".locks").write_text("no folder")
-        listing = type(tmp_path).iterdir
+        listing = os.listdir
 
-        def iterdir(path):
+        def listdir(path):
             found = sorted(listing(path))
             if path.name.startswith("~"):
                 for record in found[: len(found) - stays]:
-                    record.unlink()
-            return iter(found)
+                    (path / record).unlink()
+            return found
 
-        monkeypatch.setattr(type(tmp_path), "iterdir", iterdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert await checkpointer.list_threads() == ([LONG, "t"] if stays else ["t"])
 
 

@@ -110,7 +110,8 @@ def _client_words(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, OSError):
         return f"cannot connect: {error}"
-    return str(error.args[0])
+    words = str(error.args[0])
+    return "the server ended the connection" if _FAREWELL in words else words
 
 
 def _quotes_an_argument(error: BaseException) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
+from contextlib import ExitStack
 from typing import Final
 
 from locus_memory.backends.driver_errors import DriverErrors, ErrorTable, Kind
@@ -55,8 +58,16 @@ _DAMAGE: Final = (
     "vtable constructor failed",
 )
 
-# A file that may not grow, as one on a full disk, is the second.
-_FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+# A file that may not grow, as one on a full disk, is the second; the log's index is the third.
+_FULL: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
+
+_WORDS: Final = {"SQLITE_IOERR_SHMSIZE": "the disk has no room for the -shm file"}
+"""What the codes mean whose messages do not say it."""
+
+_NO_FILES: Final = "the process has too many files open; close some, or raise its limit (ulimit -n)"
+
+_NEEDED: Final = 4
+"""How many files a connection opens: the database, its log, the log's index, and a folder."""
 
 _TABLE: Final = ErrorTable(
     codes=_CODES,
@@ -90,8 +101,22 @@ def _described(error: BaseException, path: str) -> BaseException:
     if _quotes_a_text(error):
         return BackendCorruptError(f"sqlite {path}: a stored text is not UTF-8")
     name, primary = code_names(error)
-    message = f"sqlite {path}: {error}" + (f" ({name})" if name else "")
+    code = f" ({name})" if name else ""
+    if primary in ("SQLITE_CANTOPEN", "SQLITE_READONLY") and _lacks_files():
+        return BackendUnavailableError(f"sqlite {path}: {_NO_FILES}{code}")
+    message = f"sqlite {path}: {_WORDS.get(name, error)}{code}"
     return _TABLE.describe(error, message, name, primary)
+
+
+def _lacks_files() -> bool:
+    """Whether this process, or the system, may open no more files: SQLite does not say so."""
+    with ExitStack() as stack:
+        try:
+            for _ in range(_NEEDED):
+                stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        except OSError as error:
+            return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
 
 
 def _quotes_a_text(error: BaseException) -> bool:
