@@ -34,7 +34,11 @@ WRAPPERS = {"StoreWrapper", "EmbeddingStore", "EncryptingStore"}
 
 
 def store_in(made):
-    return made.inner if isinstance(made, StoreWrapper) else made.store
+    if not isinstance(made, StoreWrapper):
+        return made.store
+    while isinstance(made, StoreWrapper):
+        made = made.inner
+    return made
 
 
 async def is_closed(store):
