@@ -292,7 +292,8 @@ class EncryptingStore(StoreWrapper):
         # The registry imports the backends, which import this contract.
         from locus_memory.registry import get_store  # noqa: PLC0415
 
-        index = get_store("memory", clock=self._clock)
+        # Its clock stands still: the inner store has told what has not expired.
+        index = get_store("memory", clock=float)
         # The oldest write first; in between, others have their turn.
         for start in range(len(items), 0, -_TOGETHER):
             some = map(self._opened, items[max(0, start - _TOGETHER) : start][::-1])
