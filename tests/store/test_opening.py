@@ -34,7 +34,12 @@ WRAPPERS = {"StoreWrapper", "EmbeddingStore", "EncryptingStore"}
 
 
 def store_in(made):
-    return made.inner if isinstance(made, StoreWrapper) else made.store
+    if not isinstance(made, StoreWrapper):
+        return made.store
+    # The store that encrypts has one that seals names between.
+    while isinstance(made, StoreWrapper):
+        made = made.inner
+    return made
 
 
 async def is_closed(store):

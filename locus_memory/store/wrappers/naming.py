@@ -409,9 +409,7 @@ class NamingStore(StoreWrapper):
         }
         return [items[each] for each in places if each in items]
 
-    async def _read(
-        self, namespace: Namespace, keys: Sequence[str], limit: int
-    ) -> list[StoreItem]:
+    async def _read(self, namespace: Namespace, keys: Sequence[str], limit: int) -> list[StoreItem]:
         """Return the first items that are there, of these keys, wherever they are now."""
         found: list[StoreItem] = []
         for start in range(0, len(keys), _TOGETHER):
