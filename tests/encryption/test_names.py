@@ -22,6 +22,7 @@ from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Delete, Put, StoreCapabilities
 from locus_memory.store.json_values import encode_json
 from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
+from locus_memory.store.wrappers.base import READS, WRITES
 
 OLD = EncryptionKeys({"old": b"o" * 32}, "old")
 BOTH = EncryptionKeys({"new": b"n" * 32, "old": b"o" * 32}, "new")
@@ -459,6 +460,62 @@ async def test_writers_lose_nothing_while_names_are_sealed(kind):
     for place in places:
         assert await stores[0].get(*place) == 60
         assert not await sealed.inner.exists(*place)
+
+
+@given(st.lists(namespaces, max_size=5), namespaces, st.integers(0, 4), st.integers(0, 3))
+async def test_namespaces_are_listed_as_by_a_plain_store(there, asked, depth, start):
+    plain, sealed = InMemoryStore(), Sealed()
+    for namespace in [*there, asked]:
+        for store in (plain, sealed.store):
+            await store.put(namespace, "k", 1)
+    for listing in [
+        {"prefix": asked[:start]},
+        {"prefix": ("*", *asked[1:start])},
+        {"suffix": asked[start:]},
+        {"after": asked[:start]},
+    ]:
+        expected = await plain.list_namespaces(**listing, max_depth=depth)
+        assert await sealed.store.list_namespaces(**listing, max_depth=depth) == expected
+
+
+def _counted(name):
+    async def verb(self, *args, **options):
+        result = await getattr(self.inner, name)(*args, **options)
+        self.calls += 1
+        if self.calls == self.moment:
+            await self.happens()
+        return result
+
+    return verb
+
+
+Meanwhile = type("Meanwhile", (StoreWrapper,), {each: _counted(each) for each in (*READS, *WRITES)})
+"""A store in which something happens after a certain call."""
+
+
+@pytest.mark.parametrize("moment", range(1, 9))
+@pytest.mark.parametrize("place", [PLACES["current"], PLACES["tree"]], ids=["current", "tree"])
+@pytest.mark.parametrize("verb", ["clear", "scan", "keys", "search", "near", "get", "batch"])
+async def test_an_item_is_seen_and_cleared_while_its_name_is_sealed(verb, place, moment):
+    sealed = Sealed()
+    await sealed.put_as_before(*place, "zebra")
+    item = await sealed.inner.get_item(*place)
+    await sealed.inner.put_with_embedding(*place, item.value, [1.0, 0.0], text="")
+    inner = Meanwhile(sealed.inner)
+    inner.calls, inner.moment, inner.happens = 0, moment, sealed.store.rotate
+    store = EncryptingStore(inner, OLD)
+    verbs = {
+        "clear": lambda: store.clear_namespace(place[0]),
+        "scan": lambda: store.scan(place[0]),
+        "keys": lambda: store.list_keys(place[0]),
+        "search": lambda: store.search(place[0]),
+        "near": lambda: store.search_by_embedding(place[0], [1.0, 0.0]),
+        "get": lambda: store.get_batch([place]),
+        "batch": lambda: store.delete_batch([place]),
+    }
+    found = await verbs[verb]()
+    assert found == 1 or len(found) == 1
+    assert await store.exists(*place) == (verb not in {"clear", "batch"})
 
 
 async def test_verify_tells_an_altered_name(sealed):

@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import zipfile
 from contextlib import closing
+from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
@@ -142,6 +144,23 @@ async def test_limits_beyond_those_of_the_machine_are_none(folder):
     limits = DocumentLimits(memory=2**62, cpu_seconds=2**62, characters=2**40)
     async with DocumentIndex("memory", kind="text") as index:
         assert (await index.add_path(folder, limits=limits)).added == 3
+
+
+@pytest.mark.parametrize("most", [sys.maxsize, 10**25])
+def test_no_limit_is_too_high(most, monkeypatch):
+    failed = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    names = [each.name for each in fields(DocumentLimits)]
+    with closing(DocumentReader(DocumentLimits(**dict.fromkeys(names, most)))) as reader:
+        assert reader.read("a.html", b"<p>A berry.").text == "A berry."
+    assert not failed
+
+
+@pytest.mark.parametrize("source", ["\udcff.html", "a\nb.html", "\x00.html", "\U0001f600.html"])
+def test_any_name_of_a_file_is_read(source):
+    """A name of a POSIX system is bytes, of which some are no characters."""
+    with closing(DocumentReader()) as reader:
+        assert reader.read(source, b"<p>A berry.").text == "A berry."
 
 
 @POSIX

@@ -137,6 +137,24 @@ async def test_strip_leaves_it_out(tmp_path, name):
     assert await held(there) == KEPT
 
 
+async def test_strip_leaves_out_a_virtual_table_without_its_module(tmp_path):
+    path = await made(tmp_path / "a.db")
+    change(
+        path,
+        [
+            "CREATE VIRTUAL TABLE places USING fts5 (name)",
+            "INSERT INTO places VALUES ('loot')",
+            "CREATE TRIGGER places AFTER INSERT ON items BEGIN SELECT 1; END",
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_master SET sql = replace(sql, 'fts5', 'vec0') WHERE name = 'places'",
+        ],
+    )
+    target = tmp_path / "b.db"
+    await restore(path, target, strip=True)
+    assert await held(target) == KEPT
+    assert b"loot" not in target.read_bytes()
+
+
 @pytest.mark.parametrize("name", LIES)
 async def test_a_row_that_lies_is_refused(tmp_path, name):
     path = await made(tmp_path / "a.db")

@@ -36,6 +36,7 @@ WRAPPERS = {"StoreWrapper", "EmbeddingStore", "EncryptingStore"}
 def store_in(made):
     if not isinstance(made, StoreWrapper):
         return made.store
+    # The store that encrypts has one that seals names between.
     while isinstance(made, StoreWrapper):
         made = made.inner
     return made

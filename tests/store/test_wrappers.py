@@ -118,6 +118,14 @@ async def test_the_text_of_a_put_is_found_and_stays_through_a_rotation(inner, va
     assert await both.search(NS, "walnut") == []
 
 
+async def test_words_are_found_in_all_that_the_inner_store_has(inner, vault, clock):
+    """A server's clock may be behind that of this process, and decides what has expired."""
+    await vault.put(NS, "a", "walnut", ttl=60)
+    ahead = EncryptingStore(inner, OLD, active="old", clock=lambda: clock() + 3600)
+    assert [item.key for item in await ahead.search(NS, "walnut")] == ["a"]
+    assert await ahead.search(NS, "walnut") == await vault.search(NS, "walnut")
+
+
 @pytest.mark.parametrize(
     ("namespace", "key"), [(NS, "other"), (("vault2",), "k"), ((*NS, "x"), "k")], ids=repr
 )

@@ -10,7 +10,7 @@ from base64 import b64encode
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from threading import Lock, Timer
+from threading import TIMEOUT_MAX, Lock, Timer
 from time import monotonic
 from typing import Any, BinaryIO, Final, cast
 
@@ -32,6 +32,9 @@ _WIDEST: Final = 6
 """The bytes of JSON for one character, at most."""
 
 _BESIDE: Final = 10_000
+_ENDLESS: Final = 2**50
+"""A limit that nothing reaches, and that every system call accepts."""
+
 _ENDED: Final[dict[int, dict[str, Any]]] = {
     OUT_OF_MEMORY: {"limit": "memory"},
     -getattr(signal, "SIGXCPU", 256): {"limit": "cpu_seconds"},
@@ -127,10 +130,13 @@ class DocumentReader:
         process = self._process or self._start()
         requests, answers = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
         packed = b64encode(content).decode("ascii")
-        request = {"source": source, "content": packed, "limits": asdict(self.limits)}
-        most = _WIDEST * self.limits.characters + _BESIDE
+        limits = {name: min(most, _ENDLESS) for name, most in asdict(self.limits).items()}
+        # Bytes of a name that are no characters are escaped.
+        shown = source.encode("utf-8", "backslashreplace").decode("utf-8")
+        request = {"source": shown, "content": packed, "limits": limits}
+        most = _WIDEST * limits["characters"] + _BESIDE
         answer: dict[str, Any] = {}
-        timer = Timer(self.limits.seconds, process.kill)
+        timer = Timer(min(self.limits.seconds, TIMEOUT_MAX), process.kill)
         timer.daemon = True
         started = monotonic()
         timer.start()

@@ -78,11 +78,12 @@ class _Index(NamedTuple):
     size: int = 0
 
     @classmethod
-    def empty(cls, clock: Callable[[], float]) -> _Index:
+    def empty(cls) -> _Index:
         # The registry imports the backends, which import this contract.
         from locus_memory.registry import get_store  # noqa: PLC0415
 
-        return cls(get_store("memory", clock=clock), {})
+        # Its clock stands still: the inner store tells what has not expired.
+        return cls(get_store("memory", clock=float), {})
 
 
 class EncryptingStore(StoreWrapper):
@@ -312,7 +313,7 @@ class EncryptingStore(StoreWrapper):
                 "are more: narrow the namespace, or use vectors",
             )
         name = f"{recursive} {encode_namespace(namespace)}"
-        index, known, _ = self._indexes.get(name) or _Index.empty(self._clock)
+        index, known, _ = self._indexes.get(name) or _Index.empty()
         there = {(item.namespace, item.key) for item in items}
         gone = [place for place in known if place not in there]
         await index.delete_batch(gone)

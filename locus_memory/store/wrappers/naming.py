@@ -213,12 +213,12 @@ class NamingStore(StoreWrapper):
         return place
 
     async def _spaces(self, namespace: Namespace) -> list[Namespace]:
-        """Return where the items of a namespace may be."""
+        """Return where the items of a namespace may be; items move from the first to the last."""
         if not hides(check_namespace(namespace)):
             return [namespace]
         names = await self._known()
         sealed = names.namespace(namespace)
-        return [sealed] if sealed == namespace or not names.has_plain else [sealed, namespace]
+        return [sealed] if sealed == namespace or not names.has_plain else [namespace, sealed]
 
     async def _named(self, items: Sequence[StoreItem]) -> list[StoreItem]:
         """Return items of the inner store with their names."""
@@ -357,11 +357,10 @@ class NamingStore(StoreWrapper):
             return await self._named(found)
         check_limit(limit)
         chosen, count = await self._sorted(namespace, prefix, after, descending=descending)
-        places = list(chosen.values())
-        wanted = places[:limit]
+        wanted = list(chosen.values())[:limit]
         items = await self._all(wanted) if len(wanted) * _SHARE > count else []
         if len(items) < len(wanted):
-            items = await self._read(places, limit)
+            items = await self._read(namespace, list(chosen), limit)
         return await self._named(items)
 
     async def _ordered(
@@ -391,7 +390,7 @@ class NamingStore(StoreWrapper):
         """Return the places of the keys of a listing, in its order, and the number of all keys."""
         names = await self._known()
         found: dict[str, Place] = {}
-        for space in reversed(await self._spaces(namespace)):
+        for space in await self._spaces(namespace):
             async for key in paged(_pages(self.inner, space)):
                 name = names.key_name(namespace, key)
                 if name != key or name not in found or space != namespace:
@@ -410,12 +409,13 @@ class NamingStore(StoreWrapper):
         }
         return [items[each] for each in places if each in items]
 
-    async def _read(self, places: Sequence[Place], limit: int) -> list[StoreItem]:
-        """Return the first items that are there, of these places."""
+    async def _read(self, namespace: Namespace, keys: Sequence[str], limit: int) -> list[StoreItem]:
+        """Return the first items that are there, of these keys, wherever they are now."""
         found: list[StoreItem] = []
-        for start in range(0, len(places), _TOGETHER):
-            some = places[start : start + min(_TOGETHER, limit - len(found))]
-            items = await asyncio.gather(*(self.inner.get_item(*each) for each in some))
+        for start in range(0, len(keys), _TOGETHER):
+            some = keys[start : start + min(_TOGETHER, limit - len(found))]
+            reads = (self._first(self.inner.get_item, namespace, key) for key in some)
+            items = await asyncio.gather(*reads)
             found += [item for item in items if item is not None]
             if len(found) >= limit:
                 break
@@ -435,7 +435,7 @@ class NamingStore(StoreWrapper):
         names, found, waiting = await self._known(), dict[Namespace, None](), list[Namespace]()
         root = tuple(takewhile("*".__ne__, listing.prefix))
         stored = readable(root) if names.has_plain else names.namespace(root)
-        depth = None if listing.suffix else max_depth
+        depth = None if listing.suffix or (max_depth or 0) < len(listing.prefix) else max_depth
         cursor, is_last = readable(listing.after), check_limit(limit) == 0
         while not is_last and len(found) < limit:
             page = await self.inner.list_namespaces(
@@ -463,7 +463,9 @@ class NamingStore(StoreWrapper):
             return await self._named(await search(spaces[0], query, limit, **options))
         offset = options.pop("offset", 0)
         pages = [await search(each, query, limit + offset, **options) for each in spaces]
-        found = await self._named([item for page in pages for item in page])
+        items = await self._named([item for page in pages for item in page])
+        # One that moved meanwhile is in both pages.
+        found = list({(item.namespace, item.key): item for item in items}.values())
         found.sort(key=lambda item: (item.score or 0.0, item.updated_at), reverse=True)
         return found[offset : offset + limit]
 
@@ -482,7 +484,11 @@ class NamingStore(StoreWrapper):
         pages = [await search(each, query_embedding, wanted, *args, **options) for each in spaces]
         hits = [hit for page in pages for hit in page]
         items = await self._named([hit.item for hit in hits])
-        found = [replace(hit, item=item) for hit, item in zip(hits, items, strict=True)]
+        named = {
+            (item.namespace, item.key): replace(hit, item=item)
+            for hit, item in zip(hits, items, strict=True)
+        }
+        found = list(named.values())
         found.sort(key=lambda hit: -hit.distance, reverse=True)
         return found[offset:wanted]
 

@@ -15,6 +15,10 @@ from locus_memory.errors import BackendCorruptError
 __all__ = ["check_schema", "strip"]
 
 _SCHEMA: Final = "SELECT type, lower(name), lower(tbl_name), sql FROM sqlite_master"
+_UNLIST: Final = (
+    "DELETE FROM sqlite_master"
+    " WHERE type = 'table' AND lower(name) = ? AND sql LIKE 'CREATE VIRTUAL %'"
+)
 _SPACES_AND_QUOTES: Final = re.compile("[\\s\"'`\\[\\]]")
 _STATISTICS: Final = frozenset(["sqlite_stat1", "sqlite_stat4"])
 _SHOWN: Final = 5
@@ -72,12 +76,21 @@ def strip(connection: sqlite3.Connection, version: int) -> None:
         connection: The file; nothing else may have it open.
         version: How many migrations it has had.
     """
-    ours = _ours(version)
+    ours, undropped = _ours(version), list[tuple[str]]()
     connection.execute("PRAGMA secure_delete = ON")
     for each in _foreign(connection, version):
         if each.sql is not None and not (each.kind == "table" and each.name in ours):
             name = each.name.replace('"', '""')
-            connection.execute(f'DROP {each.kind} IF EXISTS "{name}"')
+            try:
+                connection.execute(f'DROP {each.kind} IF EXISTS "{name}"')
+            except sqlite3.OperationalError:
+                # The module of a virtual table is not there; its content is in other tables.
+                undropped.append((each.name,))
+    if undropped:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.executemany(_UNLIST, undropped)
+        connection.commit()
+        connection.execute("PRAGMA writable_schema = RESET")
     there = {each.name for each in _parts(connection)}
     for name, each in ours.items():
         if name not in there and each.sql is not None and each.kind != "table":

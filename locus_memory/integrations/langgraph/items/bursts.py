@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from locus_memory.errors import BackendUnavailableError
+
 __all__ = ["Bursts"]
 
 _MOST: Final = 500
@@ -25,7 +27,7 @@ class Bursts(Generic[_Op, _Result]):
     """Joins the batches of one turn of an event loop, so that a burst takes few transactions.
 
     The batches of a burst run some at a time, in their order. If the joined ones fail, each runs
-    again alone, and has its own error.
+    again alone, and has its own error; where the database does not answer, all have this error.
 
     Args:
         run: Runs a batch of operations, and returns their results.
@@ -67,11 +69,13 @@ class Bursts(Generic[_Op, _Result]):
         try:
             results = iter(await self._run([op for each in wanted for op in each.ops]))
         except Exception as error:  # noqa: BLE001 - it is raised by the batch that has it
-            if len(wanted) > 1:
+            # Where no database answers, each would wait for it as long, one after another.
+            if len(wanted) > 1 and not isinstance(error, BackendUnavailableError):
                 for each in wanted:
                     await self._joined([each])
-            elif wanted and not wanted[0].results.done():
-                wanted[0].results.set_exception(error)
+            for each in wanted:
+                if not each.results.done():
+                    each.results.set_exception(error)
             return
         for each in wanted:
             own = list(islice(results, len(each.ops)))

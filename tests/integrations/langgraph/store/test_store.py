@@ -32,7 +32,12 @@ from locus_memory import (
     open_backend,
 )
 from locus_memory._internal.providers.installing import install_command
-from locus_memory.errors import BackendClosedError, BackendWriteError, InvalidArgumentError
+from locus_memory.errors import (
+    BackendClosedError,
+    BackendUnavailableError,
+    BackendWriteError,
+    InvalidArgumentError,
+)
 from locus_memory.events import subscribe
 from locus_memory.integrations import langgraph
 from locus_memory.integrations.langgraph.store import LocusStore
@@ -577,3 +582,19 @@ class TestBursts:
     async def test_of_two_puts_of_one_key_the_last_counts(self, store):
         await asyncio.gather(*(store.aput(("a",), "k", {"n": n}) for n in range(30)))
         assert (await store.aget(("a",), "k")).value == {"n": 29}
+
+    async def test_a_database_that_does_not_answer_is_waited_for_once(self, ours):
+        tries = []
+
+        class Silent(StoreWrapper):
+            async def put_batch(self, items):
+                tries.append(len(list(items)))
+                raise BackendUnavailableError("no answer in time")
+
+            write_batch = put_batch
+
+        store = LocusStore(Silent(ours))
+        calls = [store.aput(("a",), f"{n}", {"n": n}) for n in range(20)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(each) for each in answers} == {BackendUnavailableError}
+        assert tries == [20]
