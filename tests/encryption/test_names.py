@@ -23,6 +23,7 @@ from locus_memory.store.item import Delete, Put, StoreCapabilities
 from locus_memory.store.json_values import encode_json
 from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
 from locus_memory.store.wrappers.base import READS, WRITES
+from locus_memory.testing import FakeClock
 
 OLD = EncryptionKeys({"old": b"o" * 32}, "old")
 BOTH = EncryptionKeys({"new": b"n" * 32, "old": b"o" * 32}, "new")
@@ -527,3 +528,25 @@ async def test_verify_tells_an_altered_name(sealed):
     assert [each.place for each in findings if each.reason is None] == [("mine", "k")]
     (bad,) = [each for each in findings if each.reason is not None]
     assert "altered, moved or sealed" in bad.reason
+
+
+@pytest.mark.parametrize("ahead", [0, 200, 3_600])
+async def test_a_clock_that_is_ahead_rotates_what_expires(ahead):
+    """The inner store tells what has expired; the clock of the rotation may be another one."""
+    server, here = FakeClock(), FakeClock()
+    here.advance(ahead)
+    inner = InMemoryStore(clock=server)
+    before = EncryptingStore(inner, OLD, clock=server)
+    places = [(("mine",), "k"), *PLACES.values()]
+    for namespace, key in places:
+        await before.put(namespace, key, f"v {key}", ttl=300)
+    server.advance(100)
+    here.advance(100)
+    rotating = EncryptingStore(inner, BOTH, clock=here)
+    assert await rotating.rotate() >= len(places)
+    after = EncryptingStore(inner, NEW, clock=server)
+    for namespace, key in places:
+        assert await after.get(namespace, key) == f"v {key}"
+    server.advance(301)
+    for namespace, key in places:
+        assert not await after.exists(namespace, key)

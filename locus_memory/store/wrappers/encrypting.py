@@ -433,8 +433,6 @@ class EncryptingStore(StoreWrapper):
             put = await self._renewed(item)
             current = await self.inner.get_item(namespace, key)
             if current == item:
-                if put is None:
-                    return False
                 with suppress(VersionConflictError):
                     await self._replace(item, put)
                     return True
@@ -449,11 +447,9 @@ class EncryptingStore(StoreWrapper):
         key_id, form, _ = _parts(item.namespace, item.key, item.value)
         return (key_id, form) == (self._keys.active, _FORM)
 
-    async def _renewed(self, item: StoreItem) -> Put | None:
-        """Return the put that rewrites an item under the active key; `None` if it expired."""
+    async def _renewed(self, item: StoreItem) -> Put:
+        """Return the put that rewrites an item under the active key."""
         put = await written_again(self.inner, item, self._clock)
-        if put is None:
-            return None
         known, text = self._opened(item)
         return self._sealed(replace(put, value=known.value, metadata=known.metadata, text=text))
 

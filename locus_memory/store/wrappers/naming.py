@@ -172,10 +172,10 @@ class NamingStore(StoreWrapper):
         while (item := await self.inner.get_item(*old)) is not None:
             namespace = names.name(item.namespace)
             new = names.place(namespace, names.key_name(namespace, item.key))
-            put = await written_again(self.inner, item, self._clock)
-            if put is not None:
-                is_there = await self.inner.exists(*new)
-                put = None if is_there else replace(_at(put, new), if_version=0)
+            put: Put | None = None
+            if not await self.inner.exists(*new):
+                again = await written_again(self.inner, item, self._clock)
+                put = replace(_at(again, new), if_version=0)
             gone = Delete(namespace=old[0], key=old[1], if_version=item.version)
             with suppress(VersionConflictError):
                 await self._replace(gone, put)
@@ -493,13 +493,8 @@ class NamingStore(StoreWrapper):
         return found[offset:wanted]
 
 
-async def written_again(
-    store: BaseStore, item: StoreItem, clock: Callable[[], float]
-) -> Put | None:
-    """Return the put that writes an item once more, without a text; `None` if it expired."""
-    ttl = None if item.expires_at is None else item.expires_at.timestamp() - clock()
-    if ttl is not None and ttl <= 0:
-        return None
+async def written_again(store: BaseStore, item: StoreItem, clock: Callable[[], float]) -> Put:
+    """Return the put that writes an item of a store once more, without a text."""
     vector = None
     if store.capabilities.semantic_search:
         vector = await store.get_embedding(item.namespace, item.key)
@@ -508,11 +503,23 @@ async def written_again(
         key=item.key,
         value=item.value,
         metadata=item.metadata,
-        ttl=ttl,
+        ttl=_left(item, clock()),
         if_version=item.version,
         text="",
         embedding=vector,
     )
+
+
+def _left(item: StoreItem, now: float) -> float | None:
+    """Return the seconds until an item expires; `None`: never.
+
+    The store tells what is there. What has expired by another clock gets the time that it was put
+    with; the version in the put refuses what has expired meanwhile.
+    """
+    if item.expires_at is None:
+        return None
+    left = item.expires_at.timestamp() - now
+    return left if left > 0 else max(1.0, (item.expires_at - item.updated_at).total_seconds())
 
 
 def _pages(store: BaseStore, space: Namespace) -> Callable[[Any], Awaitable[list[str]]]:
