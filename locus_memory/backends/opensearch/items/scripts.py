@@ -26,7 +26,7 @@ if (params.expected != null && params.expected != version) { ctx.op = 'none'; re
 def created = isThere ? item.created : params.now;
 boolean isRestored = params.restored != null;
 long updated = params.fields.updated;
-if (isThere && !isRestored) { updated = Math.max(updated, ((Number)item.updated).longValue()); }
+if (isThere && !isRestored && item.updated > updated) { updated = item.updated; }
 item.clear();
 item.putAll(params.fields);
 item.updated = updated;
