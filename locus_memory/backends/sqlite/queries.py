@@ -285,16 +285,18 @@ LENGTHS: Final = """
     FROM (SELECT id, sz FROM texts_docsize WHERE id > ? ORDER BY id LIMIT ?)"""
 
 
-def newer(condition: str, *, recursive: bool) -> str:
-    """Return the query for the items of the file with a revision above `:after`.
+def newer(condition: str, *, recursive: bool, everywhere: bool) -> str:
+    """Return the query for the items with a revision above `:after`, of the scope or of the file.
 
     Only those with a text, or with an id below `:known`. Ids, revisions, and whether an item is in
     the scope, has not expired, and satisfies a filter.
     """
+    within = _within(recursive=recursive)
     return f"""
-        SELECT i.id, i.revision, {_within(recursive=recursive)} AND {_LIVE} AND {condition}
+        SELECT i.id, i.revision, {within} AND {_LIVE} AND {condition}
         FROM items AS i {_joined(recursive=recursive)}
-        WHERE i.revision > :after AND (i.text <> '' OR i.id < :known) LIMIT :most"""
+        WHERE i.revision > :after AND (i.text <> '' OR i.id < :known)
+          AND {"1" if everywhere else within} LIMIT :most"""
 
 
 def ids_until(*, recursive: bool) -> str:

@@ -157,6 +157,38 @@ async def test_what_other_namespaces_get_counts_for_the_weights(tmp_path):
         await same(store, ("a",), "boats keel1 mast7", recursive=True, limit=50)
 
 
+async def test_in_a_large_file_new_items_elsewhere_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(posted, "RECENT", 10)
+    read = []
+    newer = posted.Target.newer
+
+    def watched(*args, **how):
+        read.append(len(found := newer(*args, **how)))
+        return found
+
+    monkeypatch.setattr(posted.Target, "newer", watched)
+    async with SQLiteStore(tmp_path / "texts.db") as store:
+        searching(store, CAPACITY)
+        await store.put_batch([(("a",), f"{n}", f"boats keel{n % 40}") for n in range(640)])
+        await same(store, ("a",), "boats keel1")
+        cache = store._caches.last.texts._posted.cache
+        await store.put_batch([(("b",), f"{n}", f"keel1 mast{n}") for n in range(15)])
+        await store.put_batch([(("a",), f"new{n}", f"keel1 keel1 {n}") for n in range(3)])
+        found = await hits(store, ("a",), "keel1")
+        assert [key for key, _ in found[:3]] == ["new2", "new1", "new0"]
+        assert read == [0, 3]
+        async with SQLiteStore(tmp_path / "texts.db") as fresh:
+            plain = await hits(fresh, ("a",), "keel1")
+        assert [key for key, _ in found] == [key for key, _ in plain]
+        # One of 32 at most has changed; the word is in more items now.
+        assert [score for _, score in found] == pytest.approx(
+            [score for _, score in plain], rel=0.25
+        )
+        await store.put_batch([(("b",), f"more{n}", "mast") for n in range(9)])
+        await hits(store, ("a",), "keel1")
+        assert cache.size == 0
+
+
 async def test_after_many_deletes_the_cache_is_made_again(tmp_path):
     async with SQLiteStore(tmp_path / "texts.db") as store:
         searching(store, CAPACITY)

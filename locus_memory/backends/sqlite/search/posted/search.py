@@ -60,16 +60,18 @@ class Target:
     recursive: bool
     values: Mapping[str, object]
 
-    def newer(self, after: int, known: int, most: int) -> list[tuple[int, int, int]] | None:
-        """Return the items of the file after a revision, or `None` if there are more than `most`.
+    def newer(
+        self, after: int, known: int, *, everywhere: bool
+    ) -> list[tuple[int, int, int]] | None:
+        """Return the items of the scope, or of the file, after a revision; `None`: too many.
 
         Each is an id, a revision, and whether the search may find it. Items without a text are left
         out, unless their ids are below `known`: they may have had one.
         """
-        statement = queries.newer(self.where, recursive=self.recursive)
-        values = {**self.values, "after": after, "known": known, "most": most + 1}
+        statement = queries.newer(self.where, recursive=self.recursive, everywhere=everywhere)
+        values = {**self.values, "after": after, "known": known, "most": RECENT + 1}
         found = self.connection.execute(statement, values).fetchall()
-        return None if len(found) > most else found
+        return None if len(found) > RECENT else found
 
     def ids(self, until: int, below: int, most: int) -> list[int] | None:
         """Return the ids of the scope's items, or `None` if there are more than `most`.
@@ -168,23 +170,27 @@ class PostedSearch:
         return held.ids
 
     def _recent(self, target: Target, state: State, view: View) -> list[_Recent] | None:
-        """Return the items of the file that are newer than the cache.
+        """Return the items that are newer than the cache; `None`: too much has changed.
 
-        `None`: they are too many, or too many were deleted: the weights of words would be wrong.
+        In a small file they are those of the whole file, and the scores are those of FTS5. In a
+        large one they are those of the scope: what is put or deleted elsewhere changes the weights
+        by at most one of `STEADY`.
         """
-        rows = target.newer(view.state.newest, len(view.lengths), RECENT)
-        if rows is None:
+        rows, then = state.totals.rows, view.state
+        is_small = rows < RECENT * STEADY
+        changed = 0 if is_small else max(state.newest - then.newest, abs(rows - then.totals.rows))
+        found = target.newer(then.newest, len(view.lengths), everywhere=is_small)
+        if found is None or changed * STEADY > rows:
             self.cache.drop()
             return None
-        texts = self.cache.texts(target.connection, [row[:2] for row in rows])
+        texts = self.cache.texts(target.connection, [row[:2] for row in found])
         recent = [
             _Recent(item, revision, bool(wanted), text)
-            for (item, revision, wanted), text in zip(rows, texts, strict=True)
+            for (item, revision, wanted), text in zip(found, texts, strict=True)
         ]
-        deleted = view.state.totals.rows - state.totals.rows
-        deleted += sum(bool(each.text.counts) for each in recent)
+        deleted = then.totals.rows + sum(bool(each.text.counts) for each in recent) - rows
         deleted -= int(np.count_nonzero(view.lengths[_replaced(recent, view.lengths)]))
-        if deleted * STEADY > state.totals.rows:
+        if is_small and deleted * STEADY > rows:
             self.cache.drop()
             return None
         return recent
