@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
-from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.encryption.names import hides, is_own
 from locus_memory.errors import EncryptionError, VersionConflictError
@@ -37,6 +34,7 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.wrappers.base import StoreWrapper
+from locus_memory.store.wrappers.decrypted import DecryptedItems
 from locus_memory.store.wrappers.naming import NamingStore, written_again
 
 if TYPE_CHECKING:
@@ -48,8 +46,6 @@ MOST_SEARCHED: Final = 10_000
 """The most items whose words are searched."""
 
 _FIRST_FETCH: Final = 100
-_TOGETHER: Final = 200
-"""How many items are decrypted before others have their turn."""
 
 _FORM: Final = "2"
 _RESERVED: Final = "locus_memory:"
@@ -65,25 +61,6 @@ class _Content(NamedTuple):
     value: Any
     metadata: dict[str, Any] | None = None
     text: str | None = None
-
-
-class _Index(NamedTuple):
-    """The decrypted items of a namespace, and the encrypted ones that they were.
-
-    The next search decrypts only what is new or changed.
-    """
-
-    store: BaseStore
-    known: dict[tuple[Namespace, str], StoreItem]
-    size: int = 0
-
-    @classmethod
-    def empty(cls) -> _Index:
-        # The registry imports the backends, which import this contract.
-        from locus_memory.registry import get_store  # noqa: PLC0415
-
-        # Its clock stands still: the inner store tells what has not expired.
-        return cls(get_store("memory", clock=float), {})
 
 
 class EncryptingStore(StoreWrapper):
@@ -135,7 +112,7 @@ class EncryptingStore(StoreWrapper):
         super().__init__(store)
         self._keys = EncryptionKeys.of(keys, active, accept_plain=accept_plain)
         self._clock = clock
-        self._indexes = RecentlyUsed[_Index](2 * MOST_SEARCHED, attrgetter("size"))
+        self._decrypted = DecryptedItems(self._opened, 2 * MOST_SEARCHED)
         self._names = NamingStore(self.inner, self._keys, clock)
         self.inner: BaseStore = self._names
 
@@ -312,22 +289,7 @@ class EncryptingStore(StoreWrapper):
                 f"the words of at most {MOST_SEARCHED:,} encrypted items are searched, and there "
                 "are more: narrow the namespace, or use vectors",
             )
-        name = f"{recursive} {encode_namespace(namespace)}"
-        index, known, _ = self._indexes.get(name) or _Index.empty()
-        there = {(item.namespace, item.key) for item in items}
-        gone = [place for place in known if place not in there]
-        await index.delete_batch(gone)
-        for place in gone:
-            known.pop(place, None)
-        # The oldest write first; in between, others have their turn.
-        changed = [each for each in items[::-1] if known.get((each.namespace, each.key)) != each]
-        for start in range(0, len(changed), _TOGETHER):
-            some = changed[start : start + _TOGETHER]
-            await index.restore([_restored(*self._opened(each)) for each in some])
-            known.update(((each.namespace, each.key), each) for each in some)
-            await asyncio.sleep(0)
-        self._indexes.put(name, _Index(index, known, len(known) + 1))
-        return index
+        return await self._decrypted.of(f"{recursive} {encode_namespace(namespace)}", items)
 
     @override
     async def search_by_embedding(
@@ -475,20 +437,6 @@ def _was_readable(item: StoreItem) -> bool:
     """Whether an item has a name or metadata of before they were encrypted."""
     is_former = not _parts(item.namespace, item.key, item.value)[1]
     return is_former and (hides(item.namespace) or (bool(item.metadata) and is_own(item.namespace)))
-
-
-def _restored(item: StoreItem, text: str | None) -> Restored:
-    return Restored(
-        namespace=item.namespace,
-        key=item.key,
-        value=item.value,
-        metadata=item.metadata,
-        text=text,
-        version=item.version,
-        created_at=item.created_at,
-        updated_at=item.updated_at,
-        expires_at=item.expires_at,
-    )
 
 
 def _is_envelope(value: object) -> bool:
