@@ -288,8 +288,9 @@ def _of_old_model(kind: Any, stored: Mapping[str, Any]) -> Any:
 
 
 _READS_BACK: Final = _ReadingBack()
-_DOUBTFUL: Final = (b"builtins", b"|O")
-"""Bytes of values that may be lost: sets, and arrays of objects."""
+_DOUBTFUL: Final = (b"\xa8builtins", b"\xa2|O")
+"""Bytes of values that may be lost: sets, and arrays of objects. The first byte is MessagePack's
+length of the text, so that prose with these words is seldom read back."""
 
 _PARTS: Final = 3
 _SEND_FIELDS: Final = 2
