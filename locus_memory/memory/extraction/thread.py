@@ -210,6 +210,8 @@ class Cursor:
             one that was only recorded.
         asked: Whether the assistant's last message asked for a secret.
         passed: Whether the last messages were off the record, and only passed.
+        staged: Whether a role was given in the thread, or a text handed in: it states no facts, as
+            far as they are phrases.
     """
 
     place: int = 0
@@ -219,6 +221,7 @@ class Cursor:
     marks: tuple[str, ...] = ()
     asked: bool = False
     passed: bool = False
+    staged: bool = False
 
     def unseen(self, said: Sequence[Any]) -> tuple[int, int]:
         """Return the position of the first unseen message in the conversation.
@@ -296,7 +299,8 @@ class Cursor:
         """
         place = min(self.place, shared, len(said))
         tail = tuple(map(_fingerprint, said[max(0, place - _TAIL) : place]))
-        return type(self)(place, self.count - (self.place - place), tail)
+        count = self.count - (self.place - place)
+        return type(self)(place, count, tail, staged=self.staged)
 
 
 def _meets(marks: Sequence[str], place: int, tail: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from locus_memory.memory.secrets.detection import find_secret, mentions_secret
 __all__ = ["HeuristicExtractor"]
 
 _Name = tuple[MemoryType, str]
-_Facts = dict[_Name, str]
+_Facts = Mapping[_Name, str]
 
 _NOTE_IMPORTANCE: Final = 0.8
 _LAST_WORDS: Final = 2_000
@@ -98,6 +98,39 @@ class HeuristicExtractor:
             for name, each in found.items()
             if each.op == "add" or name in known
         )
+
+    def may_state(self, messages: Sequence[Any]) -> bool:
+        """Return whether messages may change memories, whichever are known.
+
+        It is asked before the known memories are read. Of what is `is_staged`, it knows nothing.
+        """
+        unknown = _Unknown()
+        try:
+            return any(
+                role_of(message) == "user"
+                and not is_memory_block(message)
+                and _said(messages, place, unknown)
+                for place, message in enumerate(messages)
+            )
+        except _AskedError:
+            return True
+
+
+class _AskedError(Exception):
+    """What is said depends on the known facts."""
+
+
+class _Unknown(_Facts):
+    """Facts that are not read yet."""
+
+    def __getitem__(self, name: _Name) -> str:
+        raise _AskedError
+
+    def __iter__(self) -> Iterator[_Name]:
+        raise _AskedError
+
+    def __len__(self) -> int:
+        raise _AskedError
 
 
 def _again(change: MemoryChange, known: Memory) -> MemoryChange:
@@ -175,12 +208,14 @@ def _corrected(clause: str, place: int, current: _Facts) -> list[MemoryChange] |
         told = f"{found['head']} {found['new']}"
         return [replace(each.change, sources=(place,)) for each in stated(told)]
     found = _CORRECTED.fullmatch(clause)
+    if found is None:
+        return None
     about = [
         name
         for name, content in current.items()
-        if found and name[0] is not MemoryType.FEEDBACK and _literal(found["old"]).search(content)
+        if name[0] is not MemoryType.FEEDBACK and _literal(found["old"]).search(content)
     ]
-    if found is None or len(about) != 1:
+    if len(about) != 1:
         return None
     told, old, name = found["told"], found["old"], about[0]
     facts = [each.change for part in clauses(told) for each in stated(part)]

@@ -37,7 +37,7 @@ class Job:
 
     Attributes:
         key: Its key in the queue; the jobs of one lane are in the order of their keys.
-        version: The store's version of it.
+        version: The store's version of it; 0: it is not queued.
         namespace: The scope of the memories.
         thread: The thread.
         messages: A `document` of each message, with its `number` in the thread.

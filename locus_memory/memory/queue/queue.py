@@ -9,6 +9,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
+from locus_memory._internal.offload import aside
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.lease import Lease
 from locus_memory.errors import VersionConflictError
@@ -17,10 +18,13 @@ from locus_memory.memory.extraction.thread import (
     Cursor,
     Fork,
     is_worth_reading,
+    read_document,
     roles_and_texts,
 )
 from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.options import MemoryOptions
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
+from locus_memory.memory.phrases.wording import is_staged
 from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.secrets.answers import WITHHELD, answers_in, asks_at_end
@@ -49,6 +53,8 @@ class ExtractionQueue:
         scope: The scope whose namespace has the queue.
         now: Returns the present moment, ISO 8601 in UTC.
         options: What of the messages is recorded, together with a new job.
+        phrases: Reads the messages, if no model does: where they say nothing for it, they are no
+            job.
     """
 
     def __init__(
@@ -57,12 +63,14 @@ class ExtractionQueue:
         scope: Scope,
         now: Callable[[], str],
         options: MemoryOptions,
+        phrases: HeuristicExtractor | None = None,
     ) -> None:
         self.store = store
         self.scope = scope
         self._now = now
         on, keeps = options.transcript, options.allow_secrets
         self._record = partial(transcribed, is_on=on, allow_secrets=keeps)
+        self._phrases = phrases
         self._cursors = RecentlyUsed[tuple[Cursor, int]](_REMEMBERED)
 
     async def add(
@@ -174,9 +182,11 @@ class ExtractionQueue:
         told = roles_and_texts([] if context is None else [context])
         asked = asks_at_end(told, asked=cursor.asked)
         behind = replace(behind, asked=asks_at_end(roles_and_texts(messages), asked=asked))
+        if queues:
+            behind, queues = await self._judged(behind, context, messages)
         job = Job(
             f"{lane}{behind.sequence:0{DIGITS}}",
-            1,
+            int(queues),
             scope.namespace,
             thread,
             messages,
@@ -196,6 +206,22 @@ class ExtractionQueue:
             raise
         self._cursors.put(lane, (behind, version + 1))
         return job
+
+    async def _judged(
+        self, cursor: Cursor, context: dict[str, Any] | None, messages: Sequence[dict[str, Any]]
+    ) -> tuple[Cursor, bool]:
+        """Return the cursor behind messages, and whether there is anything to read in them.
+
+        A model reads everything. For phrases, a thread is over once a role is given in it, or a
+        text handed in.
+        """
+        if self._phrases is None:
+            return cursor, True
+        told = [read_document(each) for each in ([context] if context else []) + [*messages]]
+        size = sum(len(each["content"]) for each in messages)
+        staged = cursor.staged or await aside(size, is_staged, told)
+        is_read = not staged and await aside(size, self._phrases.may_state, told)
+        return replace(cursor, staged=staged), is_read
 
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.

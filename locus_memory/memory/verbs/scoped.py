@@ -30,6 +30,7 @@ from locus_memory.memory.options import (
     check_whole,
     read_options,
 )
+from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.memory.queue.worker import Worker
 from locus_memory.memory.reading.reader import Reader
@@ -111,7 +112,8 @@ class ScopedManager(BaseMemoryManager):
             )
         self.recall_timeout = options.recall_timeout
         self._afterwards = Afterwards(self._store, self._ledger.now)
-        self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now, options)
+        phrases = extractor if isinstance(extractor, HeuristicExtractor) else None
+        self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now, options, phrases)
         parts = (extractor, self._ledger, self._recall, options)
         self._extraction = Distillation(*parts, holds=self._queue.holds)
         self._worker = Worker(self._queue, self._extraction, options, clock)

@@ -110,7 +110,7 @@ class SessionVerbs(SingleMemories):
         lane = scope.lane(conversation_id)
         with self._extraction.counting(lane) as counts:
             if not skip_extraction:
-                if job is not None:
+                if job is not None and job.version:
                     self._worker.add(job)
                 await self._worker.flush(scope.namespace, lane)
             return {
@@ -129,7 +129,7 @@ class SessionVerbs(SingleMemories):
         return await self._worker.drain(space, insists=True)
 
     async def _take_up(self, job: Job | None) -> None:
-        task = None if job is None else self._worker.add(job)
+        task = self._worker.add(job) if job is not None and job.version else None
         if task is not None:
             # Not awaited as such: a run that is cancelled does not cancel the extraction.
             await asyncio.wait([task])

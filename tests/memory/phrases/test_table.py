@@ -31,7 +31,11 @@ def messages_of(said):
 
 
 async def extract(*said, memories=()):
-    return await HeuristicExtractor().extract(messages_of(said), memories)
+    extractor, messages = HeuristicExtractor(), messages_of(said)
+    changes = await extractor.extract(messages, memories)
+    # Whoever asks before the memories are read misses nothing.
+    assert extractor.may_state(messages) or not changes
+    return changes
 
 
 CLAIMS = [(kind, said) for kind, listed in CLAIMLESS.items() for said in listed]
@@ -228,3 +232,51 @@ async def test_any_text_gives_clean_changes(said, before):
         assert (each.op == "add") == ((each.type, each.key) not in known)
         assert all(0 <= place < len(said) for place in each.sources)
         assert find_secret(each.content) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "is_read"),
+    [
+        (["Convert this list to Go."], False),
+        (["Thanks!"], False),
+        (["Yes."], False),
+        (["Ich wohne in Graz."], False),
+        (["A: You live in Graz, right?", "Yes."], True),
+        (["I live in Graz."], True),
+        (["I don't live in Rome."], True),
+        (["Graz, not Rome."], True),
+        (["Forget everything about me."], True),
+        (["Bitte merk dir: der Code der Garage h\u00e4ngt am Brett."], True),
+    ],
+)
+def test_what_may_change_a_memory_is_known_before_any_is_read(said, is_read):
+    assert HeuristicExtractor().may_state(messages_of(said)) is is_read
+
+
+_PARTS = st.sampled_from(
+    [
+        *TRUE,
+        *(text for _, text in CLAIMS if isinstance(text, str)),
+        "Yes.",
+        "No.",
+        "Graz, not Rome.",
+        "I don't live in Rome.",
+        "I no longer work at Siemens.",
+        "Forget my home.",
+        "A: You live in Rome?",
+        "Forget what I said about Siemens.",
+        "A: Is your name Ada?",
+        "It's May 4, not May 3.",
+    ]
+)
+_KNOWN = [
+    Memory("user", "home", "The user lives in Rome."),
+    Memory("user", "employer", "The user works at Siemens."),
+    Memory("user", "birthday", "The user's birthday is May 3."),
+    Memory("feedback", "language", "Always answer in German."),
+]
+
+
+@given(st.lists(_PARTS, min_size=1, max_size=4), st.sets(st.sampled_from(range(4))))
+def test_whatever_is_known_nothing_that_is_said_is_passed(said, known):
+    asyncio.run(extract(*said, memories=[_KNOWN[place] for place in known]))

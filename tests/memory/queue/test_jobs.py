@@ -145,7 +145,7 @@ async def test_a_job_done_without_its_cursor_leaves_one(make, store, scripted):
 async def test_what_another_process_took_is_not_dropped(store, clock):
     """An attempt that outlasted its lease deletes nothing of the next one."""
     manager = LLMMemoryManager(store, clock=clock, extract_mode="manual")
-    await manager.add("I like tea.", thread_id="t")
+    await manager.add("I am vegetarian.", thread_id="t")
     queue = manager._queue
     [job] = [each async for each in queue.jobs()]
     with Lease(clock() + 60) as lease, Lease(clock() + 60) as other:
