@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
@@ -22,6 +23,7 @@ from locus_memory.memory.ledger.revision import (
     Writing,
     fixed_in,
     last_change,
+    not_before,
     read_memory,
     retire,
     undo,
@@ -247,7 +249,7 @@ class Ledger:
             raise InvalidArgumentError(step.refused)
         return None if step is None else step.memory
 
-    async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> str | None:
+    async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> datetime | None:
         """Return the moment of the change that `undo` would take back; `None` if none."""
         return last_change(await self._shelf(scope, kind, key), self._writing(scope))
 
@@ -399,7 +401,13 @@ class Ledger:
 
         @insisting
         async def change() -> Step | None:
-            step = plan(await self._shelf(scope, kind, key), self._writing(scope, said_at))
+            kinds = [kind, *(each for each in MemoryType if each != kind)]
+            shelf, *others = await asyncio.gather(
+                *(self._shelf(scope, each, key) for each in kinds)
+            )
+            writing = self._writing(scope, said_at)
+            now = not_before(writing.now, shelf, others)
+            step = plan(shelf, replace(writing, now=now))
             if step is not None:
                 await write_together(self._store, await self._with_vector(scope, step, known))
             return step

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final, Literal
 
@@ -33,7 +34,7 @@ from locus_memory.memory.models import (
     origin_of,
     refusal,
 )
-from locus_memory.memory.moments import days_between
+from locus_memory.memory.moments import days_between, read_moment
 from locus_memory.memory.scope import Scope, current_key, split_key
 from locus_memory.memory.validity import SAID_AT, VALID_FROM, VALIDITY, said_at, stated
 from locus_memory.store.item import Delete, Put, StoreItem
@@ -50,6 +51,7 @@ __all__ = [
     "known",
     "last_change",
     "memory_in",
+    "not_before",
     "read_memory",
     "retire",
     "undo",
@@ -63,6 +65,8 @@ MANAGED: Final = frozenset(
     ("created_at", SAID_AT, _KNOWN, "sequence", "supersedes", "superseded_at", "superseded_by")
 )
 """The names in a memory's metadata that only a change of the memory writes; see `VALID_FROM`."""
+
+_TICK: Final = timedelta(microseconds=1)
 
 _ENDED: Final = ("superseded_at", "superseded_by")
 _GONE: Final = ("delete", "evict")
@@ -368,13 +372,37 @@ def current_again(memory: Memory) -> Memory:
     return replace(memory, metadata=metadata)
 
 
-def last_change(shelf: Shelf, writing: Writing) -> str | None:
+def last_change(shelf: Shelf, writing: Writing) -> datetime | None:
     """Return the moment of the change that `undo` would take back; `None` if there is none."""
     if undo(shelf, writing) is None:
         return None
-    changed = shelf.past[_retired(shelf)] if shelf.item is None else shelf.memory
-    moment = None if changed is None else changed.metadata.get("superseded_at")
-    return moment if isinstance(moment, str) else said_at(changed) if changed else ""
+    changed = shelf.memory if shelf.item is not None else shelf.past[_retired(shelf)]
+    # It was written first, or ended last, by the change; an undo since is none of them.
+    moments = [] if changed is None else known(changed)
+    return read_moment(moments[0 if shelf.item is not None else -1]) if moments else None
+
+
+def not_before(now: str, shelf: Shelf, others: Iterable[Shelf]) -> str:
+    """Return the moment of a change: now, unless an earlier change of the key has a later one.
+
+    Clocks differ, and go back. A moment that is a day or more in the future says nothing.
+
+    Args:
+        now: The present moment, ISO 8601 in UTC.
+        shelf: The versions of the key.
+        others: Those of the key in the other types.
+    """
+    least = [*_known_in(shelf), *(each + _TICK for other in others for each in _known_in(other))]
+    latest = max((each for each in least if days_between(now, each) < 1), default=None)
+    told = read_moment(now)
+    if latest is None or told is None or latest <= told:
+        return now
+    return latest.isoformat(timespec="microseconds")
+
+
+def _known_in(shelf: Shelf) -> list[datetime]:
+    moments = (read_moment(each) for one in versions(shelf) for each in known(one))
+    return [each for each in moments if each is not None]
 
 
 def _retired(shelf: Shelf) -> int:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.memory.ledger.ledger import Retirement
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
+from locus_memory.testing import FakeClock
 
 USER, PROJECT = MemoryType.USER, MemoryType.PROJECT
 
@@ -82,3 +90,42 @@ async def test_a_type_with_nothing_left_to_take_back_is_passed_over(saved):
     assert (await manager.undo("k")).content == "Rome"
     assert await manager.undo("k") is None
     assert await current(manager) == {(USER, "k"): "Rome"}
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([MemoryType.USER, MemoryType.PROJECT, MemoryType.REFERENCE]),
+        st.booleans(),
+        st.sampled_from([0.0, 60.0, -60.0, 3_600.0, -3_600.0]),
+    ),
+    max_size=8,
+)
+
+
+@given(_STEPS)
+def test_whatever_the_clock_says_the_last_change_is_taken_back_first(steps):
+    """Of all types that have the key."""
+
+    async def work():
+        clock = FakeClock()
+        manager = LLMMemoryManager(InMemoryStore(), clock=clock)
+        ledger, scope = manager._ledger, manager._scope
+        known, before = {}, []
+        for number, (kind, deletes, passed) in enumerate(steps):
+            if deletes and kind not in known:
+                continue
+            before.append(dict(known))
+            if deletes:
+                await ledger.apply(scope, [Retirement(kind, "k")])
+                del known[kind]
+            else:
+                known[kind] = f"Fact {number}"
+                await manager.save([Memory(kind, "k", known[kind])])
+            clock.advance(passed)
+        while before:
+            await manager.undo("k")
+            found = {each.type: each.content for each in await manager.retrieve()}
+            assert found == before.pop()
+        assert await manager.undo("k") is None
+
+    asyncio.run(work())
