@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from locus_memory.web.errors import RefusalError, error_response
 from locus_memory.web.questions.data import Data
+from locus_memory.web.security.sessions import Sessions
 
 __all__ = ["stream_events"]
 
@@ -21,20 +22,29 @@ _MOST_STREAMS: Final = 64
 
 
 async def stream_events(request: Request) -> Response:
-    """Follow the events of this process, after the number in `Last-Event-ID`."""
+    """Follow the events of this process, after the number in `Last-Event-ID`.
+
+    It ends with the session of the browser that reads it.
+    """
     data: Data = request.app.state.data
     last = request.headers.get("last-event-id", "0")
     if not last.isascii() or not last.isdecimal() or len(last) > 18:  # noqa: PLR2004 - 64 bits
         return error_response(RefusalError(400, "Last-Event-ID is the id of an event"))
     if data.journal.readers >= _MOST_STREAMS:
         return error_response(RefusalError(503, "too many streams of events are open"))
-    return StreamingResponse(_lines(data, int(last)), media_type="text/event-stream")
+    return StreamingResponse(_lines(request, data, int(last)), media_type="text/event-stream")
 
 
-async def _lines(data: Data, after: int) -> AsyncIterator[str]:
+async def _lines(request: Request, data: Data, after: int) -> AsyncIterator[str]:
+    sessions: Sessions = request.app.state.sessions
+    session = sessions.read(request)
     yield "retry: 2000\n\n"
     async with aclosing(data.journal.follow(after, _PATIENCE)) as entries:
         async for entry in entries:
+            if entry is None:
+                await sessions.learn(request)
+            if sessions.read(request) != session:
+                return
             if entry is None:
                 yield ": waiting\n\n"
             else:

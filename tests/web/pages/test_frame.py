@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from starlette.requests import HTTPConnection
 
+from locus_memory.events import emit
 from locus_memory.registry import open_backend
 from locus_memory.web import Settings, make_app
 from locus_memory.web.pages import make_pages
@@ -293,3 +294,17 @@ def test_ended_sessions_are_forgotten_with_their_time():
     now += 12 * 3600
     asyncio.run(sessions.end(connection(sessions.start(is_signed_in=True).cookie)))
     assert len(sessions._ended) == 1
+
+
+async def test_a_stream_of_events_ends_with_its_session(plain, browsing):
+    async with browsing(plain, Settings(token=TOKEN)) as browser:
+        await browser.page("/login")
+        await browser.post("/login", token=TOKEN, next="/")
+        stream = asyncio.create_task(browser.get("/api/v1/events/stream"))
+        while not browser.app.state.data.journal.readers:
+            await asyncio.sleep(0)
+        await browser.post("/logout")
+        emit("memory.duplicate_dropped", type="user")
+        async with asyncio.timeout(10):
+            answer = await stream
+        assert "duplicate_dropped" not in answer.text
