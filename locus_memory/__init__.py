@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer as MemoryCheckpointer
     from locus_memory.backends.inmemory.store import InMemoryStore as InMemoryStore
     from locus_memory.backends.oci.backend import OCIBackend as OCIBackend
+    from locus_memory.backends.oci.checkpoints import OCIBucketCheckpointer as OCIBucketCheckpointer
     from locus_memory.backends.oci.checkpoints import OCICheckpointer as OCICheckpointer
     from locus_memory.backends.oci.checkpoints import OCIDeltaStorage as OCIDeltaStorage
     from locus_memory.backends.oci.connection.connection import OCIConnection as OCIConnection
@@ -93,6 +94,8 @@ if TYPE_CHECKING:
     from locus_memory.checkpoint.base import CheckpointerCapabilities as CheckpointerCapabilities
     from locus_memory.checkpoint.base import StorageStats as StorageStats
     from locus_memory.checkpoint.chain import DeltaCheckpointer
+    from locus_memory.checkpoint.four_verbs import CheckpointMetadata as CheckpointMetadata
+    from locus_memory.checkpoint.four_verbs import DeltaCheckpoint as DeltaCheckpoint
     from locus_memory.checkpoint.storage import DeltaStorage as DeltaStorage
     from locus_memory.conversation.base import ConversationManager
     from locus_memory.conversation.base import NullManager as NullManager
@@ -293,9 +296,11 @@ else:
             "CheckpointCorruptError": "errors",
             "CheckpointError": "errors",
             "CheckpointNotFoundError": "errors",
+            "CheckpointMetadata": "checkpoint.four_verbs",
             "Checkpointable": "checkpoint.base",
             "CheckpointerCapabilities": "checkpoint.base",
             "ConfigurationError": "errors",
+            "DeltaCheckpoint": "checkpoint.four_verbs",
             "DeltaStorage": "checkpoint.storage",
             "DocumentIndex": "documents.index",
             "Done": "agent.events",
@@ -347,6 +352,7 @@ else:
             "NoopMemoryManager": "memory.base",
             "NullManager": "conversation.base",
             "OCIBackend": "backends.oci.backend",
+            "OCIBucketCheckpointer": "backends.oci.checkpoints",
             "OCICheckpointer": "backends.oci.checkpoints",
             "OCIConnection": "backends.oci.connection.connection",
             "OCIDeltaStorage": "backends.oci.checkpoints",

@@ -52,6 +52,7 @@ from locus_memory._internal.providers.names import checked_name, register
 from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend, ComposedBackend
+from locus_memory.backends.four_verbs import whole
 from locus_memory.backends.providers import PROVIDERS, Provider
 from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError, UnknownProviderError
@@ -386,13 +387,14 @@ def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
     """Return a store, and whether the caller owns it and has to close it.
 
     A provider string creates a new store, which the caller owns. A store or a backend that is
-    passed in keeps its owner.
+    passed in keeps its owner. One that has four verbs of values alone is seen whole through a
+    `FourVerbStore`.
 
     Raises:
         ConfigurationError: It is none of these, or it has no store.
     """
     if isinstance(where, BaseStore):
-        return where, False
+        return whole(where), False
     if isinstance(where, Backend):
         return where.store, False
     return get_store(where), True

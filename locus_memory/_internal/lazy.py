@@ -10,6 +10,8 @@ from typing import Any, Final, cast
 
 __all__ = ["compiled_later", "lazy_names"]
 
+_ROOT: Final = "locus_memory."
+
 _METHODS: Final = (
     *("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn"),
     *("pattern", "flags", "groups", "groupindex"),
@@ -23,7 +25,8 @@ def lazy_names(
 
     Args:
         package: The package's `__name__`; it has an `__all__`.
-        where: The module that defines each name, relative to the package.
+        where: The module that defines each name, relative to the package, or from `locus_memory.`
+            on.
         unlisted: The same for names that are not in `__all__`: those that need a driver, which
             may not be installed, and those whose public place is another package.
     """
@@ -33,7 +36,9 @@ def lazy_names(
     def get(name: str) -> Any:
         if name not in known:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        bound[name] = value = getattr(import_module(f"{package}.{known[name]}"), name)
+        where = known[name]
+        module = where if where.startswith(_ROOT) else f"{package}.{where}"
+        bound[name] = value = getattr(import_module(module), name)
         return value
 
     def names() -> list[str]:

@@ -46,6 +46,8 @@ _BEHIND: Final = {
 }
 """The optional methods of a backend, by the verbs that call them."""
 
+_MOST_WORDS: Final = 2_000
+"""Of a query: the time of some engines grows with the square of their number."""
 
 _PURGE_EVERY: Final = 1_024
 """Items written between two purges of expired items; the first write of a store is one."""
@@ -200,7 +202,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
 
     def _query_words(self, query: str) -> list[str]:
         """Return the words to search for; for a long query, this runs in a worker thread."""
-        return query_words(query)
+        return query_words(query)[:_MOST_WORDS]
 
     def _remedy(self, capability: str) -> str | None:
         """Return the remedy for a missing capability."""

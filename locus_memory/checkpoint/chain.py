@@ -32,6 +32,7 @@ from locus_memory.checkpoint.encoding.chain_cache import CachedChain, ChainCache
 from locus_memory.checkpoint.encoding.drafting import drafted_by
 from locus_memory.checkpoint.encoding.encode import Draft, draft
 from locus_memory.checkpoint.forks import with_heir
+from locus_memory.checkpoint.four_verbs import whole_storage
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.retention import age_of, cutoff, expendable, kept_base
@@ -96,7 +97,8 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     Args:
         storage: The storage of the records; in memory by default. It is closed with the
-            checkpointer.
+            checkpointer. One of the Locus SDK, of four verbs, is seen through a
+            `FourVerbStorage`.
         max_chain_depth: A load replays at most this many deltas; 0 stores full states only, and
             caches none.
         compression_level: The level of zlib, from 0 to 9. A record of more than 32 KB is compressed
@@ -125,7 +127,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
     ) -> None:
         if not 0 <= compression_level <= 9:  # noqa: PLR2004 - zlib's levels
             raise InvalidArgumentError(f"compression_level is 0 to 9, not {compression_level}")
-        self.storage = storage if storage is not None else InMemoryDeltaStorage()
+        self.storage = InMemoryDeltaStorage() if storage is None else whole_storage(storage)
         self.max_chain_depth = check_limit(max_chain_depth, "max_chain_depth")
         self.compression_level = compression_level
         self.state_type = check_state_type(state_type)
@@ -135,13 +137,14 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        """Everything but search over states and expiry."""
+        """Everything but search over states and expiry, if the storage lists its threads."""
+        lists = type(self.storage).list_threads is not DeltaStorage.list_threads
         return CheckpointerCapabilities(
-            metadata_query=True,
-            vacuum=True,
+            metadata_query=lists,
+            vacuum=lists,
             branching=True,
-            list_threads=True,
-            list_with_metadata=True,
+            list_threads=lists,
+            list_with_metadata=lists,
             persistent_checkpoint_ids=self.storage.persistent,
         )
 

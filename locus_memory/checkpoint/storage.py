@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.errors import CheckpointConflictError
+from locus_memory.errors import CheckpointConflictError, StoreCapabilityError
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import check_identifier
 
@@ -141,7 +141,6 @@ class DeltaStorage(ABC):
                 its base.
         """
 
-    @abstractmethod
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
@@ -150,7 +149,10 @@ class DeltaStorage(ABC):
         Raises:
             InvalidKeyError: A bound is not a string, or has a lone surrogate.
             CheckpointCorruptError: The id of a thread is damaged.
+            StoreCapabilityError: The storage cannot list its threads.
         """
+        del limit, prefix, after
+        raise StoreCapabilityError("list_threads", repr(self))
 
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         """Return the head of one record, the newest by default."""

@@ -39,6 +39,11 @@ class SlidingWindowManager(ConversationManager):
             as some providers require: earlier messages are dropped. A conversation without a user
             message is not changed.
 
+    Attributes:
+        window_size: As given.
+        preserve_system: As given.
+        max_tokens: As given.
+
     Raises:
         InvalidArgumentError: A size that is not positive, or no size at all.
     """
@@ -54,29 +59,29 @@ class SlidingWindowManager(ConversationManager):
     ) -> None:
         if window_size is None and max_tokens is None:
             raise InvalidArgumentError("a window needs a window_size or max_tokens")
-        self._window_size = check_positive("window_size", window_size)
-        self._max_tokens = check_positive("max_tokens", max_tokens)
-        self._preserve_system = preserve_system
+        self.window_size = check_positive("window_size", window_size)
+        self.max_tokens = check_positive("max_tokens", max_tokens)
+        self.preserve_system = preserve_system
         self._tokens = token_cache(max_tokens, token_counter)
-        self._start_on_user = start_on_user
+        self.start_on_user = start_on_user
 
     @override
     def apply(self, messages: Sequence[Any]) -> list[Any]:
         pinned: list[Group] = []
         others: list[Group] = []
         for group in sound_groups(messages):
-            stays = group.stays(preserve_system=self._preserve_system)
+            stays = group.stays(preserve_system=self.preserve_system)
             (pinned if stays else others).append(group)
-        limit = Size(self._window_size or math.inf, self._max_tokens or math.inf)
-        return windowed(pinned, others, limit, self._tokens, start_on_user=self._start_on_user)
+        limit = Size(self.window_size or math.inf, self.max_tokens or math.inf)
+        return windowed(pinned, others, limit, self._tokens, start_on_user=self.start_on_user)
 
     @override
     def _settings(self) -> dict[str, Any]:
         return {
-            "window_size": self._window_size,
-            "preserve_system": self._preserve_system,
-            "max_tokens": self._max_tokens,
-            **({"start_on_user": True} if self._start_on_user else {}),
+            "window_size": self.window_size,
+            "preserve_system": self.preserve_system,
+            "max_tokens": self.max_tokens,
+            **({"start_on_user": True} if self.start_on_user else {}),
         }
 
 

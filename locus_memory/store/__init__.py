@@ -14,6 +14,17 @@ from typing import TYPE_CHECKING
 from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from locus_memory.backends.inmemory.store import InMemoryStore as InMemoryStore
+    from locus_memory.backends.oci.store import OCIStore as OCIStore
+    from locus_memory.backends.opensearch.store import OpenSearchStore as OpenSearchStore
+    from locus_memory.backends.oracle.store import OracleStore as OracleStore
+    from locus_memory.backends.postgresql.store import PostgreSQLStore as PostgreSQLStore
+    from locus_memory.backends.redis.store import RedisStore as RedisStore
+    from locus_memory.backends.sqlite.store import SQLiteStore as SQLiteStore
+    from locus_memory.errors import StoreCapabilityError as StoreCapabilityError
+    from locus_memory.registry import get_store as get_store
+    from locus_memory.registry import list_stores as list_stores
+    from locus_memory.registry import register_store as register_store
     from locus_memory.store.base import BaseStore
     from locus_memory.store.item import (
         Delete,
@@ -52,6 +63,19 @@ else:
             "StoreItem": "item",
             "StoreWrapper": "wrappers.base",
             "VerbMetrics": "wrappers.metrics",
+        },
+        unlisted={
+            "InMemoryStore": "locus_memory.backends.inmemory.store",
+            "OCIStore": "locus_memory.backends.oci.store",
+            "OpenSearchStore": "locus_memory.backends.opensearch.store",
+            "OracleStore": "locus_memory.backends.oracle.store",
+            "PostgreSQLStore": "locus_memory.backends.postgresql.store",
+            "RedisStore": "locus_memory.backends.redis.store",
+            "SQLiteStore": "locus_memory.backends.sqlite.store",
+            "StoreCapabilityError": "locus_memory.errors",
+            "get_store": "locus_memory.registry",
+            "list_stores": "locus_memory.registry",
+            "register_store": "locus_memory.registry",
         },
     )
 

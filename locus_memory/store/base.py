@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from locus_memory._internal.resource import Resource
@@ -21,8 +22,10 @@ from locus_memory.store.item import (
     StoreItem,
     check_limit,
 )
+from locus_memory.store.listing import keys_in_range
 
 __all__ = [
+    "EVERY",
     "BaseStore",
     "all_keys",
     "all_namespaces",
@@ -32,6 +35,8 @@ __all__ = [
 ]
 
 _PAGE = 500
+EVERY = 2**31 - 1
+"""A limit that lists all keys."""
 
 
 class BaseStore(Resource, ABC):
@@ -40,6 +45,8 @@ class BaseStore(Resource, ABC):
     A backend implements `put`, `get_item`, `delete` and `scan`. The other verbs have
     defaults that work on top of those, slowly, or raise `StoreCapabilityError` where the
     matching flag of `capabilities` is false; a backend that claims a flag overrides the verb.
+    With `get` and `list_keys` in place of `get_item` and `scan`, a store has no moments and no
+    versions of its own.
     The default `search` orders items by `updated_at`, and items of the same moment by namespace
     and key. A store that overrides it, or claims `search`, orders items by the order of their
     writes, whatever its clock returns.
@@ -57,13 +64,20 @@ class BaseStore(Resource, ABC):
       call leaves the store usable.
     """
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.get_item is BaseStore.get_item and cls.get is not BaseStore.get:
+            cls.get_item = _item_of_value  # type: ignore[method-assign]
+        if cls.scan is BaseStore.scan and cls.list_keys is not BaseStore.list_keys:
+            cls.scan = _items_of_keys  # type: ignore[method-assign]
+
     @property
-    @abstractmethod
     def capabilities(self) -> StoreCapabilities:
-        """The capabilities that this store really has.
+        """The capabilities that this store really has; none, unless a subclass says so.
 
         Capabilities of the server are detected when the store opens, and not claimed before.
         """
+        return StoreCapabilities()
 
     @abstractmethod
     async def put(
@@ -270,7 +284,8 @@ class BaseStore(Resource, ABC):
 
         Without a query, the item with the newest update comes first. With one, the best match
         comes first and `StoreItem.score` is set. An item matches if it has any word of the
-        query, stop words aside; case and accents are folded, and punctuation never raises.
+        query, stop words aside; case and accents are folded, and punctuation never raises. Of a
+        long text, the first 2,000 different words count, 200 on PostgreSQL and Oracle.
 
         Args:
             namespace: The namespace to search.
@@ -407,6 +422,30 @@ async def has_semantic_search(store: BaseStore) -> bool:
     if not store.capabilities.semantic_search:
         await store.open()
     return store.capabilities.semantic_search
+
+
+async def _item_of_value(self: BaseStore, namespace: Namespace, key: str) -> StoreItem | None:
+    """Return the item of a store that has values alone: its moments are now, its version is 1."""
+    value, now = await self.get(namespace, key), datetime.now(UTC)
+    return None if value is None else StoreItem(namespace, key, value, {}, now, now)
+
+
+async def _items_of_keys(
+    self: BaseStore,
+    namespace: Namespace,
+    limit: int = 100,
+    *,
+    prefix: str | None = None,
+    after: str | None = None,
+    descending: bool = False,
+) -> list[StoreItem]:
+    """Return the items of a store that lists keys, of which it may list all."""
+    keys = await self.list_keys(namespace, EVERY)
+    found: list[StoreItem] = []
+    for key in keys_in_range(keys, prefix, after, descending=descending):
+        item = await self.get_item(namespace, key) if len(found) < limit else None
+        found += [] if item is None else [item]
+    return found
 
 
 def scan_all(

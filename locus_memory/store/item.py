@@ -169,12 +169,16 @@ class SemanticSearchResult:
     Attributes:
         item: The item, with its `score`.
         score: `max(0, 1 - distance)`; 1 for the same direction.
-        distance: Cosine distance, from 0 to 2.
+        distance: Cosine distance, from 0 to 2; if it is left out, `1 - score`.
     """
 
     item: StoreItem
     score: float
-    distance: float
+    distance: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.distance):
+            object.__setattr__(self, "distance", 1 - self.score)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,15 @@
-"""The arguments of `list_namespaces`, for backends that walk namespaces in order; no I/O here."""
+"""Listings, for stores that walk namespaces or keys in order; no I/O here."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from locus_memory.store.encoding import encode_namespace, namespace_upper_bound
 from locus_memory.store.item import Namespace, check_limit, check_namespace
 
-__all__ = ["Listing", "listed"]
+__all__ = ["Listing", "keys_in_range", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +97,13 @@ def _begins_with(namespace: Namespace, labels: Namespace) -> bool:
     return len(labels) <= len(namespace) and all(
         wanted in ("*", label) for wanted, label in zip(labels, namespace, strict=False)
     )
+
+
+def keys_in_range(
+    keys: Iterable[str], prefix: str | None, after: str | None, *, descending: bool = False
+) -> list[str]:
+    """Return the keys of a `scan` in its order."""
+    told = [each for each in keys if each.startswith(prefix or "")]
+    if after is not None:
+        told = [each for each in told if (each < after if descending else each > after)]
+    return sorted(told, reverse=descending)

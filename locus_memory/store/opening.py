@@ -23,8 +23,6 @@ def store_of(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
     Raises:
         ConfigurationError: As for `registry.as_store`.
     """
-    if isinstance(where, BaseStore):
-        return where, False
     # The registry imports the backends, which import this contract: it is imported when needed.
     from locus_memory.registry import as_store  # noqa: PLC0415
 

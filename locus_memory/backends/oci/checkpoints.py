@@ -63,7 +63,7 @@ from locus_memory.checkpoint.storage import (
 )
 from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
 
-__all__ = ["OCICheckpointer", "OCIDeltaStorage"]
+__all__ = ["OCIBucketCheckpointer", "OCICheckpointer", "OCIDeltaStorage"]
 
 
 class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
@@ -319,3 +319,26 @@ class OCICheckpointer(DeltaCheckpointer[StateT]):
         options = named.into(OCIOptions, options=options)
         storage = OCIDeltaStorage(bucket, client=client, options=options)
         super().__init__(storage, **named.rest)
+
+
+class OCIBucketCheckpointer(OCICheckpointer[StateT]):
+    """An `OCICheckpointer` by the names of the Locus SDK.
+
+    Args:
+        bucket_name: The bucket.
+        namespace: Its namespace; `None`: that of the tenancy, which is asked for.
+        **keywords: As for `OCICheckpointer`.
+
+    Raises:
+        ConfigurationError: As for `OCICheckpointer`.
+        MissingDriverError: Likewise.
+    """
+
+    def __init__(
+        self,
+        bucket_name: str,
+        namespace: str | None = None,
+        **keywords: Unpack[OCICheckpointerKeywords[StateT]],
+    ) -> None:
+        where = bucket_name if namespace is None else f"{bucket_name}/{namespace}"
+        super().__init__(where, **keywords)

@@ -115,10 +115,10 @@ class SummarizingManager(ConversationManager):
     ) -> None:
         _check_sizes(threshold, keep_recent)
         check_namespace(namespace)
-        self._threshold = threshold
-        self._keep_recent = keep_recent
+        self.threshold = threshold
+        self.keep_recent = keep_recent
         self._summarize_fn, self._model = as_summarizer(summarize_fn)
-        self._preserve_system = preserve_system
+        self.preserve_system = preserve_system
         self._start_on_user = start_on_user
         self._max_tokens = check_positive("max_tokens", max_tokens)
         room = None if max_tokens is None else max_tokens // _SHARE_OF_SUMMARY
@@ -192,9 +192,9 @@ class SummarizingManager(ConversationManager):
     @override
     def _settings(self) -> dict[str, Any]:
         return {
-            "threshold": self._threshold,
-            "keep_recent": self._keep_recent,
-            "preserve_system": self._preserve_system,
+            "threshold": self.threshold,
+            "keep_recent": self.keep_recent,
+            "preserve_system": self.preserve_system,
             "max_tokens": self._max_tokens,
             **({"start_on_user": True} if self._start_on_user else {}),
         }
@@ -203,7 +203,7 @@ class SummarizingManager(ConversationManager):
         groups = sound_groups(messages)
         if not groups:
             return None
-        return read_groups(groups, self._digests, preserve_system=self._preserve_system)
+        return read_groups(groups, self._digests, preserve_system=self.preserve_system)
 
     def _known(self, thread: Thread) -> Summary:
         """Return this process's good summary that covers most of the conversation."""
@@ -229,14 +229,14 @@ class SummarizingManager(ConversationManager):
         else:
             uncovered = thread.total - stand_in.summary.covered
             grown = thread.total - stand_in.total
-            is_due = uncovered > self._threshold or grown >= self._keep_recent
+            is_due = uncovered > self.threshold or grown >= self.keep_recent
         if not is_due:
             return None
         cut = self._cut(thread, good)
         return _Job(good, cut) if cut > good.covered else None
 
     def _is_long(self, thread: Thread, shown: Summary) -> bool:
-        if thread.total - shown.covered > self._threshold:
+        if thread.total - shown.covered > self.threshold:
             return True
         if self._max_tokens is None:
             return False
@@ -252,7 +252,7 @@ class SummarizingManager(ConversationManager):
             pinned = sum(self._size(group).tokens for group in thread.pinned)
             room = (self._max_tokens - pinned) / 2
         groups = thread.groups_after(good.covered)
-        first, _ = newest_run(groups, self._size, Size(self._keep_recent, room))
+        first, _ = newest_run(groups, self._size, Size(self.keep_recent, room))
         return thread.bounds[len(thread.groups) - len(groups) + first]
 
     def _size(self, group: Group) -> Size:
@@ -370,5 +370,8 @@ def _check_sizes(threshold: int, keep_recent: int) -> None:
     for name, value in (("threshold", threshold), ("keep_recent", keep_recent)):
         if type(value) is not int or value < 1:
             raise InvalidArgumentError(f"{name} is a positive number, not {quote(value)}")
-    if keep_recent > threshold:
-        raise InvalidArgumentError(f"keep_recent ({keep_recent}) is above threshold ({threshold})")
+    if keep_recent >= threshold:
+        raise InvalidArgumentError(
+            f"keep_recent ({keep_recent}) is less than threshold ({threshold}): what is summarized"
+            " are the messages between them"
+        )

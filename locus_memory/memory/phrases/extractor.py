@@ -184,12 +184,13 @@ def _read(clause: str, place: int, current: _Facts) -> list[MemoryChange] | None
 
 def _stated(told: Sequence[Told], current: _Facts, *sources: int) -> list[MemoryChange]:
     """Return the changes of statements; a language to answer in takes the place of another."""
+    languages = {change.key for change, _ in told if LANGUAGE_RULE.fullmatch(change.key)}
     others = [
         name
-        for name, content in current.items()
+        for name, content in (current.items() if languages else ())
         if content.startswith(("Always", "From now on"))
         and LANGUAGE_RULE.fullmatch(name[1])
-        and any(LANGUAGE_RULE.fullmatch(change.key) and change.key != name[1] for change, _ in told)
+        and not languages <= {name[1]}
     ]
     return [_retired(name, *sources) for name in others] + [
         replace(each.change, sources=sources) for each in told
@@ -284,8 +285,9 @@ def _is_secret(messages: Sequence[Any], place: int) -> bool:
 
     A password may look like any word, and only the next message may name it.
     """
-    own = [n for n, each in enumerate(messages) if role_of(each) == "user"]
-    before = max((n for n in own if n < place), default=0)
-    after = min((n for n in own if n > place), default=len(messages))
+    users = (n for n in range(place - 1, -1, -1) if role_of(messages[n]) == "user")
+    before = next(users, 0)
+    users = (n for n in range(place + 1, len(messages)) if role_of(messages[n]) == "user")
+    after = next(users, len(messages))
     near = [text_of(each) for each in messages[before : after + 1]]
     return any(mentions_secret(each) or find_secret(each) for each in [*near, "\n".join(near)])

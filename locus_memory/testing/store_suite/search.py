@@ -274,6 +274,12 @@ class TextSearchTests(StoreSuite):
         found = await text_store.search(namespace, f"{query} walrus")
         assert "certain" in [item.key for item in found]
 
+    async def test_a_query_of_very_many_words_is_answered(self, text_store: BaseStore) -> None:
+        await text_store.put(NS, "a", "the first fox")
+        await text_store.put(NS, "b", "a zebra")
+        query = " ".join(["fox", *(f"w{number:x}" for number in range(300_000))])
+        assert "a" in [item.key for item in await text_store.search(NS, query)]
+
     async def test_key_names_do_not_match(self, text_store: BaseStore) -> None:
         await text_store.put(NS, "zebra", {"zebra": {"zebra": "fox"}}, {"zebra": "zebra"})
         assert await self.keys(text_store, "zebra") == []
