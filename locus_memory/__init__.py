@@ -168,6 +168,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.forgetting.forget import forget
     from locus_memory.memory.forgetting.report import ForgetReport as ForgetReport
     from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.memory.models import ExtractFn as ExtractFn
     from locus_memory.memory.models import Extractor as Extractor
     from locus_memory.memory.models import Memory, MemoryType
     from locus_memory.memory.models import MemoryChange as MemoryChange
@@ -306,6 +307,7 @@ else:
             "Done": "agent.events",
             "EncryptionError": "errors",
             "Event": "events",
+            "ExtractFn": "memory.models",
             "Extractor": "memory.models",
             "FileBackend": "backends.file.backend",
             "FileCheckpointer": "backends.file.checkpoints",

@@ -137,14 +137,13 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        """Everything but search over states and expiry, if the storage lists its threads."""
-        lists = type(self.storage).list_threads is not DeltaStorage.list_threads
+        """Everything but search over states and expiry."""
         return CheckpointerCapabilities(
-            metadata_query=lists,
-            vacuum=lists,
+            metadata_query=True,
+            vacuum=True,
             branching=True,
-            list_threads=lists,
-            list_with_metadata=lists,
+            list_threads=True,
+            list_with_metadata=True,
             persistent_checkpoint_ids=self.storage.persistent,
         )
 

@@ -25,6 +25,7 @@ from locus_memory.checkpoint.storage import (
     check_replacement,
     check_room,
     newest_first,
+    page_of,
 )
 from locus_memory.errors import BackendClosedError, CheckpointCorruptError
 from locus_memory.store.item import timestamp
@@ -32,6 +33,9 @@ from locus_memory.store.item import timestamp
 __all__ = ["CheckpointMetadata", "DeltaCheckpoint", "FourVerbStorage", "whole_storage"]
 
 _EVERY: Final = 2**31 - 1
+_THREADS: Final = "locus_memory.threads"
+"""A thread that has a checkpoint for each other thread, under its id."""
+
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -94,6 +98,7 @@ class FourVerbStorage(DeltaStorage):
 
     def __init__(self, storage: Any) -> None:
         self._storage = storage
+        self.persistent = getattr(storage, "persistent", True)
         self._lock = asyncio.Lock()
         self._closed = False
 
@@ -132,6 +137,9 @@ class FourVerbStorage(DeltaStorage):
             sequence = newest.sequence + 1 if newest else 1
             at = timestamp(record.created_at)
             at = max(at, known[0][0].created_at + _TICK) if known else at
+            if newest is None:
+                listed = DeltaCheckpoint(CheckpointMetadata(thread_id, _THREADS), b"")
+                await self.inner.store(_THREADS, thread_id, listed)
             await self._overwrite(known, rebased)
             await self._put(replace(record, sequence=sequence), at, known)
         return sequence
@@ -174,6 +182,18 @@ class FourVerbStorage(DeltaStorage):
             for name in gone:
                 await self.inner.delete(thread_id, name)
             return len(gone)
+
+    @override
+    async def list_threads(
+        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
+    ) -> list[str]:
+        listed: list[CheckpointMetadata] = await self.inner.list_checkpoints(_THREADS, _EVERY)
+        names = page_of((each.checkpoint_id for each in listed), _EVERY, prefix=prefix, after=after)
+        found: list[str] = []
+        for name in names:
+            if len(found) < limit and await self.inner.list_checkpoints(name, 1):
+                found.append(name)
+        return found
 
     @override
     async def close(self) -> None:

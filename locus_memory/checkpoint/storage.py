@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.errors import CheckpointConflictError, StoreCapabilityError
+from locus_memory.errors import CheckpointConflictError
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import check_identifier
 
@@ -149,10 +149,10 @@ class DeltaStorage(ABC):
         Raises:
             InvalidKeyError: A bound is not a string, or has a lone surrogate.
             CheckpointCorruptError: The id of a thread is damaged.
-            StoreCapabilityError: The storage cannot list its threads.
+            NotImplementedError: The storage has four verbs alone; see `FourVerbStorage`.
         """
         del limit, prefix, after
-        raise StoreCapabilityError("list_threads", repr(self))
+        raise NotImplementedError(f"{type(self).__name__} does not list threads")
 
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         """Return the head of one record, the newest by default."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import (
+        ExtractFn,
         Extractor,
         Memory,
         MemoryChange,
@@ -61,6 +62,7 @@ else:
             "Distillate": "extraction.distillate",
             "Episode": "layers.episodes",
             "ExtractionOptions": "options",
+            "ExtractFn": "models",
             "Extractor": "models",
             "FactsChange": "tending.report",
             "FactsReport": "tending.report",
@@ -98,6 +100,7 @@ __all__ = [
     "ConsolidationReport",
     "Distillate",
     "Episode",
+    "ExtractFn",
     "ExtractionOptions",
     "Extractor",
     "FactsChange",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -23,6 +23,7 @@ __all__ = [
     "LONGEST_CONTENT",
     "ORIGIN",
     "QUOTED",
+    "ExtractFn",
     "Extractor",
     "Memory",
     "MemoryChange",
@@ -385,6 +386,14 @@ class Extractor(Protocol):
             messages: The messages since the last extraction, oldest first.
             memories: The existing memories that may be changed.
         """
+        ...
+
+
+class ExtractFn(Protocol):
+    """A function that returns the memories of messages, see `FunctionExtractor`."""
+
+    def __call__(self, messages: list[Message], /) -> Awaitable[Sequence[Memory]]:
+        """Return the memories worth keeping."""
         ...
 
 

@@ -61,8 +61,14 @@ __all__ = [
 Ending = Literal["update", "delete", "evict", "undo"]
 
 _KNOWN: Final = "known_at"
+UPDATED_AT: Final = "updated_at"
+"""In the metadata of a current memory: when it was last written; the store knows it."""
+
 MANAGED: Final = frozenset(
-    ("created_at", SAID_AT, _KNOWN, "sequence", "supersedes", "superseded_at", "superseded_by")
+    (
+        *("created_at", UPDATED_AT, SAID_AT, _KNOWN, "sequence"),
+        *("supersedes", "superseded_at", "superseded_by"),
+    )
 )
 """The names in a memory's metadata that only a change of the memory writes; see `VALID_FROM`."""
 
@@ -157,7 +163,11 @@ def read_memory(item: StoreItem) -> Memory | None:
     named = split_key(item.key)
     if named is None or not isinstance(item.value, Mapping):
         return None
-    return memory_in({**item.value, "type": named[0], "key": named[1]})
+    memory = memory_in({**item.value, "type": named[0], "key": named[1]})
+    if memory is None:
+        return None
+    updated = item.updated_at.isoformat(timespec="microseconds")
+    return replace(memory, metadata={**memory.metadata, UPDATED_AT: updated})
 
 
 def memory_in(value: Any) -> Memory | None:
@@ -439,7 +449,7 @@ def importance_of(memory: Memory) -> float:
 def current_put(scope: Scope, memory: Memory, text: str) -> Put:
     """Return the put of a current memory, with its search text; see `search_text`."""
     name = current_key(memory.type, memory.key)
-    return Put(namespace=scope.current, key=name, value=memory.to_store_value(), text=text)
+    return Put(namespace=scope.current, key=name, value=_stored(memory), text=text)
 
 
 def _ended(
@@ -460,10 +470,16 @@ def _record(shelf: Shelf, writing: Writing, memory: Memory) -> Put:
     return Put(
         namespace=writing.scope.history(shelf.kind, shelf.key),
         key=f"{number:012}",
-        value=memory.to_store_value(),
+        value=_stored(memory),
         if_version=0 if stored is None else stored.version,
         text="",
     )
+
+
+def _stored(memory: Memory) -> dict[str, Any]:
+    value = memory.to_store_value()
+    metadata = {name: each for name, each in value["metadata"].items() if name != UPDATED_AT}
+    return value | {"metadata": metadata}
 
 
 def _remove(item: StoreItem) -> Delete:

@@ -141,6 +141,11 @@ class ScopedManager(BaseMemoryManager):
         """Where the memories are that the methods work on."""
         return self._scope.namespace
 
+    @property
+    def store(self) -> BaseStore:
+        """The store of the memories."""
+        return self._store
+
     def scoped(self, namespace: Namespace) -> Self:
         """Return this manager bound to another namespace, whatever a run's state says.
 

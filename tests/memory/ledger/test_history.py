@@ -40,6 +40,7 @@ async def test_a_changed_fact_is_replaced_and_kept(make, clock):
     now, before = await manager.history("city", "user")
     assert now.metadata == {
         "valid_from": "2023-11-14T22:14:20.000000+00:00",
+        "updated_at": "2023-11-14T22:14:20.000000+00:00",
         "sequence": 2,
         "supersedes": {"type": "user", "key": "city", "sequence": 1},
         "origin": "person",
