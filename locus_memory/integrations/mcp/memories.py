@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import quote
@@ -45,6 +45,7 @@ __all__ = ["conversation_functions", "memory_functions"]
 _LONGEST: Final = 2_000
 _SHOWN: Final = 1_000
 _DAY: Final = 10
+_NO_KEY: Final = frozenset(("", "null", "none", "undefined"))
 
 Kind = Literal["user", "feedback", "project", "reference"]
 Query = Annotated[
@@ -69,6 +70,11 @@ Key = Annotated[
 ]
 
 
+def _or_none(key: object) -> object:
+    """Return a key; `None` for what some hosts send in place of an argument that is left out."""
+    return None if isinstance(key, str) and key.strip().casefold() in _NO_KEY else key
+
+
 def memory_functions(manager: LLMMemoryManager, store: BaseStore) -> list[Callable[..., Any]]:
     """Return the functions of the tools for the memories of a caller.
 
@@ -84,7 +90,7 @@ def _writing(manager: LLMMemoryManager) -> list[Callable[..., Any]]:
         content: Annotated[
             str, Field(max_length=_LONGEST, description="one fact, a full sentence")
         ],
-        key: Key | None = None,
+        key: Annotated[Key | None, BeforeValidator(_or_none)] = None,
         type: Annotated[  # noqa: A002 - the field's word
             Kind | None,
             Field(description="user: about the user; feedback: a rule; project; reference"),

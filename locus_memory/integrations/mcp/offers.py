@@ -26,6 +26,13 @@ ToolSet = Literal["memory", "conversations", "documents", "resources", "knowledg
 
 DEFAULT_SETS: Final[tuple[ToolSet, ...]] = ("memory", "conversations", "documents")
 
+_TEXT: Final = {
+    "type": "object",
+    "properties": {"result": {"type": "string"}},
+    "required": ["result"],
+}
+"""The schema of the structured output of a tool that answers with a text."""
+
 _ADDS: Final = frozenset({"remember", "undo_memory", "write_resource"})
 _ADDS_NODES: Final = frozenset({"create_entities", "create_relations", "add_observations"})
 _DELETES: Final = frozenset(
@@ -108,14 +115,29 @@ def _tools(scoped: Scoped, name: ToolSet, *, read_only: bool) -> Iterator[Tool]:
 def _described(tool: Tool, output: dict[str, Any] | None) -> types.Tool:
     name = tool.spec.name
     deletes = name in _DELETES or name == "write_resource"
+    parameters = dict(tool.spec.parameters)
+    properties: dict[str, dict[str, Any]] = parameters.get("properties", {})
+    parameters["properties"] = {each: _raised(told) for each, told in properties.items()}
     return types.Tool(
         name=name,
+        title=name.replace("_", " ").capitalize(),
         description=tool.spec.description,
-        input_schema={**tool.spec.parameters, "type": "object"},
-        output_schema=output,
+        input_schema={**parameters, "type": "object"},
+        output_schema=output or _TEXT,
         annotations=types.ToolAnnotations(
             read_only_hint=not deletes and name not in _ADDS | _ADDS_NODES,
             destructive_hint=deletes,
+            idempotent_hint=name != "undo_memory",
             open_world_hint=False,
         ),
     )
+
+
+def _raised(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an argument with its description beside `anyOf`, not inside."""
+    options: list[dict[str, Any]] = schema.get("anyOf", [])
+    said = [each["description"] for each in options if "description" in each]
+    if not said:
+        return schema
+    bare = [{n: each for n, each in one.items() if n != "description"} for one in options]
+    return {"description": said[0], **schema, "anyOf": bare}

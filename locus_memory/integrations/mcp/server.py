@@ -38,6 +38,7 @@ from locus_memory.integrations.mcp.offers import (
     checked_sets,
     offers,
 )
+from locus_memory.integrations.mcp.prompts import get_prompt, list_prompts
 from locus_memory.integrations.owned import OverStore
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_limit, check_namespace
@@ -147,6 +148,8 @@ class MemoryServer(OverStore):
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
+            on_list_prompts=list_prompts,
+            on_get_prompt=get_prompt,
         )
 
     def __repr__(self) -> str:
@@ -264,7 +267,9 @@ class MemoryServer(OverStore):
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {quote(params.name)}")
         tool = found[params.name][1]
         try:
-            arguments = tool.checked(params.arguments or {})
+            # An argument that is null is one that is left out.
+            given = {n: each for n, each in (params.arguments or {}).items() if each is not None}
+            arguments = tool.checked(given)
             return self._answer(await call_function(tool.function, **arguments))
         except Exception as error:  # noqa: BLE001 - the model is told
             said = neutralise(_told(error, params.name))
@@ -282,7 +287,8 @@ class MemoryServer(OverStore):
                 )
             return value
         text = value if isinstance(value, str) else fence(orjson.dumps(value).decode())
-        return types.CallToolResult(content=[_text(cap(text, most)[:most])])
+        text = cap(text, most)[:most]
+        return types.CallToolResult(content=[_text(text)], structured_content={"result": text})
 
     async def _list_resources(
         self, _: ServerRequestContext[Any], params: types.PaginatedRequestParams | None

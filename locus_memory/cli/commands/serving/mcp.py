@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory._internal.quoting import quote
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Url, refuse_before_subcommand
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, scoped_manager
@@ -43,12 +45,12 @@ class Tools(StrEnum):
 
 
 _Tools = Annotated[
-    list[Tools] | None,
+    list[str] | None,
     typer.Option(
         "--tools",
-        metavar="SET",
+        metavar="SETS",
         help="memory, conversations, documents (these three by default), resources or"
-        " knowledge-graph; repeatable.",
+        " knowledge-graph; several with commas, or repeated.",
     ),
 ]
 _ReadOnly = Annotated[
@@ -136,7 +138,7 @@ def serve(
         partial(
             _serve,
             user=user,
-            tools=[each.value for each in tools or ()],
+            tools=_sets(tools or ()),
             read_only=read_only,
             options=options if http else None,
             tokens=tokens,
@@ -147,6 +149,18 @@ def serve(
         ),
         create=True,
     )
+
+
+def _sets(names: Iterable[str]) -> list[str]:
+    """Return the sets of tools that options name, with or without commas.
+
+    Raises:
+        UsageError: One is unknown.
+    """
+    told = [each.strip() for name in names for each in name.split(",")]
+    if wrong := [each for each in told if each not in [*Tools]]:
+        raise UsageError(f"--tools is of {', '.join(Tools)}, not {quote(wrong[0])}")
+    return told
 
 
 def _tell(url: str, *, as_json: bool) -> None:
