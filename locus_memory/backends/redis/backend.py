@@ -13,7 +13,7 @@ from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.redis.advice import advise
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
-from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.connection.connection import Client
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.remains import find_remains, rewrite_files
 from locus_memory.backends.redis.store import RedisStore

@@ -16,7 +16,7 @@ from locus_memory.backends.redis.connection.connection import (
     Script,
     connection_for,
 )
-from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.connection.connection import Client
 from locus_memory.backends.redis.connection.lost_keys import named_threads
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (

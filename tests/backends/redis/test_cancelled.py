@@ -225,12 +225,14 @@ async def test_five_hundred_cancels_leave_the_pool_whole(redis_server, prefix):
         await asyncio.gather(*loads, return_exceptions=True)
         for key, value in acknowledged.items():
             assert await store.get(NS, key) in (value, value + 1)
-        here = store._connection._clients.here()
-        pool = here.link
-        async with asyncio.timeout(30):
-            await pool.drain()
-        assert (pool._busy, len(pool._queue), pool._carriers) == (0, 0, set())
-        assert len(pool.connections) == len(pool._free) <= size
+        link = store._connection._clients.here()
+        for _ in range(size):
+            async with asyncio.timeout(30):
+                await link._turns.acquire()
+        assert (link._busy, link._waiting) == (0, 0)
+        assert len(link._pool._available_connections) == len(link.connections) <= size
+        for _ in range(size):
+            link._turns.release()
         # All of them at once, so that each connection is asked.
         found = await asyncio.gather(*(store.get(NS, "k") for _ in range(200)))
         assert len(set(map(str, found))) == 1

@@ -9,7 +9,7 @@ from redis import exceptions
 
 from locus_memory.backends.driver_errors import DriverErrors, ErrorTable
 from locus_memory.backends.redis.connection.lost_keys import LOST, LostKeyError
-from locus_memory.backends.redis.connection.packets import UnconfirmedError
+from locus_memory.backends.redis.connection.link import UnconfirmedError
 from locus_memory.errors import (
     NO_ROOM,
     BackendError,
