@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from locus_memory.backends.advice import Advice, is_remote, on_clock
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.connection.features import Features
+from locus_memory.backends.redis.items.former import leftover_indexes
 from locus_memory.errors import BackendError
 
 __all__ = ["advise"]
@@ -28,6 +29,7 @@ async def advise(connection: RedisConnection) -> list[Advice]:
         *_on_memory(facts, await connection.known_features()),
         *_on_disk(facts),
         *_on_connection(connection, facts),
+        *_on_indexes(await leftover_indexes(connection)),
     ]
 
 
@@ -110,6 +112,15 @@ def _on_connection(connection: RedisConnection, facts: Mapping[str, str]) -> Ite
             f"a pool may open {pool_size} connections in each event loop, and the server has "
             f"{left} left of {most}",
             "lower pool_size, or raise maxclients",
+        )
+
+
+def _on_indexes(names: Iterable[bytes]) -> Iterator[Advice]:
+    for name in map(_text, names):
+        yield Advice(
+            "redis.redisearch",
+            f"the index {name} of RediSearch, of an earlier version, takes memory for nothing",
+            f"FT.DROPINDEX {name}",
         )
 
 

@@ -12,11 +12,11 @@ from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.record_rows import check_name
 from locus_memory.backends.redis.connection.connection import (
+    Client,
     RedisConnection,
     Script,
     connection_for,
 )
-from locus_memory.backends.redis.connection.connection import Client
 from locus_memory.backends.redis.connection.lost_keys import named_threads
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (

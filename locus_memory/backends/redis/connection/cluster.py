@@ -17,11 +17,11 @@ from redis.asyncio.cluster import ClusterNode
 from redis.exceptions import (
     AskError,
     ClusterDownError,
-    ConnectionError,
     MovedError,
     ResponseError,
     TryAgainError,
 )
+from redis.exceptions import ConnectionError as LostError
 from typing_extensions import override
 
 from locus_memory._internal.cancellation import finished
@@ -236,7 +236,7 @@ async def _has_spoken(connection: Any) -> bool:
     """Whether the server said what nobody asked for: goodbye, as a rule."""
     try:
         return bool(await connection.can_read())
-    except (ConnectionError, OSError):
+    except (LostError, OSError):
         return True
 
 

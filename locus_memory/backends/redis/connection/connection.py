@@ -153,7 +153,6 @@ class RedisConnection(SharedConnection):
             Wait(options.wait_replicas, options.wait_timeout) if options.wait_replicas else None
         )
         self._address, self._options = address, options
-        self.command_timeout = options.command_timeout
         self.place = address.place if client is None else _place_of(client)
         self.pool_size = options.pool_size
         self.plain_hosts = address.plain_hosts if client is None else []

@@ -25,7 +25,6 @@ class Features:
         server: `"redis"` or `"valkey"`.
         version: Its own version, such as `(8, 0, 2)`; `()` if it does not tell.
         vector_sets: Whether it has the commands of vector sets and lets us use them.
-        search: Whether it has commands of RediSearch and lets us use the least of them.
         cluster: Whether it is one of a cluster.
         maxmemory_policy: What it does when its memory is full, such as `noeviction`; empty if it
             does not tell.
@@ -34,7 +33,6 @@ class Features:
     server: str
     version: tuple[int, ...]
     vector_sets: bool
-    search: bool
     cluster: bool
     maxmemory_policy: str = ""
 
@@ -55,7 +53,6 @@ async def probe(ask: Ask, key: bytes) -> Features:
         server=server,
         version=tuple(int(number) for number in re.findall(r"\d+", version)[:3]),
         vector_sets=await _answers(ask, "VSIM", key, "VALUES", 1, "1.0"),
-        search=await _answers(ask, "FT._LIST"),
         cluster="cluster" in (facts.get("redis_mode"), facts.get("server_mode"), facts.get("mode")),
         maxmemory_policy=(await _facts(ask, _MEMORY)).get("maxmemory_policy", ""),
     )

@@ -24,8 +24,7 @@ SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
     "holds": ("space",),
     "register": (),
     "forget": (),
-    "settle": (),
-    "widen": (),
+    "adopt": ("space",),
 }
 """For each script, the files with the functions that it shares with others."""
 

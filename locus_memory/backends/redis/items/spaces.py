@@ -12,8 +12,6 @@ from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import Operation, moment
 from locus_memory.backends.redis.items.namespace_registry import Registry
 from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.search.layout import Layout, LayoutChangedError
-from locus_memory.backends.redis.search.stems import labels
 from locus_memory.errors import (
     BackendError,
     BackendWriteError,
@@ -30,8 +28,6 @@ PAGE: Final = 1000
 """How many elements a script reads at once."""
 
 _kind = attrgetter("kind")
-
-_PLAIN: Final = Layout()
 
 _CLEARED: Final = 5000
 _CALLS: Final = 200
@@ -131,12 +127,11 @@ class Spaces:
                 answers += await self.connection.execute_many(some, again=again)
         return answers
 
-    async def write(self, operations: Sequence[Operation], layout: Layout = _PLAIN) -> list[int]:
+    async def write(self, operations: Sequence[Operation]) -> list[int]:
         """Run all the operations or none; on a cluster, this holds for each namespace.
 
         Args:
             operations: The operations.
-            layout: The layout for which the puts were prepared.
 
         Returns:
             A put's new version, or 1 or 0 for a delete, in order.
@@ -144,15 +139,13 @@ class Spaces:
         Raises:
             VersionConflictError: One `if_version` does not hold.
             InvalidArgumentError: There are too many operations.
-            LayoutChangedError: The server has another layout.
         """
         if not operations:
             return []
         _check_size(operations)
         await self.connection.open()
         if not self.is_cluster:
-            keys = [self._registry.name, self.connection.key("layout")]
-            written = await self._write(operations, keys, layout)
+            written = await self._write(operations, [self._registry.name])
             await self._merge(written.unmerged)
             return written.results
         places: dict[Namespace, list[int]] = {}
@@ -169,7 +162,6 @@ class Spaces:
         self,
         operations: Sequence[Operation],
         shared: list[bytes],
-        layout: Layout = _PLAIN,
         *,
         registered: bool = False,
     ) -> _Written:
@@ -183,14 +175,12 @@ class Spaces:
             given += chain.from_iterable(mine)
         spaces = [self.space(namespace) for namespace in numbers]
         keys = [space.base for space in spaces]
-        paths = [space.path for space in spaces]
-        paths += [_labels(space, layout) for space in spaces]
         args = [
             "" if now is None else moment(now),
             len(spaces),
             int(registered),
-            layout.mark,
-            *paths,
+            int(self.connection.features.vector_sets),
+            *(space.path for space in spaces),
             *given,
         ]
         with named(spaces):
@@ -202,8 +192,6 @@ class Spaces:
             raise VersionConflictError(expected, actual, lost.kind.namespace, key)
         if answer[0] == b"register":
             return _Written([], [], is_refused=True)
-        if answer[0] == b"layout":
-            raise LayoutChangedError(f"redis {self.connection.place}: the layout has changed")
         *results, unmerged = answer
         return _Written(results, [spaces[number - 1] for number in unmerged])
 
@@ -288,12 +276,15 @@ class Spaces:
     ) -> list[Any]:
         now = self.now()
         calls = [
-            script("purge").call(self._keys(space), [now, space.path, PAGE // 2, int(merge), *mine])
+            script("purge").call(
+                self.keys_of(space), [now, space.path, PAGE // 2, int(merge), *mine]
+            )
             for space, mine in keys.items()
         ]
         return await self.run_each(calls, keys)
 
-    def _keys(self, space: Space) -> list[bytes]:
+    def keys_of(self, space: Space) -> list[bytes]:
+        """Return the keys of a script that may empty a namespace."""
         return [space.base] if self.is_cluster else [space.base, self._registry.name]
 
     async def clear(self, spaces: Sequence[Space]) -> int:
@@ -302,7 +293,7 @@ class Spaces:
         while left:
             now = self.now()
             calls = [
-                script("clear").call(self._keys(space), [now, space.path, _CLEARED])
+                script("clear").call(self.keys_of(space), [now, space.path, _CLEARED])
                 for space in left
             ]
             answers = await self.run_each(calls, left, again=False)
@@ -355,11 +346,6 @@ class Spaces:
                 if gone or not holds:
                     left[space] = gone
         return holding, left
-
-
-def _labels(space: Space, layout: Layout) -> bytes:
-    """Return the labels of a namespace's items, if RediSearch needs them."""
-    return labels(space.namespace).encode() if layout.has_labels else b""
 
 
 def _check_size(operations: Sequence[Operation]) -> None:

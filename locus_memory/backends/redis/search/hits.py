@@ -68,12 +68,10 @@ class Documents(NamedTuple):
     Attributes:
         stems: The stems of the query: an item found by its key must still have one of them.
         keys: For each number of a document its key, empty if it was deleted before the lookup.
-        are_named: Whether the stems are in the form of RediSearch.
     """
 
     stems: Sequence[str]
     keys: dict[tuple[Space, bytes], bytes]
-    are_named: bool = False
 
 
 async def collect(
@@ -138,7 +136,7 @@ async def _read(
             number = {space: count for count, space in enumerate(group, 1)}
             args: list[str | bytes | int] = [spaces.now(), len(stems), *stems]
             for space, name, _, is_number in (candidates[place] for place in mine):
-                args += number[space], 1 if is_number else 2 * documents.are_named, name
+                args += number[space], int(is_number), name
             calls.append(script("fetch").call([space.base for space in group], args))
         # A reply may be incomplete if its items are large.
         for mine, answer in zip(asked, await spaces.run_each(calls, places), strict=True):
