@@ -15,7 +15,6 @@ from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
-from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.former import move_from_redisearch
 from locus_memory.backends.redis.items.items import (
     Operation,
@@ -26,8 +25,8 @@ from locus_memory.backends.redis.items.items import (
 )
 from locus_memory.backends.redis.items.namespaces import list_namespaces
 from locus_memory.backends.redis.items.reading import read_values, scan
-from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.items.spaces import Space, Spaces, named
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.search import hits
 from locus_memory.backends.redis.search.newest import newest
@@ -156,14 +155,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         with named([space]):
             row = await self._connection.run(script("fetch"), [space.base], args)
         return decode_item(namespace, row) if row[1] else None
-
-    @override
-    async def _exists(self, namespace: Namespace, key: str) -> bool:
-        name = self._item_name(namespace, key)
-        head = await self._connection.execute("HGET", name, "h", again=True)
-        if head is None or not expires(head):
-            return head is not None
-        return (namespace, key) in await read_values(self._spaces, [(namespace, key)])
 
     @override
     async def _get_values(

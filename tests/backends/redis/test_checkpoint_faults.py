@@ -10,7 +10,8 @@ import pytest
 from redis import Redis
 
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
-from locus_memory.backends.redis.connection.connection import RedisConnection, Script
+from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.lua import Script
 from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,

@@ -10,8 +10,6 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, TypeVar, Unpack
 
 from redis.asyncio import Redis, RedisCluster
@@ -35,67 +33,18 @@ from locus_memory.backends.redis.connection.driver_errors import (
 )
 from locus_memory.backends.redis.connection.features import Features, probe
 from locus_memory.backends.redis.connection.link import LONGEST_CLOSE, Link, Wait, greeting, pool_of
+from locus_memory.backends.redis.lua import Call, Name, Script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["Call", "Client", "RedisConnection", "Script", "connection_for", "tag"]
+__all__ = ["Client", "RedisConnection", "connection_for", "tag"]
 
 Client = Redis | RedisCluster
 """A client of redis-py that the caller has."""
 
-Name = str | bytes
-"""A key or a part of one; text is encoded as UTF-8."""
-
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds to wait between attempts while somebody's script keeps the server busy."""
-
-
-@dataclass(frozen=True)
-class Script:
-    """A Lua script, which the server runs as one step.
-
-    It may touch the keys it is given and others of their slot only. Its first write has to be
-    one that the server refuses when its memory is full (not `DEL`, `HDEL`, `EXPIRE`): later
-    ones it cannot refuse, so that all is written or nothing.
-
-    Attributes:
-        text: Lua 5.1.
-        idempotent: Whether to run it twice is as good as once: then it is sent again when the
-            connection breaks before the answer.
-        is_read: Whether it does no harm when it runs late, after its caller was cancelled.
-    """
-
-    text: str
-    idempotent: bool = False
-    is_read: bool = False
-
-    @cached_property
-    def sha(self) -> str:
-        """The name that the server gives it: the SHA-1 of its text."""
-        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
-
-    def call(self, keys: Sequence[Name] = (), args: Sequence[Any] = ()) -> Call:
-        """Return a call of it, for `RedisConnection.execute_many`."""
-        return Call(self, (len(keys), *keys, *args))
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A script with the number of its keys, its keys and its arguments."""
-
-    script: Script
-    arguments: tuple[Any, ...]
-
-    @property
-    def command(self) -> tuple[Any, ...]:
-        """The command that runs the script if the server knows it."""
-        return ("EVALSHA", self.script.sha, *self.arguments)
-
-    @property
-    def full_command(self) -> tuple[Any, ...]:
-        """The command that runs the script on any server, which then knows it."""
-        return ("EVAL", self.script.text, *self.arguments)
 
 
 Command = Call | Sequence[Any]

@@ -102,7 +102,8 @@ class Link:
     def __init__(
         self, pool: ConnectionPool, place: str, options: RedisOptions, *, owned: bool
     ) -> None:
-        self._pool = pool
+        # The driver's own types are incomplete.
+        self._pool: Any = pool
         self._options = options
         self._owned = owned
         self._size = min(options.pool_size, self._most())
@@ -116,12 +117,12 @@ class Link:
 
     def _most(self) -> int:
         """Return how many connections the driver makes."""
-        return self._pool.max_connections
+        return int(self._pool.max_connections)
 
     @property
     def connections(self) -> list[Any]:
         """All that the driver has made; nothing public lists them."""
-        pool: Any = self._pool
+        pool = self._pool
         return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
 
     def use(self) -> PoolUse:

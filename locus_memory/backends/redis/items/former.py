@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.items.items import rows, terms
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
 from locus_memory.store.json_values import decode_json
@@ -112,7 +112,11 @@ def _stems(names: bytes, value: bytes) -> list[str]:
         words = tokens(indexed(decode_json(value), None))
         long = {hashlib.blake2b(word.encode(), digest_size=16).hexdigest(): word for word in words}
     # A long word of a text that is not of the value is known by its digest only.
-    forms = {"x": str, "u": lambda part: bytes.fromhex(part).decode(), "d": long.get}
+    forms: Mapping[str, Callable[[str], str | None]] = {
+        "x": str,
+        "u": lambda part: bytes.fromhex(part).decode(),
+        "d": long.get,
+    }
     found: list[str | None] = [forms[name[0]](name[1:]) for name in listed]
     return [stem or name for stem, name in zip(found, listed, strict=True)]
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from locus_memory.backends.redis.connection.connection import RedisConnection
-from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.lua import script
 
 __all__ = ["PAGE", "Registry"]
 

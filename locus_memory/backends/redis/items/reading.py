@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from locus_memory.backends.redis.connection.connection import Call
-from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import decode_value, rows
-from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces, named
+from locus_memory.backends.redis.lua import Call, script
 from locus_memory.backends.selection import KeyRange
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.item import Namespace

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from locus_memory.backends.redis.connection.connection import Call, RedisConnection, tag
-from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.connection import lost_keys
+from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.items.items import Operation, moment
 from locus_memory.backends.redis.items.namespace_registry import Registry
-from locus_memory.backends.redis.items.scripts import script
+from locus_memory.backends.redis.lua import Call, script
 from locus_memory.errors import (
     BackendError,
     BackendWriteError,
@@ -22,12 +23,17 @@ from locus_memory.events import emit
 from locus_memory.store.encoding import decode_namespace, encode_namespace, namespace_upper_bound
 from locus_memory.store.item import Namespace
 
-__all__ = ["PAGE", "Gone", "Space", "Spaces"]
+__all__ = ["PAGE", "Gone", "Space", "Spaces", "named"]
 
 PAGE: Final = 1000
 """How many elements a script reads at once."""
 
 _kind = attrgetter("kind")
+
+_REMEDY: Final = (
+    "restore a backup; or read what is left with get() or scan(), clear_namespace() it and write "
+    "it again"
+)
 
 _CLEARED: Final = 5000
 _CALLS: Final = 200
@@ -49,6 +55,13 @@ class Space(NamedTuple):
     namespace: Namespace
     path: bytes
     base: bytes
+
+
+def named(spaces: Iterable[Space]) -> AbstractContextManager[None]:
+    """Name the namespace, which is one of these, where a key of it is lost."""
+    return lost_keys.named(
+        ((f"namespace {space.namespace!r}", [space.base]) for space in spaces), _REMEDY
+    )
 
 
 Gone = Iterable[tuple[Space, bytes]]

@@ -1,7 +1,7 @@
 -- Move what an earlier version kept for RediSearch, with the items, into the own indexes.
 --
--- KEYS: a base, the registry. ARGV: now, its path, whether the server has vector sets; then for each
--- item its key, its head, its text (empty: it has none there), and its vector (empty: none).
+-- KEYS: a base, the registry. ARGV: now, its path, whether the server has vector sets; then for
+-- each item its key, its head, its text (empty: it has none there), and its vector (empty: none).
 -- An item whose head is another by now is left as it is. Returns how many were moved.
 
 local now, path, moved = ARGV[1], ARGV[2], 0

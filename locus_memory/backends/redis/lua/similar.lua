@@ -3,8 +3,8 @@
 -- KEYS: bases. ARGV: now, the dimension, the vector, the most hits of each namespace, the effort of
 -- the graph, and the most vectors for an exact comparison.
 -- Returns for each base whether it has expired items, how many vectors of the dimension it has,
--- another dimension of its vectors (or 0), and the keys with their scores; or, if the vectors are in
--- a hash, an empty text.
+-- another dimension of its vectors (or 0), and the keys with their scores; or, if the vectors are
+-- in a hash, an empty text.
 
 local dimension, exact = ARGV[2], tonumber(ARGV[6])
 

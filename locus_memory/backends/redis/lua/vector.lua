@@ -1,6 +1,7 @@
 -- The head of an item, and its vector as float32, empty without one; nil if there is no item.
 --
--- KEYS: a base. ARGV: now, a key. A vector of a hash is exactly as it was, which is the third answer.
+-- KEYS: a base. ARGV: now, a key. The third answer is whether the vector is exactly as it was
+-- written, which one of a vector set is not.
 
 local base, key = KEYS[1], ARGV[2]
 local head = redis.call('HGET', item_key(base, key), 'h')

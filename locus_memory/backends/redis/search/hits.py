@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from locus_memory.backends.redis.connection.connection import Call
 from locus_memory.backends.redis.items.items import decode_item, decode_values, rows
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.lua import Call, script
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import StoreItem
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from locus_memory.backends.redis.items.items import rows
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.search.hits import Candidate, Page, collect
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.item import SemanticSearchResult, StoreItem

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from redis import Redis
 
+from locus_memory.backends.redis import lua as scripts
 from locus_memory.backends.redis.connection.connection import tag
-from locus_memory.backends.redis.items import scripts, spaces
+from locus_memory.backends.redis.items import spaces
 from locus_memory.backends.redis.items.items import terms
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.store.encoding import encode_namespace
