@@ -62,8 +62,6 @@ async def _content(connection: RedisConnection, key: bytes) -> bytes:
 
 
 def _parts(answer: Any) -> Iterable[bytes]:
-    if isinstance(answer, Mapping):
-        answer = chain.from_iterable(answer.items())
     if isinstance(answer, Iterable) and not isinstance(answer, bytes | str):
         return chain.from_iterable(map(_parts, answer))
     return [] if answer is None else [answer if isinstance(answer, bytes) else str(answer).encode()]

@@ -186,7 +186,7 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     @override
     async def compact(self) -> None:
         """Remove what has expired, and the words of what is gone from the text index."""
-        await self._connection.open()
+        await self._move()
         low = b""
         while page := await self._spaces.registered(low, None):
             await self._spaces.purge_expired(page, merge=True)

@@ -24,17 +24,19 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as LostError
 from typing_extensions import override
 
-from locus_memory._internal.cancellation import finished
 from locus_memory.backends.redis.connection.address import RedisAddress
-from locus_memory.backends.redis.connection.link import Link, UnconfirmedError, Wait
+from locus_memory.backends.redis.connection.link import Link, UnconfirmedError
 from locus_memory.backends.redis.options import RedisOptions
 
 __all__ = ["ClusterLink", "cluster_of"]
 
-_KEYED: Final = frozenset(
-    {"EXISTS", "GET", "HDEL", "HGET", "HGETALL", "HMGET", "HSCAN", "HSET", "SET", "ZRANGEBYLEX"}
+_UNKEYED: Final = frozenset(
+    (
+        *("BGREWRITEAOF", "BGSAVE", "CLIENT", "CONFIG", "FT._LIST", "HELLO", "INFO", "PING"),
+        *("SCAN", "SCRIPT", "TIME"),
+    )
 )
-"""The commands whose first argument is their only key."""
+"""The commands without a key; of the others but scripts, the first argument is their only key."""
 
 _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA"})
 
@@ -84,16 +86,14 @@ class ClusterLink(Link):
 
     @override
     async def _execute(
-        self, commands: Sequence[Sequence[Any]], *, is_read: bool, wait: Wait | None
+        self, commands: Sequence[Sequence[Any]], *, is_read: bool, confirmed: bool
     ) -> list[Any]:
         """Send each command to the server that has its slot, those of one server at once."""
-        if not all(map(_is_routed, commands)):
-            return [await self._answer_of_any(command, is_read=is_read) for command in commands]
         answers: list[Any] = [None] * len(commands)
         left, end = list(range(len(commands))), self._patience()
         while left:
             asked = [commands[place] for place in left]
-            found = await self._ask_each(asked, is_read=is_read, wait=wait)
+            found = await self._ask_each(asked, is_read=is_read, confirmed=confirmed)
             for place, answer in zip(left, found, strict=True):
                 answers[place] = answer
             left = [place for place in left if await self._is_elsewhere(answers[place])]
@@ -103,17 +103,8 @@ class ClusterLink(Link):
                 await asyncio.sleep(_PAUSE)
         return answers
 
-    async def _answer_of_any(self, command: Sequence[Any], *, is_read: bool) -> Any:
-        """Let the driver choose the server, as it may for what no store sends."""
-        asked = self._client.execute_command(*command)
-        try:
-            async with asyncio.timeout(self._options.command_timeout):
-                return await (asked if is_read else finished(asked))
-        except ResponseError as error:
-            return error
-
     async def _ask_each(
-        self, commands: Sequence[Sequence[Any]], *, is_read: bool, wait: Wait | None
+        self, commands: Sequence[Sequence[Any]], *, is_read: bool, confirmed: bool
     ) -> list[Any]:
         """Return the answers and refusals of the servers that have the slots, as far as known."""
         await self._know_the_servers()
@@ -121,7 +112,9 @@ class ClusterLink(Link):
         for place, command in enumerate(commands):
             nodes.setdefault(self._node_of(command), []).append(place)
         asked = [
-            self._ask_node(node, [commands[each] for each in places], is_read=is_read, wait=wait)
+            self._ask_node(
+                node, [commands[each] for each in places], is_read=is_read, confirmed=confirmed
+            )
             for node, places in nodes.items()
         ]
         answers: list[Any] = [None] * len(commands)
@@ -147,8 +140,11 @@ class ClusterLink(Link):
         await self._client.initialize()
 
     def _node_of(self, command: Sequence[Any]) -> ClusterNode:
-        key = command[1] if command[0] in _KEYED else command[3]
-        slot = self._client.keyslot(key)
+        """Return the server that has the key of a command; any, if it has no key."""
+        is_script = command[0] in _SCRIPTS
+        if command[0].split()[0] in _UNKEYED or (is_script and not command[2]):
+            return self._client.get_default_node()
+        slot = self._client.keyslot(command[3] if is_script else command[1])
         return self._client.nodes_manager.get_node_from_slot(slot)
 
     async def _is_elsewhere(self, answer: object) -> bool:
@@ -162,7 +158,7 @@ class ClusterLink(Link):
         return is_split or isinstance(answer, AskError | TryAgainError)
 
     async def _ask_node(
-        self, node: ClusterNode, commands: Sequence[Any], *, is_read: bool, wait: Wait | None
+        self, node: ClusterNode, commands: Sequence[Any], *, is_read: bool, confirmed: bool
     ) -> list[Any]:
         """Send commands over one connection and return the server's answers and refusals."""
         connection: Any = node.acquire_connection()
@@ -170,7 +166,8 @@ class ClusterLink(Link):
             if connection.is_connected and await _has_spoken(connection):
                 connection.mark_for_reconnect()
             await node.disconnect_if_needed(connection)
-            return await self._exchange(connection, commands, is_read=is_read, wait=wait)
+            await connection.connect()
+            return await self._exchange(connection, commands, is_read=is_read, confirmed=confirmed)
         except UnconfirmedError:
             raise
         except BaseException:
@@ -184,11 +181,6 @@ class ClusterLink(Link):
     @override
     async def _connect(self) -> None:
         await self._client.initialize()
-
-    @override
-    async def ask_one(self, *command: Any) -> Any:
-        async with asyncio.timeout(self._options.command_timeout):
-            return await self._client.get_default_node().execute_command(*command)
 
     @override
     async def _shut(self) -> None:
@@ -227,11 +219,6 @@ def cluster_of(address: RedisAddress, options: dict[str, Any]) -> RedisCluster:
     return client
 
 
-def _is_routed(command: Sequence[Any]) -> bool:
-    """Whether the server to ask is chosen here; redis-py chooses it for what no store sends."""
-    return command[0] in _KEYED or (command[0] in _SCRIPTS and bool(command[2]))
-
-
 async def _has_spoken(connection: Any) -> bool:
     """Whether the server said what nobody asked for: goodbye, as a rule."""
     try:
@@ -242,8 +229,6 @@ async def _has_spoken(connection: Any) -> bool:
 
 async def _all_of(asked: Sequence[Any]) -> list[list[Any]]:
     """Return the answers of all servers, or raise the first failure once all have answered."""
-    if len(asked) == 1:
-        return [await asked[0]]
     found = await asyncio.gather(*asked, return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException):

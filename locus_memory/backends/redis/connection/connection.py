@@ -32,7 +32,7 @@ from locus_memory.backends.redis.connection.driver_errors import (
     translated,
 )
 from locus_memory.backends.redis.connection.features import Features, probe
-from locus_memory.backends.redis.connection.link import LONGEST_CLOSE, Link, Wait, greeting, pool_of
+from locus_memory.backends.redis.connection.link import LONGEST_CLOSE, Link, greeting, pool_of
 from locus_memory.backends.redis.lua import Call, Name, Script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.errors import BackendError, ConfigurationError
@@ -65,9 +65,8 @@ class RedisConnection(SharedConnection):
 
     It connects on first use, and again after the server went away. A command whose connection
     was dead before it was sent is sent over another; one that may have run is sent again only
-    if it says that this does no harm. Answers of scripts are as Lua returned them, texts as
-    bytes. So are those of commands, but on a cluster, where redis-py makes of some what it
-    likes: `True` of `OK`.
+    if it says that this does no harm. Answers are as the server gives them in protocol 2, texts
+    as bytes.
 
     Args:
         url: `host`, `host:port`, `host:port/db`, or a URL, which the driver reads
@@ -98,9 +97,6 @@ class RedisConnection(SharedConnection):
         self._given = client
         address = parse_redis_url(url)
         self._cluster = _is_cluster(client, address, option=options.cluster)
-        self._wait = (
-            Wait(options.wait_replicas, options.wait_timeout) if options.wait_replicas else None
-        )
         self._address, self._options = address, options
         self.place = address.place if client is None else _place_of(client)
         self.pool_size = options.pool_size
@@ -200,7 +196,7 @@ class RedisConnection(SharedConnection):
         await self._clients.close(LONGEST_CLOSE)
 
     async def _send(self, commands: Sequence[Command], *, again: bool) -> list[Any]:
-        pipe = _Pipe(commands, self._wait, again=again)
+        pipe = _Pipe(commands, again=again)
         with translated(self.place):
             return await self._patiently(lambda: self._attempt(pipe))
 
@@ -344,12 +340,11 @@ def _is_cluster(
 class _Pipe:
     """Commands that are sent at once; again, those only that the server refused unread."""
 
-    def __init__(self, commands: Sequence[Command], wait: Wait | None, *, again: bool) -> None:
-        writes = any(isinstance(each, Call) and not each.script.is_read for each in commands)
+    def __init__(self, commands: Sequence[Command], *, again: bool) -> None:
+        self._writes = any(isinstance(each, Call) and not each.script.is_read for each in commands)
         self.again = again
         self._commands = commands
-        self._is_read = again and not writes
-        self._wait = wait if writes else None
+        self._is_read = again and not self._writes
         self._answers: list[Any] = [None] * len(commands)
         self._left: Sequence[int] = range(len(commands))
 
@@ -370,6 +365,6 @@ class _Pipe:
     ) -> None:
         asked = (self._commands[place] for place in places)
         commands = [form(each) if isinstance(each, Call) else each for each in asked]
-        found = await link.ask(commands, is_read=self._is_read, wait=self._wait)
+        found = await link.ask(commands, is_read=self._is_read, confirmed=self._writes)
         for place, answer in zip(places, found, strict=True):
             self._answers[place] = answer

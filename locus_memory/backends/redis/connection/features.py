@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,13 +72,12 @@ async def _answers(ask: Ask, *command: Any) -> bool:
 
 
 def texts(answer: Any) -> dict[str, str]:
-    """Return the facts of an answer: lines, a flat list, or what redis-py made of either."""
+    """Return the facts of an answer: lines, or a flat list."""
     if isinstance(answer, bytes):
         lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
         return {name: value for name, _, value in lines}
-    if not isinstance(answer, Mapping):
-        answer = dict(zip(answer[::2], answer[1::2], strict=False))
-    return {_text(name): _text(value) for name, value in answer.items()}
+    pairs = zip(answer[::2], answer[1::2], strict=False)
+    return {_text(name): _text(value) for name, value in pairs}
 
 
 def _text(part: Any) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
+from hiredis import pack_command
 from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
@@ -31,10 +32,13 @@ from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.redis.connection.address import RedisAddress
 from locus_memory.backends.redis.options import RedisOptions
 
-__all__ = ["LONGEST_CLOSE", "Link", "UnconfirmedError", "Wait", "greeting", "pool_of"]
+__all__ = ["LONGEST_CLOSE", "Link", "UnconfirmedError", "greeting", "pool_of"]
 
 LONGEST_CLOSE: Final = 10.0
 """Seconds that closing waits for the commands that run."""
+
+_AT_ONCE: Final = 32 * 1024
+"""Bytes that a silent connection takes without a wait, half of what makes asyncio wait."""
 
 _IDLE: Final = 0.05
 """Seconds without a command after which the loop looks for connections that ended."""
@@ -42,48 +46,6 @@ _IDLE: Final = 0.05
 
 class UnconfirmedError(RedisError):
     """A write that is done, but that too few replicas have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The command `WAIT`: it answers when so many replicas have what was written before it.
-
-    It is sent over the connection of the write, in the same packet.
-
-    Source: https://redis.io/docs/latest/commands/wait/
-
-    Attributes:
-        replicas: How many replicas.
-        timeout: Seconds to wait for them.
-    """
-
-    replicas: int
-    timeout: float
-
-    @property
-    def command(self) -> tuple[Any, ...]:
-        """Its name and arguments."""
-        return ("WAIT", self.replicas, max(1, round(self.timeout * 1000)))
-
-    def check(self, confirmed: Any, answers: Sequence[Any]) -> None:
-        """Refuse to acknowledge what too few replicas have.
-
-        Args:
-            confirmed: The answer to `WAIT`.
-            answers: Those of the commands before it; refusals of all wrote nothing.
-
-        Raises:
-            UnconfirmedError: Too few have it.
-        """
-        if all(isinstance(answer, Exception) for answer in answers):
-            return
-        if isinstance(confirmed, Exception):
-            raise confirmed
-        if confirmed < self.replicas:
-            raise UnconfirmedError(
-                f"the write is done, but within {self.timeout:g} s {confirmed} of "
-                f"{self.replicas} replicas confirmed it, so a failover may lose it"
-            )
 
 
 class Link:
@@ -163,14 +125,14 @@ class Link:
         commands: Sequence[Sequence[Any]],
         *,
         is_read: bool = False,
-        wait: Wait | None = None,
+        confirmed: bool = False,
     ) -> list[Any]:
         """Send commands at once and return the answers, refusals among them.
 
         Args:
             commands: The name and the arguments of each.
             is_read: Whether they do no harm late: then a cancelled call ends at once.
-            wait: What replicas have to confirm first.
+            confirmed: Whether replicas have to confirm them first, as many as the options say.
 
         Raises:
             RedisError: The connection broke, or too few replicas confirmed.
@@ -184,7 +146,7 @@ class Link:
         await self._wait_for_turn()
         self._busy += 1
         try:
-            return await self._execute(commands, is_read=is_read, wait=wait)
+            return await self._execute(commands, is_read=is_read, confirmed=confirmed)
         finally:
             self._busy -= 1
             self._turns.release()
@@ -204,7 +166,7 @@ class Link:
             self._waiting -= 1
 
     async def _execute(
-        self, commands: Sequence[Sequence[Any]], *, is_read: bool, wait: Wait | None
+        self, commands: Sequence[Sequence[Any]], *, is_read: bool, confirmed: bool
     ) -> list[Any]:
         """Send commands over one connection."""
         async with asyncio.timeout(self._options.connect_timeout):
@@ -213,7 +175,7 @@ class Link:
             if connection.should_reconnect():
                 await connection.disconnect()
                 await connection.connect()
-            return await self._exchange(connection, commands, is_read=is_read, wait=wait)
+            return await self._exchange(connection, commands, is_read=is_read, confirmed=confirmed)
         finally:
             await self._pool.release(connection)
 
@@ -223,25 +185,48 @@ class Link:
         commands: Sequence[Sequence[Any]],
         *,
         is_read: bool,
-        wait: Wait | None,
+        confirmed: bool,
     ) -> list[Any]:
-        """Send commands and read the answers, which a cancelled write waits for."""
-        sent = commands if wait is None else [*commands, wait.command]
-        talk = _talk(connection, sent, self._options.command_timeout)
-        if is_read:
-            return await talk
-        task = kept(talk)
-        # Where it fails after its caller was cancelled, nobody asks why.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        """Send commands and read the answers, which a cancelled write waits for.
+
+        `WAIT` answers when so many replicas have what was written before it over its connection:
+        https://redis.io/docs/latest/commands/wait/
+        """
+        replicas = self._options.wait_replicas if confirmed else 0
+        wait = ("WAIT", replicas, max(1, round(self._options.wait_timeout * 1000)))
+        sent = [*commands, wait] if replicas else commands
+        data = b"".join(pack_command((*each[0].split(), *each[1:])) for each in sent)
+        seconds = self._options.command_timeout
+        end = None if seconds is None else self._loop.time() + seconds
+        answers: list[Any] = []
+        is_large = len(data) > _AT_ONCE and not is_read
+        talk = _talk(connection, data, answers, len(sent), end)
         try:
-            answers = await finished(task)
+            await (finished(_unasked(talk)) if is_large else talk)
+        except asyncio.CancelledError:
+            # Without a task of its own until now, for that takes as long as the rest.
+            if not is_read and not is_large:
+                with contextlib.suppress(Exception):
+                    await finished(_unasked(_talk(connection, b"", answers, len(sent), end)))
+            raise
         finally:
-            if not task.done():
-                # Cancelled twice: nobody else gets the answers.
+            if len(answers) < len(sent):
                 await connection.disconnect(nowait=True)
-        if wait is not None:
-            wait.check(answers.pop(), answers)
+        if replicas:
+            self._check(answers.pop(), answers)
         return answers
+
+    def _check(self, confirmed: Any, answers: Sequence[Any]) -> None:
+        """Refuse to acknowledge what too few replicas have; what was refused wrote nothing."""
+        if all(isinstance(answer, Exception) for answer in answers):
+            return
+        if isinstance(confirmed, Exception):
+            raise confirmed
+        if confirmed < self._options.wait_replicas:
+            raise UnconfirmedError(
+                f"the write is done, but within {self._options.wait_timeout:g} s {confirmed} of "
+                f"{self._options.wait_replicas} replicas confirmed it, so a failover may lose it"
+            )
 
     async def forget_connections(self) -> None:
         """Make every later command reconnect, and so find the server that is in charge."""
@@ -281,18 +266,30 @@ class Link:
 
 
 async def _talk(
-    connection: Any, commands: Sequence[Sequence[Any]], seconds: float | None
-) -> list[Any]:
-    """Send commands and read the answers, refusals among them."""
-    answers: list[Any] = []
-    async with asyncio.timeout(seconds):
-        await connection.send_packed_command(connection.pack_commands(commands))
-        while len(answers) < len(commands):
+    connection: Any, data: bytes, answers: list[Any], count: int, end: float | None
+) -> None:
+    """Send commands, if there are any, and append answers until there are so many.
+
+    Cancelled, the rest can be read later: the driver keeps what has arrived of an answer.
+    """
+    async with asyncio.timeout_at(end):
+        if data:
+            await connection.send_packed_command(data)
+        while len(answers) < count:
             try:
-                answers.append(await connection.read_response())
+                answer = await connection.read_response(disconnect_on_error=False)
             except ResponseError as error:
-                answers.append(error)
-    return answers
+                answer = error
+            # Of protocol 3, which a client of the caller's may speak, maps are as of protocol 2.
+            is_map = isinstance(answer, Mapping)
+            answers.append([*chain.from_iterable(answer.items())] if is_map else answer)
+
+
+def _unasked(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Return a task of the work; where its caller is cancelled, nobody asks why it failed."""
+    task = kept(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 def greeting(limit: float) -> Callable[[Any], Awaitable[None]]:

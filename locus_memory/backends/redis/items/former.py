@@ -12,7 +12,8 @@ import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.items.items import rows, terms
@@ -33,9 +34,10 @@ _PAGE: Final = 200
 """How many items are moved at once."""
 
 
-async def record_of(connection: RedisConnection) -> Mapping[bytes, bytes]:
+async def record_of(connection: RedisConnection) -> Sequence[bytes]:
     """Return the record of an earlier version; empty: there is nothing to move."""
-    return _mapping(await connection.execute("HGETALL", connection.key("layout"), again=True))
+    found: list[bytes] = await connection.execute("HGETALL", connection.key("layout"), again=True)
+    return found
 
 
 async def leftover_indexes(connection: RedisConnection) -> list[bytes]:
@@ -74,25 +76,20 @@ async def move_from_redisearch(spaces: Spaces) -> None:
 
 async def _move_space(spaces: Spaces, space: Space) -> int:
     """Move the items of a namespace in the order of their writes; return how many there were."""
-    count, start, keys = 0, b"-inf", [b""]
-    while keys:
-        command = ("ZRANGEBYSCORE", space.base + b":r", start, "+inf", "WITHSCORES")
-        page = await spaces.connection.execute(*command, "LIMIT", 0, _PAGE, again=True)
-        keys = [row[0] for row in rows(page, 2)]
-        start = b"(" + page[-1] if keys else start
-        names = [("HGETALL", spaces.item_name(space, key)) for key in keys]
-        found = await spaces.connection.execute_many(names, again=True)
-        given = [
-            part
-            for key, answer in zip(keys, found, strict=True)
-            for part in _arguments(key, _mapping(answer))
-        ]
-        if given:
-            has_sets = int(spaces.connection.features.vector_sets)
-            call = script("adopt").call(
-                spaces.keys_of(space), [spaces.now(), space.path, has_sets, *given]
+    connection, count = spaces.connection, 0
+    keys = await connection.execute("ZRANGE", space.base + b":r", 0, -1, again=True)
+    for some in rows(keys, _PAGE):
+        names = [("HGETALL", spaces.item_name(space, key)) for key in some]
+        found = await connection.execute_many(names, again=True)
+        items = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in found)
+        moved = [_arguments(key, item) for key, item in zip(some, items, strict=True)]
+        if given := list(chain.from_iterable(moved)):
+            has_sets = int(connection.features.vector_sets)
+            args = [spaces.now(), space.path, has_sets, *given]
+            [done] = await spaces.run_each(
+                [script("adopt").call(spaces.keys_of(space), args)], [space]
             )
-            count += sum(await spaces.run_each([call], [space]))
+            count += done
     return count
 
 
@@ -119,11 +116,3 @@ def _stems(names: bytes, value: bytes) -> list[str]:
     }
     found: list[str | None] = [forms[name[0]](name[1:]) for name in listed]
     return [stem or name for stem, name in zip(found, listed, strict=True)]
-
-
-def _mapping(answer: Any) -> Mapping[bytes, bytes]:
-    """Return a hash from the answer of either protocol."""
-    if isinstance(answer, Mapping):
-        return answer
-    flat: Sequence[bytes] = answer
-    return dict(zip(flat[::2], flat[1::2], strict=True))

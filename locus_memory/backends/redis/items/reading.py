@@ -43,25 +43,15 @@ async def scan(
 
 def bounds(keys: KeyRange) -> tuple[bytes, bytes]:
     """Return the bounds as arguments of `ZRANGEBYLEX`, or `ZREVRANGEBYLEX` if descending."""
-    low, high = b"-", b"+"
-    if keys.prefix:
-        low = b"[" + keys.prefix.encode()
-        bound = prefix_upper_bound(keys.prefix)
-        high = b"+" if bound is None else b"(" + bound.encode()
+    start, after = (keys.prefix or "").encode(), (keys.after or "").encode()
+    bound = prefix_upper_bound(keys.prefix) if keys.prefix else None
+    end = _LAST if bound is None else bound.encode()
+    low, high = b"[" + start, b"(" + end
     if keys.after is not None and keys.descending:
-        high = min(high, b"(" + keys.after.encode(), key=_place)
-    elif keys.after is not None:
-        low = max(low, b"(" + keys.after.encode(), key=_place)
+        high = b"(" + min(end, after)
+    elif keys.after is not None and after >= start:
+        low = b"(" + after
     return (high, low) if keys.descending else (low, high)
-
-
-def _place(bound: bytes) -> tuple[bytes, bytes]:
-    """Return the sort key of a bound; of the same key, `[` comes before `(`."""
-    if bound == b"-":
-        return b"", b""
-    if bound == b"+":
-        return _LAST, b""
-    return bound[1:], b"" if bound[:1] == b"[" else b"("
 
 
 async def read_values(

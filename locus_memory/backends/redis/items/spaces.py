@@ -1,7 +1,15 @@
-"""The namespaces on the server, and the scripts that run on one, some or all of them."""
+"""The namespaces on the server, and the scripts that run on one, some or all of them.
+
+The registry is one sorted set of the paths of all namespaces. On a single server, the scripts that
+write items keep it up to date. On a cluster it is on another server than most items. There a
+namespace is registered before its first item is written, and once more afterwards, each time with a
+new mark. A namespace that was found empty is removed from the registry only if it still has the
+mark it had before the check.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, groupby
@@ -11,7 +19,6 @@ from typing import Any, Final, NamedTuple
 from locus_memory.backends.redis.connection import lost_keys
 from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.items.items import Operation, moment
-from locus_memory.backends.redis.items.namespace_registry import Registry
 from locus_memory.backends.redis.lua import Call, script
 from locus_memory.errors import (
     BackendError,
@@ -68,20 +75,6 @@ Gone = Iterable[tuple[Space, bytes]]
 """Keys that an index has although their items do not exist."""
 
 
-class _Written(NamedTuple):
-    """The result of a batch.
-
-    Attributes:
-        results: A put's new version, or 1 or 0 for a delete, in order.
-        unmerged: Namespaces whose postings still have to be merged.
-        is_refused: Whether nothing is written, since the namespace is new to a cluster.
-    """
-
-    results: list[int]
-    unmerged: list[Space]
-    is_refused: bool = False
-
-
 class Spaces:
     """The namespaces of a store.
 
@@ -95,7 +88,9 @@ class Spaces:
     ) -> None:
         self.connection = connection
         self._clock = clock
-        self._registry = Registry(connection)
+        self._registry = connection.key("namespaces")
+        # A name in braces has the same slot as the name itself.
+        self._marks = b"{%s}:marks" % self._registry
 
     @property
     def is_cluster(self) -> bool:
@@ -157,27 +152,44 @@ class Spaces:
             return []
         _check_size(operations)
         await self.connection.open()
-        if not self.is_cluster:
-            written = await self._write(operations, [self._registry.name])
-            await self._merge(written.unmerged)
-            return written.results
-        places: dict[Namespace, list[int]] = {}
+        places: dict[Namespace | None, list[int]] = {}
         for place, operation in enumerate(operations):
-            places.setdefault(operation.kind.namespace, []).append(place)
+            place_of = operation.kind.namespace if self.is_cluster else None
+            places.setdefault(place_of, []).append(place)
         results = [0] * len(operations)
         for mine in places.values():
-            answers = await self._register_and_write([operations[place] for place in mine])
+            answers, unmerged = await self._register_and_write([operations[n] for n in mine])
+            await self._merge(unmerged)
             for place, answer in zip(mine, answers, strict=True):
                 results[place] = answer
         return results
 
+    async def _register_and_write(
+        self, operations: Sequence[Operation]
+    ) -> tuple[list[int], list[Space]]:
+        """Write what one script writes; return the results and the namespaces to merge.
+
+        On a cluster, the registry is on another server. A new namespace is registered first, so
+        that a crash leaves no unlisted item, and again afterwards, since another process may have
+        unregistered it in between.
+        """
+        written = await self._write(operations)
+        if written is None:
+            path = self.space(operations[0].kind.namespace).path
+            await self._register(path)
+            written = await self._write(operations, registered=True)
+            await self._register(path)
+        return written or ([], [])
+
+    async def _register(self, path: bytes) -> None:
+        """Register a namespace of a cluster, with a new mark."""
+        keys = [self._registry, self._marks]
+        await self.connection.run(script("register"), keys, [path, secrets.token_bytes(8)])
+
     async def _write(
-        self,
-        operations: Sequence[Operation],
-        shared: list[bytes],
-        *,
-        registered: bool = False,
-    ) -> _Written:
+        self, operations: Sequence[Operation], *, registered: bool = False
+    ) -> tuple[list[int], list[Space]] | None:
+        """Write; `None`: nothing is written, since the namespace is new to a cluster."""
         now = None if self._clock is None else self._clock()
         numbers: dict[Namespace, int] = {}
         given: list[str | bytes] = []
@@ -188,6 +200,8 @@ class Spaces:
             given += chain.from_iterable(mine)
         spaces = [self.space(namespace) for namespace in numbers]
         keys = [space.base for space in spaces]
+        if not self.is_cluster:
+            keys.append(self._registry)
         args = [
             "" if now is None else moment(now),
             len(spaces),
@@ -197,16 +211,16 @@ class Spaces:
             *given,
         ]
         with named(spaces):
-            answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
+            answer: list[Any] = await self.connection.run(script("write"), keys, args)
         if answer[0] == b"conflict":
             expected, actual, number = map(int, answer[1:])
             lost = operations[number - 1]
             key = lost.arguments[0].decode()
             raise VersionConflictError(expected, actual, lost.kind.namespace, key)
         if answer[0] == b"register":
-            return _Written([], [], is_refused=True)
+            return None
         *results, unmerged = answer
-        return _Written(results, [spaces[number - 1] for number in unmerged])
+        return results, [spaces[number - 1] for number in unmerged]
 
     async def _merge(self, spaces: Sequence[Space]) -> None:
         """Merge the postings that a large batch left, whose writes are done in any case."""
@@ -220,21 +234,6 @@ class Spaces:
                 left = [space for space, answer in zip(left, answers, strict=True) if answer[2]]
         except BackendError as error:
             emit("redis.not_cleaned", error=error, namespaces=len(left))
-
-    async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
-        """Write to one namespace of a cluster, where the registry is on another server.
-
-        A new namespace is registered first, so that a crash leaves no unlisted item, and again
-        afterwards, since another process may have unregistered it in between.
-        """
-        written = await self._write(operations, [])
-        if written.is_refused:
-            path = self.space(operations[0].kind.namespace).path
-            await self._registry.add(path)
-            written = await self._write(operations, [], registered=True)
-            await self._registry.add(path)
-        await self._merge(written.unmerged)
-        return written.results
 
     async def purge(self, gone: Gone) -> None:
         """Delete index data without an item, and a few items that have expired.
@@ -298,7 +297,7 @@ class Spaces:
 
     def keys_of(self, space: Space) -> list[bytes]:
         """Return the keys of a script that may empty a namespace."""
-        return [space.base] if self.is_cluster else [space.base, self._registry.name]
+        return [space.base] if self.is_cluster else [space.base, self._registry]
 
     async def clear(self, spaces: Sequence[Space]) -> int:
         """Delete all items; return how many of them were not expired."""
@@ -329,19 +328,24 @@ class Spaces:
 
     async def registered(self, low: bytes, high: str | None) -> list[Space]:
         """Return a page of the registered namespaces from `low` up to, but without, `high`."""
-        paths = await self._registry.page(low, high)
+        start = b"[" + low if low else b"-"
+        stop = b"+" if high is None else b"(" + high.encode()
+        command = ("ZRANGEBYLEX", self._registry, start, stop, "LIMIT", 0, PAGE)
+        paths: list[bytes] = await self.connection.execute(*command, again=True)
         return [self.space(decode_namespace(path.decode())) for path in paths]
 
     async def holding(self, spaces: Sequence[Space]) -> list[Space]:
         """Return the namespaces that hold an item; deletes the remains of the others."""
-        marks: dict[Space, bytes] = {}
-        if self.is_cluster:
-            found = await self._registry.marks([space.path for space in spaces])
-            marks = dict(zip(spaces, found, strict=True))
+        marks: Sequence[bytes | None] = [None] * len(spaces)
+        if self.is_cluster and spaces:
+            paths = [space.path for space in spaces]
+            marks = await self.connection.execute("HMGET", self._marks, *paths, again=True)
+        mark_of = dict(zip(spaces, marks, strict=True))
         holding, left = await self._look(spaces)
-        for space in await self._clean(left) if left else []:
-            if space in marks:
-                await self._registry.forget(space.path, marks[space])
+        emptied = await self._clean(left) if left else []
+        for space in emptied if self.is_cluster else []:
+            args = [space.path, mark_of[space] or b""]
+            await self.connection.run(script("forget"), [self._registry, self._marks], args)
         return holding
 
     async def _look(

@@ -6,7 +6,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -136,10 +136,8 @@ async def _compared(
         ]
         answers = await spaces.connection.execute_many(commands, again=True)
         for (space, _), (cursor, flat) in zip(some, answers, strict=True):
-            pairs = flat.items() if isinstance(flat, Mapping) else rows(flat, 2)
-            vectors = {key: vector for key, vector in pairs if len(vector) == len(query.vector)}
-            matrix = np.frombuffer(b"".join(vectors.values()), "<f4").reshape(-1, wanted.size)
-            names = [(space, key) for key in vectors]
+            matrix = np.frombuffer(b"".join(flat[1::2]), "<f4").reshape(-1, wanted.size)
+            names = [(space, key) for key in flat[::2]]
             found |= zip(names, (matrix @ wanted).tolist(), strict=True)
             if int(cursor):
                 left.append((space, cursor))
