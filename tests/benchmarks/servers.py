@@ -145,9 +145,7 @@ async def server_store(database: Database) -> list[Row]:
             mine, bare = median(t for t, _ in pairs), median(t for _, t in pairs)
             detail = f"{mine * 1e6:.0f} us / {bare * 1e6:.0f} us"
             most = 2.5 if name == "put" else 2
-            rows.append(
-                Row(f"{database.name}: {name} / bare statement", mine / bare, most, detail)
-            )
+            rows.append(Row(f"{database.name}: {name} / bare statement", mine / bare, most, detail))
     return rows
 
 
