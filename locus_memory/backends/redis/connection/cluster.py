@@ -21,11 +21,10 @@ from redis.exceptions import (
     ResponseError,
     TryAgainError,
 )
-from redis.exceptions import ConnectionError as LostError
 from typing_extensions import override
 
 from locus_memory.backends.redis.connection.address import RedisAddress
-from locus_memory.backends.redis.connection.link import Link, UnconfirmedError
+from locus_memory.backends.redis.connection.link import Link, UnconfirmedError, make_ready
 from locus_memory.backends.redis.options import RedisOptions
 
 __all__ = ["ClusterLink", "cluster_of"]
@@ -163,10 +162,7 @@ class ClusterLink(Link):
         """Send commands over one connection and return the server's answers and refusals."""
         connection: Any = node.acquire_connection()
         try:
-            if connection.is_connected and await _has_spoken(connection):
-                connection.mark_for_reconnect()
-            await node.disconnect_if_needed(connection)
-            await connection.connect()
+            await make_ready(connection)
             return await self._exchange(connection, commands, is_read=is_read, confirmed=confirmed)
         except UnconfirmedError:
             raise
@@ -217,14 +213,6 @@ def cluster_of(address: RedisAddress, options: dict[str, Any]) -> RedisCluster:
     for maker in makers:
         maker.connection_kwargs["redis_connect_func"] = greet
     return client
-
-
-async def _has_spoken(connection: Any) -> bool:
-    """Whether the server said what nobody asked for: goodbye, as a rule."""
-    try:
-        return bool(await connection.can_read())
-    except (LostError, OSError):
-        return True
 
 
 async def _all_of(asked: Sequence[Any]) -> list[list[Any]]:

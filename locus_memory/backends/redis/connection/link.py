@@ -17,6 +17,7 @@ from hiredis import pack_command
 from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
+from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import (
     MaxConnectionsError,
     NoPermissionError,
@@ -32,7 +33,7 @@ from locus_memory.backends.loops import sever, until_the_loop_ends
 from locus_memory.backends.redis.connection.address import RedisAddress
 from locus_memory.backends.redis.options import RedisOptions
 
-__all__ = ["LONGEST_CLOSE", "Link", "UnconfirmedError", "greeting", "pool_of"]
+__all__ = ["LONGEST_CLOSE", "Link", "UnconfirmedError", "greeting", "make_ready", "pool_of"]
 
 LONGEST_CLOSE: Final = 10.0
 """Seconds that closing waits for the commands that run."""
@@ -172,9 +173,7 @@ class Link:
         async with asyncio.timeout(self._options.connect_timeout):
             connection = await self._pool.get_connection()
         try:
-            if connection.should_reconnect():
-                await connection.disconnect()
-                await connection.connect()
+            await make_ready(connection)
             return await self._exchange(connection, commands, is_read=is_read, confirmed=confirmed)
         finally:
             await self._pool.release(connection)
@@ -263,6 +262,25 @@ class Link:
             writer = connection._writer  # noqa: SLF001 - what closes it needs the loop
             connection._reader = connection._writer = None  # noqa: SLF001
             sever(None if writer is None else writer.transport)
+
+
+async def make_ready(connection: Any) -> None:
+    """Make a connection again that is marked, or that the server ended, and connect a new one.
+
+    The driver does not look where it takes notifications of maintenance.
+    """
+    if connection.is_connected and (connection.should_reconnect() or await _has_spoken(connection)):
+        await connection.disconnect()
+    if not connection.is_connected:
+        await connection.connect()
+
+
+async def _has_spoken(connection: Any) -> bool:
+    """Whether the server said what nobody asked for: goodbye, as a rule."""
+    try:
+        return bool(await connection.can_read())
+    except (LostError, OSError):
+        return True
 
 
 async def _talk(
