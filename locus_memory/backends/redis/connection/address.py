@@ -128,7 +128,7 @@ def _options(query: str) -> tuple[str, str]:
     for name, value in parse_qsl(query, keep_blank_values=True):
         pair = name.removeprefix(_OF_SENTINELS), value
         found[name.startswith(_OF_SENTINELS)].append(pair)
-    own, theirs = ((pairs and f"?{urlencode(pairs)}") or "" for pairs in found.values())
+    own, theirs = (f"?{urlencode(pairs)}" if pairs else "" for pairs in found.values())
     return own, theirs
 
 

@@ -194,7 +194,8 @@ class Link:
         replicas = self._options.wait_replicas if confirmed else 0
         wait = ("WAIT", replicas, max(1, round(self._options.wait_timeout * 1000)))
         sent = [*commands, wait] if replicas else commands
-        data = b"".join(pack_command((*each[0].split(), *each[1:])) for each in sent)
+        words: Any = ((*each[0].split(), *each[1:]) for each in sent)
+        data = b"".join(map(pack_command, words))
         seconds = self._options.command_timeout
         end = None if seconds is None else self._loop.time() + seconds
         answers: list[Any] = []
@@ -295,7 +296,7 @@ async def _talk(
             await connection.send_packed_command(data)
         while len(answers) < count:
             try:
-                answer = await connection.read_response(disconnect_on_error=False)
+                answer: Any = await connection.read_response(disconnect_on_error=False)
             except ResponseError as error:
                 answer = error
             # Of protocol 3, which a client of the caller's may speak, maps are as of protocol 2.
