@@ -41,15 +41,10 @@ POSTGRESQL = {
     "pgvector/pgvector:0.6.2-pg16": None,
 }
 REDIS = {
-    # Of Docker it has RediSearch next to its vector sets, from pip it has not.
     "redis:8": RedisServer,
-    "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
+    "redis/redis-stack-server:7.4.0-v1": ValkeyServer,
     "redis:7": None,
     "valkey/valkey:8": ValkeyServer,
-}
-REDISEARCH = {
-    "redis:8": partial(RedisServer, search=True),
-    "redis/redis-stack-server:7.4.0-v1": partial(ValkeyServer, search=True),
 }
 OPENSEARCH = {
     "opensearchproject/opensearch:3": partial(OpenSearchServer, version="3.6.0"),
@@ -59,7 +54,6 @@ OPENSEARCH = {
 BESIDE = {
     "postgresql_url": {"pgvector/pgvector:pg18", "pgvector/pgvector:pg16"},
     "redis_url": {"redis:8", "redis/redis-stack-server:7.4.0-v1", "valkey/valkey:8"},
-    "redisearch_url": {"redis/redis-stack-server:7.4.0-v1"},
     "opensearch_url": {"opensearchproject/opensearch:2"},
     "own_server": {"2.19.6"},
 }
@@ -238,12 +232,6 @@ def redis_url(request, url_of):
 def one_redis(url_of):
     """The newest Redis alone."""
     return url_of(*redis_server(next(iter(REDIS))))
-
-
-@pytest.fixture(scope="session", params=REDISEARCH)
-def redisearch_url(request, url_of):
-    image = request.param
-    return url_of(image, redis_of_docker, "LOCUS_TEST_REDISEARCH_URL", REDISEARCH[image])
 
 
 @pytest.fixture(scope="session", params=OPENSEARCH)

@@ -22,15 +22,3 @@ class TestRedisStore(OnRedis, StoreConformance):
 class TestRedisCheckpointer(OnRedis, CheckpointerConformance):
     def make_checkpointer(self, clock, tmp_path, **options):
         return get_checkpointer(self.url, key_prefix=self.name_of(tmp_path), clock=clock, **options)
-
-
-class TestRediSearchStore(StoreConformance):
-    """Texts and vectors in RediSearch."""
-
-    @pytest.fixture(autouse=True)
-    def server(self, redisearch_url, name_of):
-        self.url, self.name_of = redisearch_url, name_of
-
-    def make_store(self, clock, tmp_path):
-        prefix = self.name_of(tmp_path) + "s"
-        return get_store(self.url, key_prefix=prefix, clock=clock, search_index="redisearch")

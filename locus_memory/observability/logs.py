@@ -29,7 +29,7 @@ _ERRORS: Final = frozenset(
         *("memory.queue_unreadable", "memory.record_unreadable"),
         *("memory.save_failed", "memory.scope_failed"),
         *("opensearch.index_lost", "postgresql.vectors_lost"),
-        *("redis.evicts", "redis.search_unusable"),
+        *("redis.evicts", "redis.not_moved"),
         *("registry.plugin_failed", "resource.unclosed", "retention.skipped", "web.failed"),
     )
 )

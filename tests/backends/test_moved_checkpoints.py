@@ -17,7 +17,7 @@ from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.record_rows import digest_of
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
-from locus_memory.backends.redis.schema import thread_keys
+from locus_memory.backends.redis.records import thread_keys
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.record import moved

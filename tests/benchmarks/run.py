@@ -21,7 +21,6 @@ from injection import budgets
 from memory_manager import agents, sessions, turns
 from observing import observing
 from pages import pages
-from redisearch import server_search
 from rows import Row, table
 from scale import scale
 from scale_spaces import LAYOUTS
@@ -56,7 +55,6 @@ MEASURES = (
     server_crowd,
     server_store,
     server_recall,
-    server_search,
 )
 
 

@@ -1,7 +1,7 @@
 """The Redis backend: Redis 6 and later, Valkey, and clusters of both.
 
-A write is one Lua script, atomic on the server; `lua/` holds the scripts of the store. Search uses
-RediSearch or vector sets if the server has them, and an own index of the library if not.
+A write is one Lua script, atomic on the server; `lua/` holds all of them. Texts are in an own index
+of the library, and vectors in vector sets if the server has them.
 
 Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search/`; `checkpoints.py`
 stands alone.
@@ -15,6 +15,7 @@ from locus_memory._internal.lazy import lazy_names
 from locus_memory._internal.providers.drivers import require
 
 require("redis", "redis")
+require("hiredis", "redis")
 
 if TYPE_CHECKING:
     from locus_memory.backends.redis.backend import RedisBackend

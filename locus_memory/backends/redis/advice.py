@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
 
 from locus_memory.backends.advice import Advice, is_remote, on_clock
 from locus_memory.backends.redis.connection.connection import RedisConnection
-from locus_memory.backends.redis.connection.features import Features
+from locus_memory.backends.redis.connection.features import Features, texts
+from locus_memory.backends.redis.items.former import leftover_indexes
 from locus_memory.errors import BackendError
 
 __all__ = ["advise"]
@@ -28,6 +30,7 @@ async def advise(connection: RedisConnection) -> list[Advice]:
         *_on_memory(facts, await connection.known_features()),
         *_on_disk(facts),
         *_on_connection(connection, facts),
+        *_on_indexes(await leftover_indexes(connection)),
     ]
 
 
@@ -35,25 +38,12 @@ async def _facts(connection: RedisConnection) -> dict[str, str]:
     """Return the fields of INFO, and of CONFIG where the server allows it."""
     facts: dict[str, str] = {}
     for section in ("memory", "persistence", "clients", "server"):
-        answer = await connection.execute("INFO", section, again=True)
-        lines = _text(answer).splitlines()
-        facts |= {name: value for name, _, value in (line.partition(":") for line in lines)}
+        facts |= texts(await connection.execute("INFO", section, again=True))
     for name in ("save", "maxclients"):
-        try:
-            answer = await connection.execute("CONFIG", "GET", name, again=True)
-        except BackendError:
-            # A managed server forbids it.
-            continue
-        facts |= _pairs(answer)
+        # A managed server forbids it.
+        with suppress(BackendError):
+            facts |= texts(await connection.execute("CONFIG", "GET", name, again=True))
     return facts
-
-
-def _pairs(answer: Any) -> dict[str, str]:
-    if isinstance(answer, Mapping):
-        return {_text(name): _text(value) for name, value in answer.items()}
-    return {
-        _text(name): _text(value) for name, value in zip(answer[::2], answer[1::2], strict=True)
-    }
 
 
 def _on_memory(facts: Mapping[str, str], features: Features) -> Iterator[Advice]:
@@ -113,5 +103,10 @@ def _on_connection(connection: RedisConnection, facts: Mapping[str, str]) -> Ite
         )
 
 
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def _on_indexes(names: Iterable[bytes]) -> Iterator[Advice]:
+    for name in (each.decode() for each in names):
+        yield Advice(
+            "redis.redisearch",
+            f"the index {name} of RediSearch, of an earlier version, takes memory for nothing",
+            f"FT.DROPINDEX {name}",
+        )

@@ -12,8 +12,12 @@ from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.redis.advice import advise
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
-from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
-from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.connection.connection import (
+    Client,
+    RedisConnection,
+    connection_for,
+)
+from locus_memory.backends.redis.items.former import record_of
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.remains import find_remains, rewrite_files
 from locus_memory.backends.redis.store import RedisStore
@@ -63,6 +67,19 @@ class RedisBackend(ConnectedBackend[RedisConnection, RedisStore, RedisCheckpoint
     @override
     async def advice(self) -> list[Advice]:
         return await advise(self._connection)
+
+    @override
+    async def outdated(self) -> list[Advice]:
+        if not await record_of(self._connection):
+            return []
+        return [
+            Advice(
+                "redis.redisearch",
+                "an earlier version of the library keeps texts or vectors in RediSearch: the first "
+                "use moves them into the library's own indexes",
+                "make a backup, stop the processes with the earlier version, and use it",
+            )
+        ]
 
     @override
     async def compact(self) -> None:

@@ -12,33 +12,24 @@ from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.record_rows import check_name
 from locus_memory.backends.redis.connection.connection import (
+    Client,
     RedisConnection,
-    Script,
     connection_for,
 )
-from locus_memory.backends.redis.connection.driver import Client
-from locus_memory.backends.redis.connection.lost_keys import named_threads
+from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (
+    SHARDS,
+    Bounds,
     Row,
+    ThreadKeys,
+    bounds_of,
     pack_head,
     pack_revision,
     read_head,
     read_name,
     read_record,
-)
-from locus_memory.backends.redis.schema import (
-    COPY,
-    DELETE,
-    LIST,
-    LIST_THREADS,
-    READ,
-    READ_ALL,
-    SAVE,
-    SHARDS,
-    Bounds,
-    ThreadKeys,
-    bounds_of,
     registry_key,
     thread_keys,
 )
@@ -58,6 +49,8 @@ from locus_memory.errors import (
 )
 
 __all__ = ["RedisCheckpointer", "RedisCheckpointerOptions", "RedisDeltaStorage"]
+
+_REMEDY: Final = "restore a backup, or delete the thread"
 
 _LARGEST: Final = 2**53
 """The largest integer that a score represents exactly."""
@@ -112,7 +105,7 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         check, parent = _parent(expected_parent)
         arguments = (keys.member, self._lifetime, record.checkpoint_id, check, parent)
         packed = _packed([record, *rebased])
-        answer = await self._run(SAVE, record.thread_id, (*arguments, *packed))
+        answer = await self._run("save", record.thread_id, (*arguments, *packed))
         if isinstance(answer, int):
             return answer
         if answer[0] == b"stale":
@@ -143,13 +136,13 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
 
     async def _read(self, thread_id: str, checkpoint_id: str | None, wanted: str) -> list[Row]:
         which = ("newest", "") if checkpoint_id is None else ("named", checkpoint_id)
-        rows: list[Row] = await self._run(READ, thread_id, (*which, wanted))
+        rows: list[Row] = await self._run("load", thread_id, (*which, wanted))
         return rows
 
-    async def _run(self, script: Script, thread_id: str, arguments: Sequence[Any]) -> Any:
+    async def _run(self, name: str, thread_id: str, arguments: Sequence[Any]) -> Any:
         keys = self._keys(thread_id).all
-        with named_threads([thread_id], lambda _: keys):
-            return await self._connection.run(script, keys, arguments)
+        with named([(f"thread {thread_id!r}", keys)], _REMEDY):
+            return await self._connection.run(script(name), keys, arguments)
 
     @override
     async def list_checkpoints(
@@ -157,12 +150,12 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
     ) -> list[RecordHead]:
         highest = "+inf" if before is None else f"({min(before, _LARGEST)}"
         most = -1 if limit is None else min(limit, _LARGEST)
-        rows = await self._run(LIST, thread_id, (highest, most))
+        rows = await self._run("list", thread_id, (highest, most))
         return [read_head(thread_id, row) for row in rows]
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
-        return [int(row[1]) for row in await self._run(LIST, thread_id, ("+inf", -1))]
+        return [int(row[1]) for row in await self._run("list", thread_id, ("+inf", -1))]
 
     @override
     async def delete(
@@ -178,7 +171,7 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         else:
             removed = [pack_revision(revision) for revision in revisions]
             arguments = (len(removed), *removed, *_packed(rebased))
-        answer = await self._run(DELETE, thread_id, (keys.member, *arguments))
+        answer = await self._run("delete", thread_id, (keys.member, *arguments))
         if not isinstance(answer, int):
             raise StaleChainError
         return answer
@@ -205,10 +198,10 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         arguments = (self._connection.key("thread:"), bounds.lowest, bounds.highest, share)
         registries = [registry_key(self._connection.key(), shard) for shard in range(SHARDS)]
         if (await self._connection.known_features()).cluster:
-            calls = [LIST_THREADS.call([registry], arguments) for registry in registries]
+            calls = [script("list_threads").call([registry], arguments) for registry in registries]
             answers = [each for (each,) in await self._connection.execute_many(calls, again=True)]
         else:
-            answers = await self._connection.run(LIST_THREADS, registries, arguments)
+            answers = await self._connection.run(script("list_threads"), registries, arguments)
         frontier: bytes | None = min(
             (last for count, last, _ in answers if count == share), default=None
         )
@@ -218,7 +211,7 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
         highest = "+inf" if through is None else min(through, _LARGEST)
-        rows = await self._run(READ_ALL, source, (highest,))
+        rows = await self._run("load_all", source, (highest,))
         found = [read_head(source, (rows[n], rows[n + 1], 0)) for n in range(0, len(rows), 3)]
         heads = [copied(head, target, through) for head in found]
         if not heads:
@@ -228,15 +221,16 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         for place, head in enumerate(heads):
             stored = rows[place * 3 + 1 : place * 3 + 3]
             arguments += [head.checkpoint_id, pack_head(head), *stored]
-        answer = await self._run(COPY, target, arguments)
+        answer = await self._run("copy", target, arguments)
         if not isinstance(answer, int):
             raise _conflict(target, None, answer)
         return len(heads)
 
     @override
     async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
-        calls = [LIST.call(self._keys(name).all, ("+inf", -1)) for name in threads]
-        with named_threads(threads, lambda name: self._keys(name).all):
+        calls = [script("list").call(self._keys(name).all, ("+inf", -1)) for name in threads]
+        owners = ((f"thread {name!r}", self._keys(name).all) for name in threads)
+        with named(owners, _REMEDY):
             answers = await self._connection.execute_many(calls, again=True)
         return [read_head(n, row) for n, rows in zip(threads, answers, strict=True) for row in rows]
 

@@ -1,4 +1,15 @@
-"""A checkpoint's record in the format of Redis, and the errors of a damaged record.
+"""The keys of a thread, the format of its records, and the errors of a damaged one.
+
+| key | type | content |
+|---|---|---|
+| `PREFIXthread:{SHARD}:DIGEST:heads` | sorted set | the heads, by sequence |
+| `PREFIXthread:{SHARD}:DIGEST:payloads` | hash | revision -> sequence and payload |
+| `PREFIXthread:{SHARD}:DIGEST:names` | hash | checkpoint id -> sequence |
+| `PREFIXthreads:{SHARD}` | sorted set | name and digest of each thread, all of score 0 |
+
+The digest of its name puts a thread into one of 64 shards. The text in braces decides the slot of
+a cluster, so a thread and the registry that lists it are always on one server, and are written
+together. A revision and a sequence are eight bytes each: Lua's numbers would round the revision.
 
 A head is its revision and its base (eight bytes each, all ones for no base), the length of its
 checkpoint id (four bytes), the id in UTF-8, and JSON of the rest. Numbers are big-endian.
@@ -6,24 +17,106 @@ checkpoint id (four bytes), the id in UTF-8, and JSON of the rest. Numbers are b
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 
 from locus_memory.backends.record_rows import damage, thread_name
-from locus_memory.backends.redis.schema import name_of
 from locus_memory.checkpoint.record import Record, RecordHead, fork_point
+from locus_memory.store.encoding import decode_text, encode_text, prefix_upper_bound
 
 __all__ = [
+    "SHARDS",
+    "Bounds",
     "Row",
+    "ThreadKeys",
+    "bounds_of",
+    "name_of",
     "pack_head",
     "pack_revision",
     "read_head",
     "read_name",
     "read_record",
+    "registry_key",
+    "thread_keys",
 ]
+
+SHARDS: Final = 64
+"""The most slots that threads use: it never changes, or threads would be lost."""
+
+_DIGEST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadKeys:
+    """The keys of one thread.
+
+    Attributes:
+        all: The keys, in the order of the scripts' arguments, the registry last.
+        member: The thread's member of the registry.
+    """
+
+    all: tuple[bytes, bytes, bytes, bytes]
+    member: bytes
+
+
+@lru_cache(maxsize=1024)
+def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
+    """Return the keys of a thread.
+
+    Args:
+        prefix: The prefix of every key.
+        thread_id: The thread.
+    """
+    name = encode_text(thread_id).encode()
+    digest = hashlib.blake2b(name, digest_size=_DIGEST)
+    named = digest.hexdigest().encode()
+    shard = digest.digest()[0] % SHARDS
+    stem = b"%bthread:{%02x}:%b:" % (prefix, shard, named)
+    keys = (stem + b"heads", stem + b"payloads", stem + b"names", registry_key(prefix, shard))
+    return ThreadKeys(keys, name + b"\0" + named)
+
+
+def registry_key(prefix: bytes, shard: int) -> bytes:
+    """Return the key that lists the threads of a shard."""
+    return b"%bthreads:{%02x}" % (prefix, shard)
+
+
+def name_of(member: bytes) -> str:
+    """Return the thread of a member of a registry.
+
+    Raises:
+        ValueError: The member names no thread.
+        KeyError: The same.
+        StopIteration: The same.
+    """
+    return decode_text(member[: -2 * _DIGEST - 1].decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A range of a registry, as the arguments of `ZRANGEBYLEX`."""
+
+    lowest: bytes
+    highest: bytes
+
+
+def bounds_of(prefix: str | None, after: str | None) -> Bounds:
+    """Return the range of the threads that begin with `prefix` and follow `after`."""
+    start = encode_text(prefix or "")
+    end = prefix_upper_bound(start)
+    lowest = b"[" + start.encode()
+    if after:
+        # A name is followed by \x00, longer names that begin with it by more than \x01.
+        past = encode_text(after).encode() + b"\1"
+        lowest = max(lowest, b"[" + past)
+    return Bounds(lowest, b"+" if end is None else b"(" + end.encode())
+
 
 Row = Sequence[Any]
 """A head, its sequence, and its payload or the length of it, as the scripts return them."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.connection.features import texts
 from locus_memory.backends.remains import ByteSearch, Place, of_file
 from locus_memory.errors import BackendError
 
@@ -53,19 +56,15 @@ async def _keys(connection: RedisConnection, search: ByteSearch) -> Place:
 
 async def _content(connection: RedisConnection, key: bytes) -> bytes:
     """Return the name and the whole content of a key, with a line feed between parts."""
-    kind = _text(await connection.execute("TYPE", key))
+    kind = (await connection.execute("TYPE", key)).decode()
     name, *options = _READS.get(kind, ("DUMP",))
     return b"\n".join([key, *_parts(await connection.execute(name, key, *options))])
 
 
 def _parts(answer: Any) -> Iterable[bytes]:
-    if isinstance(answer, Mapping):
-        answer = [part for pair in answer.items() for part in pair]
-    if isinstance(answer, list | tuple | set):
-        for part in answer:
-            yield from _parts(part)
-    elif answer is not None:
-        yield answer if isinstance(answer, bytes) else str(answer).encode()
+    if isinstance(answer, Iterable) and not isinstance(answer, bytes | str):
+        return chain.from_iterable(map(_parts, answer))
+    return [] if answer is None else [answer if isinstance(answer, bytes) else str(answer).encode()]
 
 
 async def _files(connection: RedisConnection, search: ByteSearch) -> list[Place]:
@@ -84,12 +83,9 @@ def _read_files(settings: Mapping[str, str], search: ByteSearch) -> list[Place]:
         problem = f"{folder} is on another machine: look for its files there"
         return [Place(name="files", how="not read", problem=problem)]
     snapshot = of_file(folder / settings["dbfilename"], search, "every byte of the snapshot")
-    logs = sorted((folder / (settings["appenddirname"] or ".")).glob(_log_name(settings)))
+    name = settings["appendfilename"] or "appendonly.aof"
+    logs = sorted((folder / (settings["appenddirname"] or ".")).glob(f"{name}*"))
     return [snapshot, *(of_file(log, search, "every byte of the log") for log in logs)]
-
-
-def _log_name(settings: Mapping[str, str]) -> str:
-    return f"{settings['appendfilename'] or 'appendonly.aof'}*"
 
 
 async def rewrite_files(connection: RedisConnection) -> None:
@@ -115,27 +111,16 @@ async def _idle(connection: RedisConnection) -> None:
     """Wait until the server neither rewrites nor saves."""
     marks = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
     while True:
-        info = await connection.execute("INFO", "persistence")
-        if not isinstance(info, Mapping):
-            lines = (_text(line).partition(":") for line in bytes(info).splitlines())
-            info = {name: value for name, _, value in lines}
-        if not any(int(_text(info.get(mark, 0)) or 0) for mark in marks):
+        info = texts(await connection.execute("INFO", "persistence"))
+        if not any(int(info.get(mark) or 0) for mark in marks):
             return
         await asyncio.sleep(_PAUSE)
 
 
 async def _setting(connection: RedisConnection, name: str) -> str:
-    answer = await connection.execute("CONFIG", "GET", name)
-    if isinstance(answer, Mapping):
-        answer = [part for pair in answer.items() for part in pair]
-    return _text(answer[1]) if len(answer) > 1 else ""
+    return texts(await connection.execute("CONFIG", "GET", name)).get(name, "")
 
 
 def _escaped(prefix: bytes) -> bytes:
     """Return a prefix as a pattern of `SCAN` that means only itself."""
-    special = b"*?[]\\"
-    return b"".join(b"\\" + bytes((c,)) if c in special else bytes((c,)) for c in prefix)
-
-
-def _text(part: Any) -> str:
-    return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
+    return re.sub(rb"([*?\[\]\\])", rb"\\\1", prefix)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
@@ -14,38 +13,28 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
+from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
-from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.items.former import move_from_redisearch
 from locus_memory.backends.redis.items.items import (
     Operation,
-    Preparer,
     decode_item,
     decode_vector,
+    encoded,
     expires,
 )
 from locus_memory.backends.redis.items.namespaces import list_namespaces
 from locus_memory.backends.redis.items.reading import read_values, scan
-from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.items.spaces import Space, Spaces, named
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.search import hits
-from locus_memory.backends.redis.search.indexed import (
-    Target,
-    search_indexed_text,
-    search_indexed_vectors,
-)
-from locus_memory.backends.redis.search.layout import (
-    Layout,
-    LayoutChangedError,
-    Layouts,
-    SearchIndex,
-    ours,
-)
 from locus_memory.backends.redis.search.newest import newest
 from locus_memory.backends.redis.search.texts import search_text
 from locus_memory.backends.redis.search.vectors import VectorQuery, search_vectors
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendError, ConfigurationError
+from locus_memory.errors import BackendError, BackendWriteError, ConfigurationError
+from locus_memory.events import emit
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -55,20 +44,16 @@ from locus_memory.store.item import (
     StoreItem,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.words.long_texts import prepared
 
 __all__ = ["RedisStore"]
-
-_ATTEMPTS: Final = 5
-"""How often a write looks for the layout again, that somebody else has changed."""
 
 
 class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     """Items in Redis 6 or later, or Valkey, safe for any number of tasks and processes.
 
-    Text search ranks by BM25, over an index that the store keeps itself or, if that is asked for,
-    by RediSearch. Vector search takes the vector sets of Redis 8, or RediSearch. Expired items go
-    by themselves, the latest a minute or two after their time.
+    Text search ranks by BM25, over an index that the store keeps itself. Vector search takes the
+    vector sets of Redis 8; on other servers, it compares all vectors of the namespaces. Expired
+    items go by themselves, the latest a minute or two after their time.
 
     On a cluster, a namespace is on one server and all its verbs are as elsewhere, but what
     concerns several namespaces is not atomic: `put_batch` is for each of them, and there is no
@@ -90,10 +75,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         embedding_dimension: The only vector length to take, or `None` for any.
         text_index: Whether to index texts; without it there is no text search, and a put is
             cheaper.
-        search_index: What holds texts and vectors, decided when the key prefix is first used:
-            `"redisearch"`, or `"own"` for an index of our own and vector sets. `"auto"` takes what
-            was decided; of nothing yet, an index of our own for texts, and for vectors what the
-            server has, vector sets or RediSearch.
         **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
     Raises:
@@ -110,7 +91,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         text_index: bool = True,
-        search_index: SearchIndex = "auto",
         **keywords: Unpack[RedisKeywords],
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:
@@ -118,23 +98,22 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         options = Keywords(self, keywords).all_into(RedisOptions, options=options)
         self._connection, self._owned = connection_for(url, client, options)
         self._spaces = Spaces(self._connection, clock)
-        self._layouts = Layouts(self._connection, search_index)
         self._dimension = embedding_dimension
-        self._prepared = Preparer(has_text=text_index)
+        self._has_text = text_index
+        self._moving: LoopLocal[asyncio.Lock] = LoopLocal()
+        self._is_moved = False
 
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
         """The capabilities of the server; before the store is open, those of every server."""
-        atomic, layout = False, self._layouts.latest or Layout()
+        atomic = False
         with suppress(BackendError):
-            features = self._connection.features
-            atomic, layout = not features.cluster, self._layouts.latest or ours(features)
-        vectors = layout.has_vectors
+            atomic = not self._connection.features.cluster
         return StoreCapabilities(
-            search=self._prepared.has_text and not layout.text_problem,
-            semantic_search=vectors,
-            embedding_dimension=self._dimension if vectors else None,
+            search=self._has_text,
+            semantic_search=True,
+            embedding_dimension=self._dimension,
             ttl=True,
             list_namespaces=True,
             batch_operations=atomic,
@@ -143,40 +122,21 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
 
     @override
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:
-        return self._prepared.operation(operation, vector)
+        return encoded(operation, vector, has_text=self._has_text)
 
     @override
     async def _write(self, operations: Sequence[Operation]) -> list[int]:
+        await self._move()
         return await self._spaces.write(operations)
 
-    @override
-    async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
-        """Write the operations, encoded for the layout that the data have by then."""
-        if not any(isinstance(each, Put) for each in operations):
-            # A delete is the same in each layout.
-            return await super()._write_all(operations)
-        layout = self._layouts.latest or Layout()
-        encoded = await prepared(partial(self._encode_for, layout), operations)
-        dimensions = {each.dimension for each in encoded} - {0}
-        for _ in range(_ATTEMPTS):
-            known, layout = layout, await self._layouts.current(dimensions)
-            if dimensions:
-                await self._need("semantic_search")
-            if (known.text, known.vectors) != (layout.text, layout.vectors):
-                encoded = await prepared(partial(self._encode_for, layout), operations)
-            try:
-                return await self._spaces.write(encoded, layout)
-            except LayoutChangedError:
-                self._layouts.forget(layout)
-        return await self._spaces.write(encoded, layout)
-
-    def _encode_for(self, layout: Layout, operations: Sequence[Put | Delete]) -> list[Operation]:
-        preparer = replace(
-            self._prepared,
-            searched_text=layout.text == "redisearch",
-            searched_vectors=layout.vectors == "redisearch",
-        )
-        return [preparer.operation(each, self._check(each)) for each in operations]
+    async def _move(self) -> None:
+        """Move what an earlier version kept in RediSearch, once."""
+        if self._is_moved:
+            return
+        async with self._moving.get(asyncio.Lock):
+            if not self._is_moved:
+                await move_from_redisearch(self._spaces)
+                self._is_moved = True
 
     @override
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
@@ -195,14 +155,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         with named([space]):
             row = await self._connection.run(script("fetch"), [space.base], args)
         return decode_item(namespace, row) if row[1] else None
-
-    @override
-    async def _exists(self, namespace: Namespace, key: str) -> bool:
-        name = self._item_name(namespace, key)
-        head = await self._connection.execute("HGET", name, "h", again=True)
-        if head is None or not expires(head):
-            return head is not None
-        return (namespace, key) in await read_values(self._spaces, [(namespace, key)])
 
     @override
     async def _get_values(
@@ -234,7 +186,7 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     @override
     async def compact(self) -> None:
         """Remove what has expired, and the words of what is gone from the text index."""
-        await self._connection.open()
+        await self._move()
         low = b""
         while page := await self._spaces.registered(low, None):
             await self._spaces.purge_expired(page, merge=True)
@@ -250,38 +202,36 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        layout = await self._layout_with("search")
+        await self._move()
         targets, wanted = await self._targets_of(selection), _wanted(selection, page)
-        if layout.text == "own":
-            return await search_text(self._spaces, targets, words, wanted)
-        target = Target(selection.namespace, targets, recursive=selection.recursive)
-        return await search_indexed_text(self._layouts, self._spaces, target, words, wanted)
+        return await search_text(self._spaces, targets, words, wanted)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         space = self._spaces.space(namespace)
-        layout = await self._layout_with("semantic_search")
-        args = [self._spaces.now(), key, int(layout.vectors == "redisearch")]
+        await self._move()
         with named([space]):
-            found = await self._connection.run(script("vector"), [space.base], args)
-        return None if found is None else decode_vector(namespace, key, *found)
+            found = await self._connection.run(
+                script("vector"), [space.base], [self._spaces.now(), key]
+            )
+        return None if found is None else decode_vector(namespace, key, found)
 
     @override
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        layout = await self._layout_with("semantic_search")
+        await self._move()
         targets, wanted = await self._targets_of(selection), _wanted(selection, page)
-        query = VectorQuery(vector, threshold)
-        if layout.vectors == "own":
-            return await search_vectors(self._spaces, targets, query, wanted)
-        target = Target(selection.namespace, targets, recursive=selection.recursive)
-        return await search_indexed_vectors(self._layouts, self._spaces, target, query, wanted)
+        return await search_vectors(self._spaces, targets, VectorQuery(vector, threshold), wanted)
 
     @override
     async def open(self) -> None:
         await self._connection.open()
-        await self._layouts.current()
+        try:
+            await self._move()
+        except BackendWriteError as error:
+            # A replica is read all the same, but for what has to be moved.
+            emit("redis.not_moved", error=error, place=self.place)
 
     def _item_name(self, namespace: Namespace, key: str) -> bytes:
         return self._spaces.item_name(self._spaces.space(namespace), key.encode())
@@ -289,23 +239,13 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     async def _targets_of(self, selection: Selection) -> list[Space]:
         return await self._spaces.within(selection.namespace, recursive=selection.recursive)
 
-    async def _layout_with(self, capability: str) -> Layout:
-        """Return the layout, which may be known only now, if it has a capability."""
-        layout = await self._layouts.current()
-        await self._need(capability)
-        return layout
-
     @override
     def _remedy(self, capability: str) -> str | None:
-        layout = self._layouts.latest or Layout()
         if capability == "transactions":
             return "on a cluster, use put_batch and delete_batch"
-        if capability == "semantic_search":
-            missing = "it takes the vector sets of Redis 8, or RediSearch"
-            return layout.vector_problem or missing
-        if not self._prepared.has_text:
+        if capability == "search" and not self._has_text:
             return "make the store with text_index=True"
-        return layout.text_problem or super()._remedy(capability)
+        return super()._remedy(capability)
 
 
 def _wanted(selection: Selection, page: Page) -> hits.Page:

@@ -189,6 +189,17 @@ async def test_closing_waits_for_what_was_cancelled_twice(relay, prefix, redis_s
         assert await other.get(NS, "k") == "early"
 
 
+async def assert_all_are_back(link, size):
+    """Every turn and every connection is back, none too many."""
+    async with asyncio.timeout(30):
+        for _ in range(size):
+            await link._turns.acquire()
+    assert (link._busy, link._waiting) == (0, 0)
+    assert len(link._pool._available_connections) == len(link.connections) <= size
+    for _ in range(size):
+        link._turns.release()
+
+
 @pytest.mark.slow
 async def test_five_hundred_cancels_leave_the_pool_whole(redis_server, prefix):
     random, size = Random(7), 4
@@ -225,12 +236,7 @@ async def test_five_hundred_cancels_leave_the_pool_whole(redis_server, prefix):
         await asyncio.gather(*loads, return_exceptions=True)
         for key, value in acknowledged.items():
             assert await store.get(NS, key) in (value, value + 1)
-        here = store._connection._clients.here()
-        pool = here.link
-        async with asyncio.timeout(30):
-            await pool.drain()
-        assert (pool._busy, len(pool._queue), pool._carriers) == (0, 0, set())
-        assert len(pool.connections) == len(pool._free) <= size
+        await assert_all_are_back(store._connection._clients.here(), size)
         # All of them at once, so that each connection is asked.
         found = await asyncio.gather(*(store.get(NS, "k") for _ in range(200)))
         assert len(set(map(str, found))) == 1

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 
 import pytest
 from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
 
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
-from locus_memory.backends.redis.connection.connection import RedisConnection, Script
+from locus_memory.backends.redis.connection.connection import RedisConnection
+from locus_memory.backends.redis.lua import Script
 from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,
@@ -23,6 +26,11 @@ COUNT = Script("return redis.call('INCR', KEYS[1])")
 ECHO_TWICE = Script("return ARGV[1]", idempotent=True)
 COUNT_TWICE = Script("return redis.call('INCR', KEYS[1])", idempotent=True)
 PATIENCE = 60
+
+
+def wait_until_whole(client):
+    while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
+        time.sleep(0.01)
 
 
 def said(count):
@@ -187,6 +195,30 @@ class TestACutConnection:
                 assert max(await asyncio.gather(*calls)) == 8 * (round_ + 1)
                 proxy.cut()
                 await asyncio.sleep(0.06)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("through", ["url", "client", "cluster"])
+    @pytest.mark.parametrize("how", ["kill", "restart"])
+    async def test_idle_connections_that_the_server_ended(self, raw, through, how):
+        """No call meets one of them, not even a write that must not run twice."""
+        settings = {"cluster_enabled": "yes"} if through == "cluster" else {}
+        with ValkeyServer(**settings) as server:
+            if through == "cluster":
+                raw(server).execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+                wait_until_whole(raw(server))
+            client = AsyncRedis.from_url(server.url)
+            given = {"client": client} if through == "client" else {"url": server.url}
+            async with client, RedisConnection(**given, pool_size=8) as connection:
+                for round_ in range(1, 4):
+                    calls = [connection.run(COUNT, ["n"]) for _ in range(8)]
+                    assert max(await asyncio.gather(*calls)) == 8 * round_
+                    if how == "kill":
+                        assert raw(server).client_kill_filter(_type="normal", skipme=True) >= 1
+                    else:
+                        await asyncio.to_thread(server.restart)
+                    if through == "cluster":
+                        wait_until_whole(raw(server))
+                    await asyncio.sleep(0.06)
 
     @pytest.mark.slow
     async def test_a_master_that_became_a_replica(self, own_server, proxy_to, raw):

@@ -11,7 +11,7 @@ import pytest
 from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer
 from locus_memory.backends.redis.connection.connection import RedisConnection
-from locus_memory.backends.redis.schema import registry_key, thread_keys
+from locus_memory.backends.redis.records import registry_key, thread_keys
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError
 from locus_memory.errors import (

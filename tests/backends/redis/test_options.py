@@ -34,8 +34,7 @@ def settings(made):
     return {
         "key": connection.key("x"),
         "cluster": connection._cluster,
-        "factory": connection._factory,
-        "command_timeout": connection.command_timeout,
+        "options": connection._options,
     }
 
 
@@ -54,10 +53,7 @@ def test_the_value_and_the_names_mean_the_same(make):
     told = settings(make(options=RedisOptions(**CHANGED)))
     assert told["key"] == b"mine:x"
     assert told["cluster"] is False
-    assert told["command_timeout"] is None
-    assert told["factory"].pool_size == 3
-    assert told["factory"].connect_timeout == 1.5
-    assert told["factory"].acquire_timeout == 2.5
+    assert told["options"] == RedisOptions(**CHANGED)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ import asyncio
 import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from redis.asyncio import Redis
 
+from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.items import spaces as spaces_module
 from locus_memory.backends.redis.items.reading import bounds
@@ -21,6 +24,7 @@ from locus_memory.errors import (
     StoreCapabilityError,
 )
 from locus_memory.store.item import Delete, Put, StoreCapabilities
+from locus_memory.store.text import query_words
 from locus_memory.testing.fakes import FakeClock
 
 NS = ("notes",)
@@ -43,7 +47,13 @@ def item_name(prefix, namespace, key):
 
 
 async def test_before_it_is_open_it_claims_what_every_server_can(redis_server, prefix):
-    everywhere = StoreCapabilities(search=True, ttl=True, list_namespaces=True)
+    everywhere = StoreCapabilities(
+        search=True,
+        semantic_search=True,
+        embedding_dimension=3,
+        ttl=True,
+        list_namespaces=True,
+    )
     async with RedisConnection(redis_server.url, key_prefix=prefix) as connection:
         store = RedisStore(client=connection)
         assert store.capabilities.semantic_search
@@ -418,3 +428,54 @@ async def test_a_text_that_lost_the_word_is_not_found(store, before_each_questio
     before_each_question(rewrite)
     assert [item.key for item in await store.search(NS, "apple", 10)] == ["same"]
     assert next(times) > 3
+
+
+SYNTAX = [*"@{}()[]|-~*%'\"\\:;,.<>=!$^&#/?+", "=>", "AND", "-inf", "@stems", "$weight", "x", "2"]
+
+
+@pytest.mark.slow
+def test_any_text_is_found_by_any_of_its_words(redis_server, prefix):
+    with asyncio.Runner() as runner:
+        store = RedisStore(redis_server.url, key_prefix=prefix)
+
+        @settings(max_examples=80, deadline=None)
+        @given(parts=st.lists(st.sampled_from(SYNTAX) | st.text(max_size=8), max_size=8))
+        def check(parts):
+            text = " ".join(parts)
+            runner.run(store.put(NS, "k", text))
+            found = [item.key for item in runner.run(store.search(NS, text))]
+            assert found == (["k"] if query_words(text) else [])
+
+        try:
+            check()
+        finally:
+            runner.run(store.close())
+
+
+@pytest.mark.parametrize("long", ["w" * 5000, "é" * 3000])
+async def test_a_long_word(store, long):
+    await store.put(NS, "long", f"a {long} b")
+    assert [item.key for item in await store.search(NS, long)] == ["long"]
+    assert await store.search(NS, long[:-1]) == []
+
+
+@pytest.mark.parametrize("server", ["redis_server", "valkey_server"])
+@pytest.mark.parametrize("protocol", [2, 3])
+async def test_a_client_of_the_callers_may_speak_either_protocol(server, protocol, request, prefix):
+    url = request.getfixturevalue(server).url
+    async with (
+        Redis.from_url(url, protocol=protocol) as client,
+        RedisBackend(client=client, key_prefix=prefix) as backend,
+    ):
+        store, vector = backend.store, [0.6, 0.8]
+        await store.put_with_embedding(NS, "k", "fox", vector, ttl=500)
+        assert await store.get(NS, "k") == "fox"
+        for found in (await store.search(NS), await store.search(NS, "fox"), await store.scan(NS)):
+            assert [item.key for item in found] == ["k"]
+        assert [hit.item.key for hit in await store.search_by_embedding(NS, vector)] == ["k"]
+        assert await store.list_namespaces() == [NS]
+        await backend.checkpointer.save({"n": 1}, "thread")
+        assert await backend.checkpointer.load("thread") == {"n": 1}
+        assert await backend.outdated() == []
+        await backend.advice()
+        await store.compact()

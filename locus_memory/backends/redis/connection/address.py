@@ -91,31 +91,22 @@ def parse_redis_url(where: str | None) -> RedisAddress:
     base = _SCHEMES.get(base, base)
     if not plus:
         url = f"{base}://{rest}" if separator else where and f"redis://{where}"
-        _check(url)
-        return RedisAddress(_place_of(url), (url,))
-    if base not in ("redis", "rediss") or not separator:
+        return RedisAddress(_place_of(_checked(url)), (url,))
+    if base not in ("redis", "rediss") or not separator or kind not in ("cluster", "sentinel"):
         raise ConfigurationError(f"redis: {_CANNOT_BE_READ}")
-    if kind == "cluster":
-        return _cluster(base, rest)
-    if kind == "sentinel":
-        return _sentinel(base, rest)
-    raise ConfigurationError(f"redis: {_CANNOT_BE_READ}")
+    return (_cluster if kind == "cluster" else _sentinel)(base, *_split(rest))
 
 
-def _cluster(scheme: str, rest: str) -> RedisAddress:
-    user, hosts, path, query = _split(rest)
+def _cluster(scheme: str, user: str, hosts: list[str], path: str, query: str) -> RedisAddress:
     if path.strip("/"):
         raise ConfigurationError(
             "redis: a cluster has no databases; nothing but '?' follows the last host"
         )
-    urls = tuple(f"{scheme}://{user}{host}{query and '?' + query}" for host in hosts)
-    for url in urls:
-        _check(url)
+    urls = tuple(_checked(f"{scheme}://{user}{host}{query and '?' + query}") for host in hosts)
     return RedisAddress(_listed(urls, "cluster"), urls, "cluster")
 
 
-def _sentinel(scheme: str, rest: str) -> RedisAddress:
-    user, hosts, path, query = _split(rest)
+def _sentinel(scheme: str, user: str, hosts: list[str], path: str, query: str) -> RedisAddress:
     found = _SERVICE.fullmatch(unquote(path))
     if found is None:
         raise ConfigurationError(
@@ -124,31 +115,21 @@ def _sentinel(scheme: str, rest: str) -> RedisAddress:
         )
     own, theirs = _options(query)
     service, database = found[1], found[2] or ""
-    urls = tuple(f"{scheme}://{user}{host}{database}{own}" for host in hosts)
-    for url in urls:
-        _check(url)
-    _check(f"{scheme}://{hosts[0]}{theirs}")
+    urls = tuple(_checked(f"{scheme}://{user}{host}{database}{own}") for host in hosts)
+    options = dict(parse_url(_checked(f"{scheme}://{hosts[0]}{theirs}")))
+    sentinels = {name: options[name] for name in options if name not in ("host", "port")}
     listed = f"{_listed(urls, 'sentinel')}/{service}{database}"
-    sentinels = dict(parse_url(f"{scheme}://{hosts[0]}{theirs}"))
-    sentinels.pop("host", None)
-    sentinels.pop("port", None)
     return RedisAddress(listed, urls, "sentinel", service, sentinels)
 
 
 def _options(query: str) -> tuple[str, str]:
     """Return the options for the servers, and those for the sentinels, as queries of a URL."""
-    pairs = parse_qsl(query, keep_blank_values=True)
-    own = [pair for pair in pairs if not pair[0].startswith(_OF_SENTINELS)]
-    theirs = [
-        (name.removeprefix(_OF_SENTINELS), value)
-        for name, value in pairs
-        if name.startswith(_OF_SENTINELS)
-    ]
-    return _query(own), _query(theirs)
-
-
-def _query(pairs: list[tuple[str, str]]) -> str:
-    return f"?{urlencode(pairs)}" if pairs else ""
+    found: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        pair = name.removeprefix(_OF_SENTINELS), value
+        found[name.startswith(_OF_SENTINELS)].append(pair)
+    own, theirs = (f"?{urlencode(pairs)}" if pairs else "" for pairs in found.values())
+    return own, theirs
 
 
 def _split(rest: str) -> tuple[str, list[str], str, str]:
@@ -161,8 +142,8 @@ def _split(rest: str) -> tuple[str, list[str], str, str]:
     return user + at, listed, parts.path, parts.query
 
 
-def _check(url: str) -> None:
-    """Refuse a URL that the driver cannot read.
+def _checked(url: str) -> str:
+    """Return a URL that the driver can read.
 
     Raises:
         ConfigurationError: The driver cannot; it does not quote what may be the password.
@@ -171,6 +152,7 @@ def _check(url: str) -> None:
     # Outside of any `except`: an error's context may quote the password.
     if problem is not None:
         raise ConfigurationError(f"redis: {problem}")
+    return url
 
 
 def _problem(url: str) -> str | None:

@@ -10,11 +10,11 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, TypeVar, Unpack
 
 from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisClusterException, ResponseError
 from typing_extensions import override
 
@@ -23,13 +23,7 @@ from locus_memory._internal.resource import warn_unless_closed
 from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.loops import PerLoop
 from locus_memory.backends.redis.connection.address import RedisAddress, parse_redis_url
-from locus_memory.backends.redis.connection.clients import (
-    LONGEST_CLOSE,
-    ClientFactory,
-    Link,
-    LoopClient,
-)
-from locus_memory.backends.redis.connection.driver import Client
+from locus_memory.backends.redis.connection.cluster import ClusterLink, cluster_of
 from locus_memory.backends.redis.connection.driver_errors import (
     FAILURES,
     is_busy,
@@ -38,71 +32,23 @@ from locus_memory.backends.redis.connection.driver_errors import (
     translated,
 )
 from locus_memory.backends.redis.connection.features import Features, probe
-from locus_memory.backends.redis.connection.packets import Wait
-from locus_memory.backends.redis.connection.pool import Pool
+from locus_memory.backends.redis.connection.link import LONGEST_CLOSE, Link, greeting, pool_of
+from locus_memory.backends.redis.lua import Call, Name, Script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["Call", "RedisConnection", "Script", "connection_for", "tag"]
+__all__ = ["Client", "RedisConnection", "connection_for", "tag"]
 
-Name = str | bytes
-"""A key or a part of one; text is encoded as UTF-8."""
+Client = Redis | RedisCluster
+"""A client of redis-py that the caller has."""
 
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds to wait between attempts while somebody's script keeps the server busy."""
 
 
-@dataclass(frozen=True)
-class Script:
-    """A Lua script, which the server runs as one step.
-
-    It may touch the keys it is given and others of their slot only. Its first write has to be
-    one that the server refuses when its memory is full (not `DEL`, `HDEL`, `EXPIRE`): later
-    ones it cannot refuse, so that all is written or nothing.
-
-    Attributes:
-        text: Lua 5.1.
-        idempotent: Whether to run it twice is as good as once: then it is sent again when the
-            connection breaks before the answer.
-        is_read: Whether it does no harm when it runs late, after its caller was cancelled.
-    """
-
-    text: str
-    idempotent: bool = False
-    is_read: bool = False
-
-    @cached_property
-    def sha(self) -> str:
-        """The name that the server gives it: the SHA-1 of its text."""
-        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
-
-    def call(self, keys: Sequence[Name] = (), args: Sequence[Any] = ()) -> Call:
-        """Return a call of it, for `RedisConnection.execute_many`."""
-        return Call(self, (len(keys), *keys, *args))
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A script with the number of its keys, its keys and its arguments."""
-
-    script: Script
-    arguments: tuple[Any, ...]
-
-    @property
-    def command(self) -> tuple[Any, ...]:
-        """The command that runs the script if the server knows it."""
-        return ("EVALSHA", self.script.sha, *self.arguments)
-
-    @property
-    def full_command(self) -> tuple[Any, ...]:
-        """The command that runs the script on any server, which then knows it."""
-        return ("EVAL", self.script.text, *self.arguments)
-
-
 Command = Call | Sequence[Any]
 T = TypeVar("T")
-Work = Callable[[Link], Awaitable[T]]
 
 
 def tag(name: Name) -> bytes:
@@ -119,9 +65,8 @@ class RedisConnection(SharedConnection):
 
     It connects on first use, and again after the server went away. A command whose connection
     was dead before it was sent is sent over another; one that may have run is sent again only
-    if it says that this does no harm. Answers of scripts are as Lua returned them, texts as
-    bytes. So are those of commands, but on a cluster and over the caller's client, where
-    redis-py makes of some what it likes: `True` of `OK`.
+    if it says that this does no harm. Answers are as the server gives them in protocol 2, texts
+    as bytes.
 
     Args:
         url: `host`, `host:port`, `host:port/db`, or a URL, which the driver reads
@@ -129,8 +74,8 @@ class RedisConnection(SharedConnection):
             `redis+cluster://host:port,host:port`, or the sentinels of a primary,
             `redis+sentinel://host:port,host:port/service`.
         client: A client to use instead, which is then not closed here, and only works in its
-            own event loop. It must not decode responses. Whether it sends a write twice when a
-            connection breaks is up to its own `retry`.
+            own event loop. It must not decode responses. Its pool is shared; its own `retry` does
+            not apply, so no write is sent twice.
         options: How to connect, and what the keys begin with.
         **keywords: The fields of `RedisOptions` by name, in place of `options`.
 
@@ -152,22 +97,12 @@ class RedisConnection(SharedConnection):
         self._given = client
         address = parse_redis_url(url)
         self._cluster = _is_cluster(client, address, option=options.cluster)
-        self._wait = (
-            Wait(options.wait_replicas, options.wait_timeout) if options.wait_replicas else None
-        )
-        self._factory = ClientFactory(
-            address=address,
-            pool_size=options.pool_size,
-            connect_timeout=options.connect_timeout,
-            acquire_timeout=options.acquire_timeout,
-            command_timeout=options.command_timeout,
-        )
-        self.command_timeout = options.command_timeout
+        self._address, self._options = address, options
         self.place = address.place if client is None else _place_of(client)
         self.pool_size = options.pool_size
         self.plain_hosts = address.plain_hosts if client is None else []
         self._features: Features | None = None
-        self._clients: PerLoop[LoopClient] = PerLoop(
+        self._clients: PerLoop[Link] = PerLoop(
             f"redis {self.place}", None if client is None else "pass a url"
         )
         self._lock = threading.Lock()
@@ -211,9 +146,8 @@ class RedisConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        call = script.call(keys, args)
-        wait = None if script.is_read else self._wait
-        return await self._use(lambda link: _evaluate(link, call, wait), again=script.idempotent)
+        (answer,) = await self._send([script.call(keys, args)], again=script.idempotent)
+        return answer
 
     async def execute(self, *command: Any, again: bool = False) -> Any:
         """Send one command and return its answer.
@@ -225,7 +159,8 @@ class RedisConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        return await self._use(lambda link: link.ask(command, is_read=again), again=again)
+        (answer,) = await self._send([command], again=again)
+        return answer
 
     async def execute_many(self, commands: Iterable[Command], *, again: bool = False) -> list[Any]:
         """Send commands and calls of scripts in one round trip and return their answers.
@@ -242,11 +177,7 @@ class RedisConnection(SharedConnection):
             BackendError: The first that failed; the others may have run.
         """
         listed = list(commands)
-        writes = any(isinstance(each, Call) and not each.script.is_read for each in listed)
-        wait = self._wait if writes else None
-        return await self._use(
-            _Pipe(listed, is_read=again and not writes, wait=wait).send, again=again
-        )
+        return await self._send(listed, again=again) if listed else []
 
     @override
     async def open(self) -> None:
@@ -264,9 +195,10 @@ class RedisConnection(SharedConnection):
         """Finish what was asked for and end the connections; calling it again is harmless."""
         await self._clients.close(LONGEST_CLOSE)
 
-    async def _use(self, work: Work[T], *, again: bool) -> T:
+    async def _send(self, commands: Sequence[Command], *, again: bool) -> list[Any]:
+        pipe = _Pipe(commands, again=again)
         with translated(self.place):
-            return await self._patiently(lambda: self._attempt(work, again=again))
+            return await self._patiently(lambda: self._attempt(pipe))
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask again while the server refuses everything unread, so nothing is done twice."""
@@ -280,52 +212,70 @@ class RedisConnection(SharedConnection):
             await asyncio.sleep(pause)
         return await ask()
 
-    async def _attempt(self, work: Work[T], *, again: bool) -> T:
-        here = await self._here()
+    async def _attempt(self, pipe: _Pipe) -> list[Any]:
+        link = await self._here()
         try:
-            return await here.use(work)
+            return await pipe.send(link)
         except FAILURES as error:
             if self._clients.is_closed:
                 raise self._clients.refusal() from error
             if is_lost(error) or is_readonly(error):
                 # What one connection met, the others will: the server is another by now.
-                await here.forget_connections()
-            if not (again and is_lost(error)):
+                await link.forget_connections()
+            if not (pipe.again and is_lost(error)):
                 raise
-        return await here.use(work)
+        return await pipe.send(link)
 
-    async def _here(self) -> LoopClient:
-        """Return the client of the running loop, connected once at least."""
-        return self._clients.here() or await self._clients.opened(self._open_client)
+    async def _here(self) -> Link:
+        """Return the link of the running loop, connected once at least."""
+        return self._clients.here() or await self._clients.opened(self._open_link)
 
-    async def _open_client(self) -> LoopClient:
-        client = LoopClient(self._make())
-        try:
-            await self._prepare(client)
-        except BaseException:
-            await client.close()
-            raise
-        return client
-
-    def _make(self) -> Link:
-        if self._given is not None:
-            return self._factory.wrap(self._given, owned=False)
+    async def _open_link(self) -> Link:
         known = self._features.cluster if self._features is not None else None
+        is_cluster = bool(known if self._cluster is None else self._cluster)
+        link = await self._started(is_cluster=is_cluster)
+        if self.features.cluster and self._cluster is None and not is_cluster:
+            await link.close()
+            link = await self._started(is_cluster=True)
+        return link
+
+    async def _started(self, *, is_cluster: bool) -> Link:
+        link = self._make(is_cluster=is_cluster)
         try:
-            return self._factory.make(
-                cluster=bool(known if self._cluster is None else self._cluster)
-            )
+            await link.start()
+            if self._features is None:
+                self._learn(await probe(link.ask_one, self.key("probe")))
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    def _make(self, *, is_cluster: bool) -> Link:
+        """Return a new link, which never sends a command twice on its own."""
+        if isinstance(self._given, RedisCluster):
+            return ClusterLink(self._given, self.place, self._options, owned=False)
+        if self._given is not None:
+            return Link(self._given.connection_pool, self.place, self._options, owned=False)
+        # Each of several hosts has its part of the time; the primary of sentinels is one more.
+        hosts = len(self._address.hosts) + (self._address.kind == "sentinel")
+        limit = self._options.connect_timeout / hosts
+        options: dict[str, Any] = {
+            "protocol": 2,
+            "retry": Retry(NoBackoff(), 0),
+            "socket_timeout": None,
+            "socket_connect_timeout": limit,
+            "max_connections": self.pool_size,
+            "driver_info": None,
+            "redis_connect_func": greeting(limit),
+        }
+        if not is_cluster:
+            pool = pool_of(self._address, options)
+            return Link(pool, self.place, self._options, owned=True)
+        try:
+            client = cluster_of(self._address, options)
         except RedisClusterException as error:
             raise ConfigurationError(f"redis {self.place}: is a cluster: {error}") from None
-
-    async def _prepare(self, here: LoopClient) -> None:
-        await here.start()
-        await here.link.connect()
-        if self._features is None:
-            self._learn(await probe(here.link.ask_one, self.key("probe")))
-        if self.features.cluster and self._cluster is None and isinstance(here.link, Pool):
-            await here.replace(self._make())
-            await here.link.connect()
+        return ClusterLink(client, self.place, self._options, owned=True)
 
     def _learn(self, features: Features) -> None:
         with self._lock:
@@ -387,44 +337,34 @@ def _is_cluster(
     return is_cluster
 
 
-async def _evaluate(link: Link, call: Call, wait: Wait | None) -> Any:
-    is_read = call.script.is_read
-    try:
-        return await link.ask(call.command, is_read=is_read, wait=wait)
-    except NoScriptError:
-        return await link.ask(call.full_command, is_read=is_read, wait=wait)
-
-
 class _Pipe:
     """Commands that are sent at once; again, those only that the server refused unread."""
 
-    def __init__(self, commands: Sequence[Command], *, is_read: bool, wait: Wait | None) -> None:
+    def __init__(self, commands: Sequence[Command], *, again: bool) -> None:
+        self._writes = any(isinstance(each, Call) and not each.script.is_read for each in commands)
+        self.again = again
         self._commands = commands
-        self._is_read = is_read
-        self._wait = wait
+        self._is_read = again and not self._writes
         self._answers: list[Any] = [None] * len(commands)
         self._left: Sequence[int] = range(len(commands))
 
     async def send(self, link: Link) -> list[Any]:
         """Send what has no answer yet; return all answers, or raise the first refusal."""
-        commands = [self._commands[place] for place in self._left]
-        found = await link.ask_many(
-            [each.command if isinstance(each, Call) else each for each in commands],
-            is_read=self._is_read,
-            wait=self._wait,
-        )
-        for place, command, answer in zip(self._left, commands, found, strict=True):
-            self._answers[place] = answer
-            if isinstance(answer, NoScriptError) and isinstance(command, Call):
-                self._answers[place] = await self._answer_of(link, command)
+        await self._ask(link, self._left, lambda each: each.command)
+        unknown = [n for n in self._left if isinstance(self._answers[n], NoScriptError)]
+        if unknown:
+            await self._ask(link, unknown, lambda each: each.full_command)
         self._left = [place for place in self._left if is_busy(self._answers[place])]
         for answer in self._answers:
             if isinstance(answer, Exception):
                 raise answer
         return self._answers
 
-    async def _answer_of(self, link: Link, call: Call) -> Any:
-        try:
-            return await link.ask(call.full_command, is_read=self._is_read, wait=self._wait)
-        except ResponseError as error:
-            return error
+    async def _ask(
+        self, link: Link, places: Sequence[int], form: Callable[[Call], Sequence[Any]]
+    ) -> None:
+        asked = (self._commands[place] for place in places)
+        commands = [form(each) if isinstance(each, Call) else each for each in asked]
+        found = await link.ask(commands, is_read=self._is_read, confirmed=self._writes)
+        for place, answer in zip(places, found, strict=True):
+            self._answers[place] = answer

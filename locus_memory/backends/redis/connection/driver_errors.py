@@ -8,11 +8,10 @@ from typing import Final
 from redis import exceptions
 
 from locus_memory.backends.driver_errors import DriverErrors, ErrorTable
+from locus_memory.backends.redis.connection.link import UnconfirmedError
 from locus_memory.backends.redis.connection.lost_keys import LOST, LostKeyError
-from locus_memory.backends.redis.connection.packets import UnconfirmedError
 from locus_memory.errors import (
     NO_ROOM,
-    BackendError,
     BackendUnavailableError,
     BackendWriteError,
     ConfigurationError,
@@ -23,9 +22,6 @@ __all__ = [
     "FAILURES",
     "is_busy",
     "is_lost",
-    "is_made_already",
-    "is_no_index",
-    "is_over_limit",
     "is_readonly",
     "translate",
     "translated",
@@ -64,7 +60,6 @@ _TABLE: Final = ErrorTable(
         "DB index is out of range": ConfigurationError,
         "invalid DB index": ConfigurationError,
         "Invalid Database": ConfigurationError,
-        "Timeout limit was reached": BackendUnavailableError,
     },
     # The driver cuts the code off where it has a class for it.
     classes={
@@ -93,11 +88,6 @@ _TABLE: Final = ErrorTable(
 
 _CODE: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_TABLE.codes)})(?![A-Za-z])")
 
-# What RediSearch says, whose errors have had codes since Redis 8.6 only.
-_NO_INDEX: Final = re.compile("no such index|unknown index name|index not found", re.IGNORECASE)
-_IS_INDEX: Final = re.compile("index already exists", re.IGNORECASE)
-_OVER_LIMIT: Final = re.compile("(?:limit|offset) exceeds maximum", re.IGNORECASE)
-
 # Nothing of these was lost on the way: to send the command again would change nothing.
 _ANSWERS: Final = (
     exceptions.AuthenticationError,
@@ -121,21 +111,6 @@ def is_busy(answer: object) -> bool:
 def is_readonly(error: BaseException) -> bool:
     """Whether the server is a replica, perhaps since a failover."""
     return isinstance(error, exceptions.ReadOnlyError) or _code(error) == "READONLY"
-
-
-def is_no_index(error: BackendError) -> bool:
-    """Whether RediSearch has no index of that name."""
-    return bool(_NO_INDEX.search(str(error)))
-
-
-def is_made_already(error: BackendError) -> bool:
-    """Whether RediSearch has an index of that name."""
-    return bool(_IS_INDEX.search(str(error)))
-
-
-def is_over_limit(error: BackendError) -> bool:
-    """Whether RediSearch returns fewer rows at once than were asked for."""
-    return bool(_OVER_LIMIT.search(str(error)))
 
 
 def _code(error: BaseException) -> str:

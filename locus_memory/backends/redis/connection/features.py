@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from redis import exceptions
 
 from locus_memory.backends.redis.connection.driver_errors import is_busy
 
-__all__ = ["Features", "probe"]
+__all__ = ["Features", "probe", "texts"]
 
 Ask = Callable[..., Awaitable[Any]]
 """Sends a command to one server, whatever slot its keys are in."""
@@ -19,22 +18,16 @@ Ask = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """The version and the features of a server.
+    """The features of a server.
 
     Attributes:
-        server: `"redis"` or `"valkey"`.
-        version: Its own version, such as `(8, 0, 2)`; `()` if it does not tell.
         vector_sets: Whether it has the commands of vector sets and lets us use them.
-        search: Whether it has commands of RediSearch and lets us use the least of them.
         cluster: Whether it is one of a cluster.
         maxmemory_policy: What it does when its memory is full, such as `noeviction`; empty if it
             does not tell.
     """
 
-    server: str
-    version: tuple[int, ...]
     vector_sets: bool
-    search: bool
     cluster: bool
     maxmemory_policy: str = ""
 
@@ -46,31 +39,19 @@ class Features:
 
 async def probe(ask: Ask, key: bytes) -> Features:
     """Return the features of a server; `key` is one that is not there."""
-    facts = await _facts(ask, *_SOURCES)
-    server = "valkey" if "valkey" in (facts.get("server_name"), facts.get("server")) else "redis"
-    version = (
-        facts.get(f"{server}_version") or facts.get("redis_version") or facts.get("version") or ""
-    )
+    # Either tells enough; a proxy or an access list may refuse one of them.
+    facts = await _facts(ask, ("INFO", "server"), ("HELLO",))
     return Features(
-        server=server,
-        version=tuple(int(number) for number in re.findall(r"\d+", version)[:3]),
         vector_sets=await _answers(ask, "VSIM", key, "VALUES", 1, "1.0"),
-        search=await _answers(ask, "FT._LIST"),
         cluster="cluster" in (facts.get("redis_mode"), facts.get("server_mode"), facts.get("mode")),
-        maxmemory_policy=(await _facts(ask, _MEMORY)).get("maxmemory_policy", ""),
+        maxmemory_policy=(await _facts(ask, ("INFO", "memory"))).get("maxmemory_policy", ""),
     )
-
-
-_SOURCES: Final = (("INFO", "server"), ("HELLO",))
-"""Either tells enough; a proxy or an access list may refuse one of them."""
-
-_MEMORY: Final = ("INFO", "memory")
 
 
 async def _facts(ask: Ask, *sources: Sequence[str]) -> dict[str, str]:
     for command in sources:
         try:
-            return _texts(await ask(*command))
+            return texts(await ask(*command))
         except exceptions.ResponseError as error:
             if is_busy(error):
                 raise
@@ -90,14 +71,13 @@ async def _answers(ask: Ask, *command: Any) -> bool:
     return True
 
 
-def _texts(answer: Any) -> dict[str, str]:
-    """Return the facts of an answer: lines, a flat list, or what redis-py made of either."""
+def texts(answer: Any) -> dict[str, str]:
+    """Return the facts of an answer: lines, or a flat list."""
     if isinstance(answer, bytes):
         lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
         return {name: value for name, _, value in lines}
-    if not isinstance(answer, Mapping):
-        answer = dict(zip(answer[::2], answer[1::2], strict=False))
-    return {_text(name): _text(value) for name, value in answer.items()}
+    pairs = zip(answer[::2], answer[1::2], strict=False)
+    return {_text(name): _text(value) for name, value in pairs}
 
 
 def _text(part: Any) -> str:

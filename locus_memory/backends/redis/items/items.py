@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.redis.search.stems import names_in
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.checksum import (
     check_item,
@@ -35,11 +34,11 @@ from locus_memory.store.text import indexed, tokens
 __all__ = [
     "Kind",
     "Operation",
-    "Preparer",
     "decode_item",
     "decode_value",
     "decode_values",
     "decode_vector",
+    "encoded",
     "encoded_name",
     "expires",
     "moment",
@@ -75,7 +74,7 @@ class Kind(NamedTuple):
         if_version: The version that the item must have, or `None`.
         parts: A letter for each argument after the key; none for a delete. They are `v` for the
             value, `m` for metadata, `t` for the text, `c` for the checksums and `e` for the
-            embedding; instead of `t` and `e`, `s` and `f` where RediSearch holds them.
+            embedding.
         ttl: Seconds, or `None`.
         past: The version and the moments of a restored item, or `None`.
     """
@@ -118,62 +117,49 @@ class Operation(NamedTuple):
     @property
     def dimension(self) -> int:
         """The length of its embedding; 0 without one."""
-        has_embedding = self.kind.parts.endswith(("e", "f"))
-        return len(self.arguments[-1]) // 4 if has_embedding else 0
+        return len(self.arguments[-1]) // 4 if self.kind.parts.endswith("e") else 0
 
     @property
     def text_size(self) -> int:
         """The size of its words in the index, in bytes."""
-        place = max(map(self.kind.parts.find, "ts"))
+        place = self.kind.parts.find("t")
         return 0 if place < 0 else len(self.arguments[1 + place])
 
 
-@dataclass(frozen=True, slots=True)
-class Preparer:
-    """A converter of the verbs' arguments into operations.
+def encoded(given: Put | Delete, vector: bytes | None, *, has_text: bool) -> Operation:
+    """Return a put, with its vector, or a delete; value, metadata and text are checked.
 
-    Attributes:
+    Args:
+        given: The operation.
+        vector: Its embedding as float32 bytes.
         has_text: Whether texts are indexed.
-        searched_text: Whether RediSearch holds the texts.
-        searched_vectors: Whether it holds the vectors.
     """
-
-    has_text: bool
-    searched_text: bool = False
-    searched_vectors: bool = False
-
-    def operation(self, given: Put | Delete, vector: bytes | None) -> Operation:
-        """Return a put, with its vector, or a delete; value, metadata and text are checked."""
-        namespace, key = given.namespace, given.key
-        if isinstance(given, Delete):
-            return Operation.delete(namespace, key, given.if_version)
-        # The value is checked before any other code reads it.
-        value = encode_json(given.value)
-        parts, arguments = "v", [key.encode(), value]
-        metadata = encode_metadata(given.metadata)
-        if metadata != _NO_METADATA:
-            parts += "m"
-            arguments.append(metadata)
-        if text := self._text(given.value, given.text):
-            parts += "s" if self.searched_text else "t"
-            arguments.append(text)
-        place = name_checksum(*encoded_name(namespace, key))
-        arguments.append(
-            _packed(place, value, metadata, vector or b"", is_exact=self.searched_vectors)
-        )
-        parts += "c"
-        if vector:
-            parts += "f" if self.searched_vectors else "e"
-            arguments.append(vector)
-        past = Past.of(given) if isinstance(given, Restored) else None
-        return Operation(Kind(namespace, given.if_version, parts, given.ttl, past), arguments)
-
-    def _text(self, value: Any, text: str | None) -> bytes:
-        if self.has_text:
-            seen = indexed(value, text)
-            return names_in(seen) if self.searched_text else terms(seen)
-        check_text(text, "text")
-        return b""
+    namespace, key = given.namespace, given.key
+    if isinstance(given, Delete):
+        return Operation.delete(namespace, key, given.if_version)
+    # The value is checked before any other code reads it.
+    value = encode_json(given.value)
+    parts, arguments = "v", [key.encode(), value]
+    metadata = encode_metadata(given.metadata)
+    if metadata != _NO_METADATA:
+        parts += "m"
+        arguments.append(metadata)
+    if not has_text:
+        check_text(given.text, "text")
+    elif text := terms(tokens(indexed(given.value, given.text))):
+        parts += "t"
+        arguments.append(text)
+    place = name_checksum(*encoded_name(namespace, key))
+    checksum = b"%016x" % (item_checksum(place, value, metadata, vector=bool(vector)) % _WRAP)
+    if vector:
+        checksum += b".%08x" % vector_checksum(place, vector)
+    arguments.append(checksum)
+    parts += "c"
+    if vector:
+        parts += "e"
+        arguments.append(vector)
+    past = Past.of(given) if isinstance(given, Restored) else None
+    return Operation(Kind(namespace, given.if_version, parts, given.ttl, past), arguments)
 
 
 def encoded_name(namespace: Namespace, key: str) -> tuple[bytes, bytes]:
@@ -184,17 +170,6 @@ def encoded_name(namespace: Namespace, key: str) -> tuple[bytes, bytes]:
 @lru_cache(maxsize=1024)
 def _encoded_path(namespace: Namespace) -> bytes:
     return encode_namespace(namespace).encode()
-
-
-def _packed(name: int, value: bytes, metadata: bytes, vector: bytes, *, is_exact: bool) -> bytes:
-    """Return the checksums of an item in the format of its head.
-
-    A vector has one only if it is stored exactly: a vector set changes its last digits.
-    """
-    checksum = item_checksum(name, value, metadata, vector=bool(vector)) % _WRAP
-    if vector and is_exact:
-        return b"%016x.%08x" % (checksum, vector_checksum(name, vector))
-    return b"%016x" % checksum
 
 
 def _unpacked(head: bytes) -> tuple[int, int | None] | None:
@@ -212,20 +187,15 @@ def _unpacked(head: bytes) -> tuple[int, int | None] | None:
     return signed, int(own, 16) if own else None
 
 
-def terms(text: str) -> bytes:
+def terms(words: Sequence[str]) -> bytes:
     """Return the length of a text in words, then each stem with its count; empty: no words.
 
     Stems have only letters and digits, so neither a space nor a `=` is part of one.
     """
-    words = tokens(text)
-    if not words:
-        return b""
-    counts: dict[str, int] = {}
-    for stem in words:
-        counts[stem] = counts.get(stem, 0) + 1
     # Most stems occur once, and formatting a number is slow.
-    pairs = [stem + "=1" if count == 1 else f"{stem}={count}" for stem, count in counts.items()]
-    return f"{len(words)} {' '.join(pairs)}".encode()
+    counts = Counter(words).items()
+    pairs = [stem + "=1" if count == 1 else f"{stem}={count}" for stem, count in counts]
+    return f"{len(words)} {' '.join(pairs)}".encode() if words else b""
 
 
 def expires(head: bytes) -> bool:
@@ -290,26 +260,31 @@ def decode_value(namespace: Namespace, key: str, head: bytes, value: bytes) -> A
     raise _damaged(namespace, key.encode())
 
 
-def decode_vector(namespace: Namespace, key: str, head: bytes, vector: bytes) -> list[float] | None:
-    """Return the vector of an item; `None` for empty bytes.
+def decode_vector(
+    namespace: Namespace, key: str, found: tuple[bytes, bytes, int]
+) -> list[float] | None:
+    """Return the vector of an item; `None` if it has none.
+
+    Args:
+        namespace: The namespace.
+        key: The key.
+        found: The head of the item, its vector, and whether this is exactly as it was written: a
+            vector set changes the last digits.
 
     Raises:
         BackendCorruptError: The vector is damaged or lost.
     """
+    head, vector, is_exact = found
     try:
-        checksums = _unpacked(head)
-        genuine = checksums is None or _is_genuine(*checksums, (namespace, key), vector)
-        if genuine:
-            return list(struct.unpack(f"<{len(vector) // 4}f", vector)) if vector else None
+        checksum, own = _unpacked(head) or (None, None)
+        name = name_checksum(*encoded_name(namespace, key))
+        is_lost = checksum is not None and has_vector(checksum) is not bool(vector)
+        is_other = is_exact and own is not None and own != vector_checksum(name, vector)
+        if is_lost or is_other:
+            raise _damaged_vector(namespace, key)
+        return list(struct.unpack(f"<{len(vector) // 4}f", vector)) if vector else None
     except (ValueError, struct.error) as error:
         raise _damaged_vector(namespace, key) from error
-    raise _damaged_vector(namespace, key)
-
-
-def _is_genuine(checksum: int, own: int | None, name: tuple[Namespace, str], vector: bytes) -> bool:
-    if has_vector(checksum) is not bool(vector):
-        return False
-    return own is None or own == vector_checksum(name_checksum(*encoded_name(*name)), vector)
 
 
 def _damaged_vector(namespace: Namespace, key: str) -> BackendCorruptError:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from locus_memory.backends.redis.items.namespace_registry import PAGE
-from locus_memory.backends.redis.items.spaces import Spaces
+from locus_memory.backends.redis.items.spaces import PAGE, Spaces
 from locus_memory.store.item import Namespace
 from locus_memory.store.listing import Listing
 

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from locus_memory.backends.redis.connection.connection import Call
-from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.items.items import decode_value, rows
-from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces, named
+from locus_memory.backends.redis.lua import Call, script
 from locus_memory.backends.selection import KeyRange
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.item import Namespace
@@ -45,25 +43,15 @@ async def scan(
 
 def bounds(keys: KeyRange) -> tuple[bytes, bytes]:
     """Return the bounds as arguments of `ZRANGEBYLEX`, or `ZREVRANGEBYLEX` if descending."""
-    low, high = b"-", b"+"
-    if keys.prefix:
-        low = b"[" + keys.prefix.encode()
-        bound = prefix_upper_bound(keys.prefix)
-        high = b"+" if bound is None else b"(" + bound.encode()
+    start, after = (keys.prefix or "").encode(), (keys.after or "").encode()
+    bound = prefix_upper_bound(keys.prefix) if keys.prefix else None
+    end = _LAST if bound is None else bound.encode()
+    low, high = b"[" + start, b"(" + end
     if keys.after is not None and keys.descending:
-        high = min(high, b"(" + keys.after.encode(), key=_place)
-    elif keys.after is not None:
-        low = max(low, b"(" + keys.after.encode(), key=_place)
+        high = b"(" + min(end, after)
+    elif keys.after is not None and after >= start:
+        low = b"(" + after
     return (high, low) if keys.descending else (low, high)
-
-
-def _place(bound: bytes) -> tuple[bytes, bytes]:
-    """Return the sort key of a bound; of the same key, `[` comes before `(`."""
-    if bound == b"-":
-        return b"", b""
-    if bound == b"+":
-        return _LAST, b""
-    return bound[1:], b"" if bound[:1] == b"[" else b"("
 
 
 async def read_values(

@@ -1,19 +1,25 @@
-"""The namespaces on the server, and the scripts that run on one, some or all of them."""
+"""The namespaces on the server, and the scripts that run on one, some or all of them.
+
+The registry is one sorted set of the paths of all namespaces. On a single server, the scripts that
+write items keep it up to date. On a cluster it is on another server than most items. There a
+namespace is registered before its first item is written, and once more afterwards, each time with a
+new mark. A namespace that was found empty is removed from the registry only if it still has the
+mark it had before the check.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from locus_memory.backends.redis.connection.connection import Call, RedisConnection, tag
-from locus_memory.backends.redis.connection.lost_keys import named
+from locus_memory.backends.redis.connection import lost_keys
+from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.items.items import Operation, moment
-from locus_memory.backends.redis.items.namespace_registry import Registry
-from locus_memory.backends.redis.items.scripts import script
-from locus_memory.backends.redis.search.layout import Layout, LayoutChangedError
-from locus_memory.backends.redis.search.stems import labels
+from locus_memory.backends.redis.lua import Call, script
 from locus_memory.errors import (
     BackendError,
     BackendWriteError,
@@ -24,14 +30,17 @@ from locus_memory.events import emit
 from locus_memory.store.encoding import decode_namespace, encode_namespace, namespace_upper_bound
 from locus_memory.store.item import Namespace
 
-__all__ = ["PAGE", "Gone", "Space", "Spaces"]
+__all__ = ["PAGE", "Gone", "Space", "Spaces", "named"]
 
 PAGE: Final = 1000
 """How many elements a script reads at once."""
 
 _kind = attrgetter("kind")
 
-_PLAIN: Final = Layout()
+_REMEDY: Final = (
+    "restore a backup; or read what is left with get() or scan(), clear_namespace() it and write "
+    "it again"
+)
 
 _CLEARED: Final = 5000
 _CALLS: Final = 200
@@ -55,22 +64,15 @@ class Space(NamedTuple):
     base: bytes
 
 
+def named(spaces: Iterable[Space]) -> AbstractContextManager[None]:
+    """Name the namespace, which is one of these, where a key of it is lost."""
+    return lost_keys.named(
+        ((f"namespace {space.namespace!r}", [space.base]) for space in spaces), _REMEDY
+    )
+
+
 Gone = Iterable[tuple[Space, bytes]]
 """Keys that an index has although their items do not exist."""
-
-
-class _Written(NamedTuple):
-    """The result of a batch.
-
-    Attributes:
-        results: A put's new version, or 1 or 0 for a delete, in order.
-        unmerged: Namespaces whose postings still have to be merged.
-        is_refused: Whether nothing is written, since the namespace is new to a cluster.
-    """
-
-    results: list[int]
-    unmerged: list[Space]
-    is_refused: bool = False
 
 
 class Spaces:
@@ -86,7 +88,9 @@ class Spaces:
     ) -> None:
         self.connection = connection
         self._clock = clock
-        self._registry = Registry(connection)
+        self._registry = connection.key("namespaces")
+        # A name in braces has the same slot as the name itself.
+        self._marks = b"{%s}:marks" % self._registry
 
     @property
     def is_cluster(self) -> bool:
@@ -131,12 +135,11 @@ class Spaces:
                 answers += await self.connection.execute_many(some, again=again)
         return answers
 
-    async def write(self, operations: Sequence[Operation], layout: Layout = _PLAIN) -> list[int]:
+    async def write(self, operations: Sequence[Operation]) -> list[int]:
         """Run all the operations or none; on a cluster, this holds for each namespace.
 
         Args:
             operations: The operations.
-            layout: The layout for which the puts were prepared.
 
         Returns:
             A put's new version, or 1 or 0 for a delete, in order.
@@ -144,35 +147,49 @@ class Spaces:
         Raises:
             VersionConflictError: One `if_version` does not hold.
             InvalidArgumentError: There are too many operations.
-            LayoutChangedError: The server has another layout.
         """
         if not operations:
             return []
         _check_size(operations)
         await self.connection.open()
-        if not self.is_cluster:
-            keys = [self._registry.name, self.connection.key("layout")]
-            written = await self._write(operations, keys, layout)
-            await self._merge(written.unmerged)
-            return written.results
-        places: dict[Namespace, list[int]] = {}
+        places: dict[Namespace | None, list[int]] = {}
         for place, operation in enumerate(operations):
-            places.setdefault(operation.kind.namespace, []).append(place)
+            place_of = operation.kind.namespace if self.is_cluster else None
+            places.setdefault(place_of, []).append(place)
         results = [0] * len(operations)
         for mine in places.values():
-            answers = await self._register_and_write([operations[place] for place in mine])
+            answers, unmerged = await self._register_and_write([operations[n] for n in mine])
+            await self._merge(unmerged)
             for place, answer in zip(mine, answers, strict=True):
                 results[place] = answer
         return results
 
+    async def _register_and_write(
+        self, operations: Sequence[Operation]
+    ) -> tuple[list[int], list[Space]]:
+        """Write what one script writes; return the results and the namespaces to merge.
+
+        On a cluster, the registry is on another server. A new namespace is registered first, so
+        that a crash leaves no unlisted item, and again afterwards, since another process may have
+        unregistered it in between.
+        """
+        written = await self._write(operations)
+        if written is None:
+            path = self.space(operations[0].kind.namespace).path
+            await self._register(path)
+            written = await self._write(operations, registered=True)
+            await self._register(path)
+        return written or ([], [])
+
+    async def _register(self, path: bytes) -> None:
+        """Register a namespace of a cluster, with a new mark."""
+        keys = [self._registry, self._marks]
+        await self.connection.run(script("register"), keys, [path, secrets.token_bytes(8)])
+
     async def _write(
-        self,
-        operations: Sequence[Operation],
-        shared: list[bytes],
-        layout: Layout = _PLAIN,
-        *,
-        registered: bool = False,
-    ) -> _Written:
+        self, operations: Sequence[Operation], *, registered: bool = False
+    ) -> tuple[list[int], list[Space]] | None:
+        """Write; `None`: nothing is written, since the namespace is new to a cluster."""
         now = None if self._clock is None else self._clock()
         numbers: dict[Namespace, int] = {}
         given: list[str | bytes] = []
@@ -183,29 +200,27 @@ class Spaces:
             given += chain.from_iterable(mine)
         spaces = [self.space(namespace) for namespace in numbers]
         keys = [space.base for space in spaces]
-        paths = [space.path for space in spaces]
-        paths += [_labels(space, layout) for space in spaces]
+        if not self.is_cluster:
+            keys.append(self._registry)
         args = [
             "" if now is None else moment(now),
             len(spaces),
             int(registered),
-            layout.mark,
-            *paths,
+            int(self.connection.features.vector_sets),
+            *(space.path for space in spaces),
             *given,
         ]
         with named(spaces):
-            answer: list[Any] = await self.connection.run(script("write"), [*keys, *shared], args)
+            answer: list[Any] = await self.connection.run(script("write"), keys, args)
         if answer[0] == b"conflict":
             expected, actual, number = map(int, answer[1:])
             lost = operations[number - 1]
             key = lost.arguments[0].decode()
             raise VersionConflictError(expected, actual, lost.kind.namespace, key)
         if answer[0] == b"register":
-            return _Written([], [], is_refused=True)
-        if answer[0] == b"layout":
-            raise LayoutChangedError(f"redis {self.connection.place}: the layout has changed")
+            return None
         *results, unmerged = answer
-        return _Written(results, [spaces[number - 1] for number in unmerged])
+        return results, [spaces[number - 1] for number in unmerged]
 
     async def _merge(self, spaces: Sequence[Space]) -> None:
         """Merge the postings that a large batch left, whose writes are done in any case."""
@@ -219,21 +234,6 @@ class Spaces:
                 left = [space for space, answer in zip(left, answers, strict=True) if answer[2]]
         except BackendError as error:
             emit("redis.not_cleaned", error=error, namespaces=len(left))
-
-    async def _register_and_write(self, operations: Sequence[Operation]) -> list[int]:
-        """Write to one namespace of a cluster, where the registry is on another server.
-
-        A new namespace is registered first, so that a crash leaves no unlisted item, and again
-        afterwards, since another process may have unregistered it in between.
-        """
-        written = await self._write(operations, [])
-        if written.is_refused:
-            path = self.space(operations[0].kind.namespace).path
-            await self._registry.add(path)
-            written = await self._write(operations, [], registered=True)
-            await self._registry.add(path)
-        await self._merge(written.unmerged)
-        return written.results
 
     async def purge(self, gone: Gone) -> None:
         """Delete index data without an item, and a few items that have expired.
@@ -288,13 +288,16 @@ class Spaces:
     ) -> list[Any]:
         now = self.now()
         calls = [
-            script("purge").call(self._keys(space), [now, space.path, PAGE // 2, int(merge), *mine])
+            script("purge").call(
+                self.keys_of(space), [now, space.path, PAGE // 2, int(merge), *mine]
+            )
             for space, mine in keys.items()
         ]
         return await self.run_each(calls, keys)
 
-    def _keys(self, space: Space) -> list[bytes]:
-        return [space.base] if self.is_cluster else [space.base, self._registry.name]
+    def keys_of(self, space: Space) -> list[bytes]:
+        """Return the keys of a script that may empty a namespace."""
+        return [space.base] if self.is_cluster else [space.base, self._registry]
 
     async def clear(self, spaces: Sequence[Space]) -> int:
         """Delete all items; return how many of them were not expired."""
@@ -302,7 +305,7 @@ class Spaces:
         while left:
             now = self.now()
             calls = [
-                script("clear").call(self._keys(space), [now, space.path, _CLEARED])
+                script("clear").call(self.keys_of(space), [now, space.path, _CLEARED])
                 for space in left
             ]
             answers = await self.run_each(calls, left, again=False)
@@ -325,19 +328,24 @@ class Spaces:
 
     async def registered(self, low: bytes, high: str | None) -> list[Space]:
         """Return a page of the registered namespaces from `low` up to, but without, `high`."""
-        paths = await self._registry.page(low, high)
+        start = b"[" + low if low else b"-"
+        stop = b"+" if high is None else b"(" + high.encode()
+        command = ("ZRANGEBYLEX", self._registry, start, stop, "LIMIT", 0, PAGE)
+        paths: list[bytes] = await self.connection.execute(*command, again=True)
         return [self.space(decode_namespace(path.decode())) for path in paths]
 
     async def holding(self, spaces: Sequence[Space]) -> list[Space]:
         """Return the namespaces that hold an item; deletes the remains of the others."""
-        marks: dict[Space, bytes] = {}
-        if self.is_cluster:
-            found = await self._registry.marks([space.path for space in spaces])
-            marks = dict(zip(spaces, found, strict=True))
+        marks: Sequence[bytes | None] = [None] * len(spaces)
+        if self.is_cluster and spaces:
+            paths = [space.path for space in spaces]
+            marks = await self.connection.execute("HMGET", self._marks, *paths, again=True)
+        mark_of = dict(zip(spaces, marks, strict=True))
         holding, left = await self._look(spaces)
-        for space in await self._clean(left) if left else []:
-            if space in marks:
-                await self._registry.forget(space.path, marks[space])
+        emptied = await self._clean(left) if left else []
+        for space in emptied if self.is_cluster else []:
+            args = [space.path, mark_of[space] or b""]
+            await self.connection.run(script("forget"), [self._registry, self._marks], args)
         return holding
 
     async def _look(
@@ -355,11 +363,6 @@ class Spaces:
                 if gone or not holds:
                     left[space] = gone
         return holding, left
-
-
-def _labels(space: Space, layout: Layout) -> bytes:
-    """Return the labels of a namespace's items, if RediSearch needs them."""
-    return labels(space.namespace).encode() if layout.has_labels else b""
 
 
 def _check_size(operations: Sequence[Operation]) -> None:

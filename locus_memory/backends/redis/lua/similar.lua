@@ -3,7 +3,8 @@
 -- KEYS: bases. ARGV: now, the dimension, the vector, the most hits of each namespace, the effort of
 -- the graph, and the most vectors for an exact comparison.
 -- Returns for each base whether it has expired items, how many vectors of the dimension it has,
--- another dimension of its vectors (or 0), and the keys with their scores.
+-- another dimension of its vectors (or 0), and the keys with their scores; or, if the vectors are
+-- in a hash, an empty text.
 
 local dimension, exact = ARGV[2], tonumber(ARGV[6])
 
@@ -16,6 +17,12 @@ local function nearest(base, size)
   local most = math.min(tonumber(ARGV[4]), size)
   if most == 0 then
     return {}
+  end
+  local kind = redis.call('TYPE', base .. ':v' .. dimension).ok
+  if kind == 'none' then
+    lose(base, ':v' .. dimension)
+  elseif kind == 'hash' then
+    return ''
   end
   -- For many hits, the graph is slower than a comparison with all vectors.
   if size > exact and most < size / 4 then

@@ -5,8 +5,7 @@
 --
 --   :i:<key>  an item: a hash of h, its head (version, created, updated, checksums unless an
 --             earlier version wrote it, expires), v, its value, and m, its metadata unless that
---             is {}; for RediSearch, if it indexes the item, the labels of its namespace, its
---             stems, and its vector in a field that is named by the dimension
+--             is {}
 --   :k        the keys, all of score 0 and so by the order of their bytes
 --   :r        the keys by revision, which is higher for each later write
 --   :e        the keys that expire, by moment
@@ -14,12 +13,11 @@
 --   :d        number -> key, for each document of the text index
 --   :p        stem and block -> postings: number, count of the stem, length of the document
 --   :x        number -> text, of deleted documents that still have postings
---   :v<n>     a vector set of n dimensions
+--   :v<n>     the vectors of n dimensions by key: a vector set, or a hash of float32 where the
+--             server had no vector sets when the first of them was written
 --   :m        revision, number (the last), merged (the last with postings), words (in all
 --             documents), ttl (if all this expires), b<block> (documents in its postings),
 --             v<n> (vectors)
---
--- Data that RediSearch indexes is not in :c, :d, :p, :x and :v.
 --
 -- A text is `<length> <stem>=<count> <stem>=<count>...`, or empty. A card outlives an item that
 -- the server expired, so the remains of the item in the indexes can be found.
@@ -48,15 +46,12 @@ local STEMS = 30000
 -- Milliseconds that the server keeps expired items, since clocks of callers differ.
 local SLACK = 60000
 
--- No field of another hash has such a name, since keys and words are UTF-8.
-local LABELS_FIELD, STEMS_FIELD, VECTOR_FIELD = '\255n', '\255t', '\255v'
-
 -- Lua prints 14 digits; a command gets all of them.
 local function whole(number)
   return string.format('%.0f', number)
 end
 
--- RediSearch ends a name at a NUL; a key, being UTF-8, has no 255.
+-- RediSearch, which earlier versions used, ends a name at a NUL; a key, being UTF-8, has no 255.
 local function item_key(base, key)
   return base .. ':i:' .. (key:find('%z') and key:gsub('%z', '\255') or key)
 end
@@ -402,14 +397,25 @@ local function remove_text(space, number, text)
   end
 end
 
+-- Return whether the vectors of a dimension are in a hash; a new one is, without vector sets.
+local function is_hash(base, dimension, has_sets)
+  local kind = redis.call('TYPE', base .. ':v' .. dimension).ok
+  return kind == 'hash' or (kind == 'none' and not has_sets)
+end
+
 local function set_vector(space, key, old, dimension, vector)
+  local base = space.base
   if old ~= '0' and old ~= dimension then
-    redis.call('VREM', space.base .. ':v' .. old, key)
+    redis.call(is_hash(base, old, false) and 'HDEL' or 'VREM', base .. ':v' .. old, key)
     count(space, 'v' .. old, -1)
   end
   if dimension ~= '0' then
-    local name = space.base .. ':v' .. dimension
-    redis.call('VADD', name, 'FP32', vector, key, 'NOQUANT', 'EF', '200', 'M', '16')
+    local name = base .. ':v' .. dimension
+    if is_hash(base, dimension, space.has_sets) then
+      redis.call('HSET', name, key, vector)
+    else
+      redis.call('VADD', name, 'FP32', vector, key, 'NOQUANT', 'EF', '200', 'M', '16')
+    end
     if old ~= dimension then
       count(space, 'v' .. dimension, 1)
     end

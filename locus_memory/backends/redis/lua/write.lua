@@ -1,18 +1,16 @@
 -- Puts and deletes, all or nothing.
 --
--- KEYS: a base for each namespace, then the registry and the layout unless this is a cluster.
--- ARGV: now, the number of namespaces, whether they are registered, the mark of the layout (empty:
--- there is none), their paths, their labels for RediSearch (empty: it holds nothing); then headers,
--- each with its operations. A header is `<parts> <how many operations> <namespace> <expected
--- version> <expires> <version> <created> <updated>`, with - for omitted fields. The last three are
--- those of a restored item. It expires at a moment, or +<seconds> from now. The parts are a letter
--- for each argument of an operation after its key: v, its value, m, its metadata unless that is {}, t, its
--- text, or s, its stems for RediSearch, c, its checksums, and e, its vector, or f, its vector for
--- RediSearch; - is for a delete.
+-- KEYS: a base for each namespace, then the registry unless this is a cluster.
+-- ARGV: now, the number of namespaces, whether they are registered, whether the server has vector
+-- sets, their paths; then headers, each with its operations. A header is `<parts> <how many
+-- operations> <namespace> <expected version> <expires> <version> <created> <updated>`, with - for
+-- omitted fields. The last three are those of a restored item. It expires at a moment, or
+-- +<seconds> from now. The parts are a letter for each argument of an operation after its key: v,
+-- its value, m, its metadata unless that is {}, t, its text, c, its checksums, and e, its vector; -
+-- is for a delete.
 -- Returns for each put its version, for each delete 1 or 0, and then the numbers of namespaces
 -- whose postings still have to be merged; or {'conflict', expected, actual, number of the
--- operation}, or {'register'} if a namespace is new and has to be registered first, or {'layout'}
--- if the layout is another.
+-- operation}, or {'register'} if a namespace is new and has to be registered first.
 --
 -- Consecutive puts of different keys are a run: their writes to an index of a namespace are one
 -- command. To keep the order, all other operations run one by one.
@@ -23,9 +21,9 @@ for i = 1, spaces_count do
   spaces[i] = open_space(KEYS[i])
   check_space(spaces[i])
   paths[i] = ARGV[4 + i]
-  spaces[i].labels = ARGV[4 + spaces_count + i]
+  spaces[i].has_sets = ARGV[4] == '1'
 end
-local registry, layout = KEYS[spaces_count + 1], KEYS[spaces_count + 2]
+local registry = KEYS[spaces_count + 1]
 local is_conditional, has_put = false, false
 
 local function read_header(text)
@@ -39,13 +37,12 @@ local function read_header(text)
   return {
     space = spaces[tonumber(number)], expected = expected, expires = expires,
     is_put = parts ~= '-', metadata = parts:find('m'), text = parts:find('t'),
-    vector = parts:find('e'), stems = parts:find('s'), field = parts:find('f'),
-    check = parts:find('c'), size = parts == '-' and 1 or 1 + #parts,
+    vector = parts:find('e'), check = parts:find('c'), size = parts == '-' and 1 or 1 + #parts,
     restored = version ~= '-', version = version, created = created, updated = updated,
   }, tonumber(count)
 end
 
-local operations, place = {}, 5 + 2 * spaces_count
+local operations, place = {}, 5 + spaces_count
 while place <= #ARGV do
   local header, count = read_header(ARGV[place])
   place = place + 1
@@ -61,10 +58,6 @@ end
 local function part(operation, name)
   local offset = operation.header[name]
   return offset and ARGV[operation.at + offset]
-end
-
-if has_put and layout and (redis.call('HGET', layout, 'mark') or '') ~= ARGV[4] then
-  return {'layout'}
 end
 
 if has_put and not registry and ARGV[3] == '0' and spaces[1].is_new then
@@ -88,32 +81,6 @@ local function find_conflict()
   end
 end
 
--- Write the hash of an item with the fields that RediSearch indexes, and delete its other fields.
-local function write_searched(operation, old, head)
-  local args, written = {'HSET', operation.name}, {}
-  local function set(field, value)
-    if value then
-      written[field] = true
-      args[#args + 1], args[#args + 2] = field, value
-    end
-  end
-  local stems, vector = part(operation, 'stems'), part(operation, 'field')
-  set('h', head)
-  set('v', ARGV[operation.at + 1])
-  set('m', part(operation, 'metadata'))
-  set(STEMS_FIELD, stems)
-  set(VECTOR_FIELD .. whole(#(vector or '') / 4), vector)
-  set(LABELS_FIELD, (stems or vector) and operation.header.space.labels)
-  redis.call(unpack(args))
-  local stale = {}
-  for _, field in ipairs(old and redis.call('HKEYS', operation.name) or {}) do
-    stale[#stale + 1] = not written[field] and field or nil
-  end
-  if #stale > 0 then
-    redis.call('HDEL', operation.name, unpack(stale))
-  end
-end
-
 -- Write the hash of an item and return its version. This comes first: a server with full memory
 -- refuses it, and once it is accepted refuses nothing else.
 local function write_item(operation, head)
@@ -133,9 +100,7 @@ local function write_item(operation, head)
   local new_head = table.concat(
     {whole(version), created, updated, part(operation, 'check'), operation.header.expires}, ' '
   )
-  if operation.header.space.labels ~= '' then
-    write_searched(operation, head, new_head)
-  elseif metadata then
+  if metadata then
     redis.call('HSET', name, 'h', new_head, 'v', value, 'm', metadata)
   else
     redis.call('HSET', name, 'h', new_head, 'v', value)

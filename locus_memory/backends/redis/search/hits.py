@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from locus_memory.backends.redis.connection.connection import Call
 from locus_memory.backends.redis.items.items import decode_item, decode_values, rows
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.lua import Call, script
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import StoreItem
 
@@ -68,12 +67,10 @@ class Documents(NamedTuple):
     Attributes:
         stems: The stems of the query: an item found by its key must still have one of them.
         keys: For each number of a document its key, empty if it was deleted before the lookup.
-        are_named: Whether the stems are in the form of RediSearch.
     """
 
     stems: Sequence[str]
     keys: dict[tuple[Space, bytes], bytes]
-    are_named: bool = False
 
 
 async def collect(
@@ -138,7 +135,7 @@ async def _read(
             number = {space: count for count, space in enumerate(group, 1)}
             args: list[str | bytes | int] = [spaces.now(), len(stems), *stems]
             for space, name, _, is_number in (candidates[place] for place in mine):
-                args += number[space], 1 if is_number else 2 * documents.are_named, name
+                args += number[space], int(is_number), name
             calls.append(script("fetch").call([space.base for space in group], args))
         # A reply may be incomplete if its items are large.
         for mine, answer in zip(asked, await spaces.run_each(calls, places), strict=True):

@@ -14,8 +14,8 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.items.items import decode_item, rows
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.search.hits import Page, is_open
 from locus_memory.store.item import StoreItem
 

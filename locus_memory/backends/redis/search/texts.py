@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from locus_memory.backends.redis.items.items import rows
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.search.hits import Candidate, Documents, Page, collect
 from locus_memory.store.item import StoreItem
 from locus_memory.store.text import stem

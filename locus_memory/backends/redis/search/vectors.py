@@ -1,4 +1,8 @@
-"""Vector search over the vector sets of Redis 8: one per namespace and dimension."""
+"""Vector search: over the vector sets of Redis 8, one per namespace and dimension, or exactly.
+
+A server without vector sets keeps the vectors in hashes, whose vectors are all read and compared
+here.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from locus_memory.backends.redis.items.items import rows
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Space, Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.search.hits import Candidate, Page, collect
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.item import SemanticSearchResult, StoreItem
 
-__all__ = ["VectorQuery", "check_dimension", "result_of", "search_vectors"]
+__all__ = ["VectorQuery", "search_vectors"]
 
 _EXACT: Final = 2000
 """The most vectors for an exact comparison, which takes no longer than the graph then."""
@@ -26,6 +30,9 @@ _EFFORT: Final = 500
 
 _FIRST: Final = 128
 _GROWTH: Final = 8
+_READ: Final = 1000
+"""How many vectors of a hash are read at once."""
+
 _ALL: Final = 2**32
 
 
@@ -80,7 +87,7 @@ async def search_vectors(
         hits = await collect(spaces, _near(found, query), page)
         is_all = found.frontier <= query.least or most >= _ALL
         if len(hits) == page.limit or is_all:
-            return [result_of(candidate, item) for candidate, item in hits]
+            return [_result_of(candidate, item) for candidate, item in hits]
         most *= _GROWTH
 
 
@@ -106,29 +113,44 @@ async def _nearest(
         expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
         if not expired or not await spaces.tidy(expired):
             _check_dimension(query, found)
-            return _merge(targets, found)
+            nearest = _merge(targets, found)
+            in_hashes = [s for s, row in zip(targets, found, strict=True) if row[3] == b""]
+            nearest.candidates.extend(await _compared(spaces, in_hashes, query))
+            nearest.candidates.sort(key=lambda each: (-each.score, each.space.path, each.name))
+            return nearest
 
 
-def check_dimension(wanted: int, there: Sequence[int]) -> None:
-    """Refuse a query if all vectors have other dimensions.
+async def _compared(
+    spaces: Spaces, targets: Sequence[Space], query: VectorQuery
+) -> list[Candidate]:
+    """Return all vectors that are in hashes, with their cosines."""
+    import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
-    Args:
-        wanted: The dimension of the query.
-        there: The other dimensions of the stored vectors.
-
-    Raises:
-        InvalidEmbeddingError: There are some.
-    """
-    if there:
-        raise InvalidEmbeddingError(
-            f"the query has {wanted} dimensions, the stored embeddings have {there[0]}"
-        )
+    wanted, found = np.frombuffer(query.vector, "<f4"), dict[tuple[Space, bytes], float]()
+    left: list[tuple[Space, Any]] = [(space, 0) for space in targets]
+    while left:
+        some, left = left[:_TOGETHER], left[_TOGETHER:]
+        commands = [
+            ("HSCAN", b"%b:v%d" % (space.base, query.dimension), cursor, "COUNT", _READ)
+            for space, cursor in some
+        ]
+        answers = await spaces.connection.execute_many(commands, again=True)
+        for (space, _), (cursor, flat) in zip(some, answers, strict=True):
+            matrix = np.frombuffer(b"".join(flat[1::2]), "<f4").reshape(-1, wanted.size)
+            names = [(space, key) for key in flat[::2]]
+            found |= zip(names, (matrix @ wanted).tolist(), strict=True)
+            if int(cursor):
+                left.append((space, cursor))
+    return [Candidate(space, key, score) for (space, key), score in found.items()]
 
 
 def _check_dimension(query: VectorQuery, found: Sequence[Sequence[Any]]) -> None:
+    """Refuse a query if all vectors have other dimensions."""
     others = [other for _, size, other, _ in found if other and not size]
-    if not any(size for _, size, *_ in found):
-        check_dimension(query.dimension, others)
+    if others and not any(size for _, size, *_ in found):
+        raise InvalidEmbeddingError(
+            f"the query has {query.dimension} dimensions, the stored embeddings have {others[0]}"
+        )
 
 
 def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest:
@@ -138,13 +160,12 @@ def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest
         # The server's score is (1 + cosine) / 2.
         mine = [Candidate(space, key, 2.0 * float(score) - 1.0) for key, score in rows(flat, 2)]
         candidates += mine
-        if len(mine) < size:
+        if flat != b"" and len(mine) < size:
             frontier = max(frontier, min((each.score for each in mine), default=1.0))
-    candidates.sort(key=lambda each: (-each.score, each.space.path, each.name))
     return _Nearest(candidates, frontier)
 
 
-def result_of(candidate: Candidate, item: StoreItem) -> SemanticSearchResult:
+def _result_of(candidate: Candidate, item: StoreItem) -> SemanticSearchResult:
     """Return a hit whose candidate's score is its cosine."""
     distance = min(max(1.0 - candidate.score, 0.0), 2.0)
     score = max(0.0, 1.0 - distance)

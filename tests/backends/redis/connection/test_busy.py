@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.connection import connection as connection_module
-from locus_memory.backends.redis.connection.connection import Script
 from locus_memory.backends.redis.connection.features import probe
+from locus_memory.backends.redis.lua import Script
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import subscribe

@@ -14,8 +14,9 @@ import pytest
 from redis import Redis, exceptions
 from redis import asyncio as driver
 
-from locus_memory.backends.redis.connection.connection import RedisConnection, Script, tag
+from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.connection.driver_errors import FAILURES, is_lost, translate
+from locus_memory.backends.redis.lua import Script
 from locus_memory.errors import (
     NO_ROOM,
     BackendClosedError,
@@ -189,7 +190,6 @@ class TestErrors:
             ("NOREPLICAS Not enough good replicas to write.", BackendWriteError),
             ("OOM command not allowed when used memory > 'maxmemory'.", BackendWriteError),
             ("READONLY You can't write against a read only replica.", BackendWriteError),
-            ("Timeout limit was reached", BackendUnavailableError),
             (
                 "ERR Error running script (call to f_0): @user_script:3: -READONLY You can't write",
                 BackendWriteError,
@@ -216,15 +216,11 @@ class TestErrors:
 
 class TestFeatures:
     async def test_of_redis(self, connection):
-        assert connection.features.server == "redis"
-        assert connection.features.version >= (8,)
         assert connection.features.vector_sets
         assert not connection.features.cluster
 
     async def test_of_valkey(self, valkey_server):
         async with RedisConnection(valkey_server.url) as connection:
-            assert connection.features.server == "valkey"
-            assert connection.features.version >= (7,)
             assert not connection.features.vector_sets
 
     @pytest.mark.slow
@@ -245,7 +241,6 @@ class TestFeatures:
         )
         url = f"redis://little:pass@127.0.0.1:{own_server.port}"
         async with RedisConnection(url) as connection:
-            assert connection.features.version >= (8,)
             assert not connection.features.vector_sets
             with pytest.raises(ConfigurationError, match="permissions"):
                 await connection.execute("CONFIG", "GET", "*")
@@ -351,7 +346,10 @@ class TestLoops:
         client = driver.Redis.from_url(redis_server.url)
         async with RedisConnection(client=client, key_prefix=prefix) as connection:
             assert await connection.run(ECHO, (), ["x"]) == b"x"
-            assert await connection.execute_many([("PING",), ECHO.call((), ["y"])]) == [True, b"y"]
+            assert await connection.execute_many([("PING",), ECHO.call((), ["y"])]) == [
+                b"PONG",
+                b"y",
+            ]
             assert f"127.0.0.1:{redis_server.port}" in repr(connection)
 
             def elsewhere():

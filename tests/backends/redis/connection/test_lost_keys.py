@@ -61,6 +61,18 @@ async def test_a_vector_that_is_missing_ends_the_search(store, client, options):
 
 
 @pytest.mark.parametrize("part", ["v3", "m"])
+async def test_vectors_of_a_hash_that_are_missing(valkey_server, raw, prefix, part):
+    async with RedisStore(valkey_server.url, key_prefix=prefix) as store:
+        await store.put_with_embedding(NS, "k", "fox", [1.0, 0.0, 0.0])
+        raw(valkey_server).delete(key_of(store, part))
+        with pytest.raises(BackendCorruptError, match="noeviction"):
+            await nearest(store)
+        if part == "v3":
+            with pytest.raises(BackendCorruptError, match="vectors of 3 dimensions"):
+                await store.get_embedding(NS, "k")
+
+
+@pytest.mark.parametrize("part", ["v3", "m"])
 async def test_a_vector_set_or_its_count_that_is_missing(store, client, part):
     client.delete(key_of(store, part))
     with pytest.raises(BackendCorruptError, match="noeviction"):
@@ -192,25 +204,3 @@ async def test_a_lost_key_of_a_thread_never_reads_as_not_found(
         assert await fresh.list_threads() == ["whole"]
         await fresh.save({"n": 5}, "t")
         assert await fresh.load("t") == {"n": 5}
-
-
-async def test_an_index_of_redisearch_that_is_short_of_documents_ends_the_search(
-    redisearch_server, prefix, raw
-):
-    async with RedisStore(
-        redisearch_server.url, key_prefix=prefix, search_index="redisearch"
-    ) as store:
-        await store.put_batch(
-            [
-                Put(namespace=NS, key=f"{n:02}", value=f"fox {n}", embedding=[1.0, float(n), 0.5])
-                for n in range(20)
-            ]
-        )
-        assert len(await nearest(store)) == len(await store.search(NS, "fox", 20)) == 20
-        name = store._spaces.item_name(store._spaces.space(NS), b"07")
-        # Of a field that the index cannot read, it has no document.
-        raw(redisearch_server).hset(name, b"\xffv3", b"no vector")
-        found = {hit.item.key for hit in await nearest(store)}
-        assert found == {f"{n:02}" for n in range(20)} - {"07"}
-        async with asyncio.timeout(QUICKLY):
-            await store.search(NS, "fox", 20)

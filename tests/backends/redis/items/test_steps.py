@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from locus_memory.backends.redis.items import spaces as spaces_module
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.errors import BackendWriteError, InvalidArgumentError
 from locus_memory.events import subscribe

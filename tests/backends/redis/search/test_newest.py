@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from locus_memory.backends.redis.items.scripts import script
 from locus_memory.backends.redis.items.spaces import Spaces
+from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.search import newest as newest_module
 from locus_memory.backends.redis.store import RedisStore
 from locus_memory.testing.fakes import FakeClock

@@ -14,6 +14,7 @@ from locus_memory.backends.inmemory.index import TextIndex
 from locus_memory.backends.inmemory.index import rank as rank_in_memory
 from locus_memory.backends.redis.items.items import terms
 from locus_memory.backends.redis.search.texts import Postings, rank
+from locus_memory.store.text import tokens
 
 texts = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6)
 
@@ -88,4 +89,4 @@ def test_nothing_to_rank():
     ],
 )
 def test_terms_of_a_text(text, packed):
-    assert terms(text) == packed
+    assert terms(tokens(text)) == packed

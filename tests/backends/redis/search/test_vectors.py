@@ -1,4 +1,4 @@
-"""Vector search over vector sets: nothing is lost to filters, expiry or the graph."""
+"""Vector search: nothing is lost to filters, expiry or the graph, with vector sets or without."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from locus_memory.backends.redis.search import vectors as vectors_module
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.errors import InvalidEmbeddingError, StoreCapabilityError
+from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
 
@@ -20,15 +20,20 @@ def clock():
     return FakeClock()
 
 
+@pytest.fixture(params=["redis_server", "valkey_server"])
+def server(request):
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture
-async def store(redis_server, prefix, clock):
-    async with RedisStore(redis_server.url, key_prefix=prefix, clock=clock) as opened:
+async def store(server, prefix, clock):
+    async with RedisStore(server.url, key_prefix=prefix, clock=clock) as opened:
         yield opened
 
 
 @pytest.fixture
-def client(raw, redis_server):
-    return raw(redis_server)
+def client(raw, server):
+    return raw(server)
 
 
 @pytest.fixture
@@ -135,8 +140,9 @@ async def test_what_is_gone_takes_nobodys_place(store, client, prefix, clock, *,
     hits = await store.search_by_embedding(NS, query.tolist(), 10)
     assert {hit.item.key for hit in hits} == exact(points, query, np.arange(300) >= 250)
     assert len(await store.search_by_embedding(NS, query.tolist(), 99)) == 50
-    (vector_set,) = client.keys(f"{prefix}store:*:v*")
-    assert client.execute_command("VCARD", vector_set) == 50
+    (vectors,) = client.keys(f"{prefix}store:*:v*")
+    how = "HLEN" if client.type(vectors) == b"hash" else "VCARD"
+    assert client.execute_command(how, vectors) == 50
 
 
 async def test_pages_of_equals_are_exact(store):
@@ -174,8 +180,45 @@ async def test_a_fixed_dimension(redis_server, prefix):
         assert await store.search_by_embedding(NS, [1.0, 0.0]) == []
 
 
-async def test_a_server_without_vector_sets_says_so(valkey_server, prefix):
-    async with RedisStore(valkey_server.url, key_prefix=prefix, embedding_dimension=2) as store:
-        assert store.capabilities.embedding_dimension is None
-        with pytest.raises(StoreCapabilityError, match="Redis 8"):
-            await store.put_with_embedding(NS, "k", 1, [1.0, 0.0])
+async def test_vectors_stay_where_they_are_on_a_newer_server(
+    valkey_server, redis_server, raw, prefix
+):
+    """Those of a hash are found next to those of a vector set, and changed and deleted there."""
+    old, new = raw(valkey_server), raw(redis_server)
+    async with RedisStore(valkey_server.url, key_prefix=prefix) as store:
+        await store.put_with_embedding((*NS, "old"), "a", 1, [1.0, 0.0])
+        await store.put_with_embedding((*NS, "old"), "b", 2, [0.6, 0.8])
+    for name in old.keys(f"{prefix}*"):
+        kind, pairs = old.type(name), None
+        if kind == b"hash":
+            new.hset(name, mapping=old.hgetall(name))
+        else:
+            pairs = dict(old.zrange(name, 0, -1, withscores=True))
+            new.zadd(name, pairs)
+    async with RedisStore(redis_server.url, key_prefix=prefix) as store:
+        await store.put_with_embedding((*NS, "new"), "c", 3, [0.8, 0.6])
+        await store.put_with_embedding((*NS, "old"), "d", 4, [0.0, 1.0])
+        hits = await store.search_by_embedding(NS, [1.0, 0.0], recursive=True)
+        assert [hit.item.key for hit in hits] == ["a", "c", "b", "d"]
+        hits = await store.search_by_embedding(NS, [1.0, 0.0], 1, recursive=True, offset=2)
+        assert [hit.item.key for hit in hits] == ["b"]
+        await store.put((*NS, "old"), "a", 1)
+        await store.delete((*NS, "old"), "b")
+        hits = await store.search_by_embedding(NS, [1.0, 0.0], recursive=True, threshold=0.1)
+        assert [hit.item.key for hit in hits] == ["c"]
+        assert await store.clear_namespace(NS, recursive=True) == 3
+    assert new.keys(f"{prefix}*") == []
+
+
+async def test_thousands_of_vectors_of_a_hash(valkey_server, prefix, monkeypatch):
+    monkeypatch.setattr(vectors_module, "_READ", 20)
+    points = clustered(500, seed=8)
+    async with RedisStore(valkey_server.url, key_prefix=prefix) as store:
+        await fill(store, NS, points)
+        for query in clustered(5, seed=9):
+            for condition in (None, {"odd": True}):
+                hits = await store.search_by_embedding(
+                    NS, query.tolist(), 10, metadata_filter=condition
+                )
+                wanted = np.arange(500) % 2 >= (condition is not None)
+                assert {hit.item.key for hit in hits} == exact(points, query, wanted)
