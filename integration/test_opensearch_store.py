@@ -17,7 +17,7 @@ from locus_memory import BackendCorruptError, Put, SQLiteStore, VersionConflictE
 from locus_memory.backends.opensearch import OpenSearchConnection, OpenSearchStore
 from locus_memory.backends.opensearch.items.documents import Address, Document
 from locus_memory.backends.opensearch.items.mapping import ITEMS
-from locus_memory.backends.opensearch.items.scripts import lines_of
+from locus_memory.backends.opensearch.items.writing import lines_of
 from locus_memory.evaluation.dataset import load_sample
 from locus_memory.evaluation.run import evaluate
 from locus_memory.store.filters import matches, parse_filter
@@ -166,8 +166,8 @@ class TestVersions(OnOpenSearch):
     async def test_a_put_that_arrives_twice_is_written_once(self, store):
         assert await store.put(NS, "k", 0) == 1
         now = datetime.now(UTC)
-        lines = lines_of(Document.of(Put(namespace=NS, key="k", value=1), None), now)
-        answers = await self.connection.bulk([*lines, *lines], ITEMS)
+        line = lines_of(Document.of(Put(namespace=NS, key="k", value=1), None), now)
+        answers = await self.connection.bulk([line, line], ITEMS)
         assert [each["get"]["_source"]["version"] for each in answers] == [2, 2]
         assert (await store.get_item(NS, "k")).version == 2
 

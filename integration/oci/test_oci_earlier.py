@@ -18,10 +18,7 @@ async def test_a_bucket_written_by_the_version_before_opens(service, options):
     for name, body in earlier["objects"].items():
         # A state names its packs, and its checksum covers the names.
         service.write(name, b64decode(body))
-    given = {
-        "store_options": {"clock": clock},
-        "checkpointer_options": {"state_type": None, "clock": clock},
-    }
+    given = {"clock": clock, "state_type": None}
     where = f"oci:{ADDRESS}"
     async with open_backend(where, **{**options, "prefix": "earlier"}, **given) as backend:
         await check_items(backend.store, expected["items"])

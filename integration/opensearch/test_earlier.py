@@ -23,10 +23,7 @@ async def test_a_database_written_by_the_version_before_opens(one_opensearch, pr
             told = json.loads(sent) if sent and not is_lines else sent and sent.encode()
             await connection.request(method, path.replace(PREFIX, prefix), told, params=params)
         await connection.request("POST", f"/{prefix}*/_refresh")
-        options = {
-            "store_options": {"clock": clock},
-            "checkpointer_options": {"state_type": None, "clock": clock},
-        }
+        options = {"clock": clock, "state_type": None}
         async with open_backend(one_opensearch, index_prefix=prefix, **options) as backend:
             assert await backend.outdated() == []
             await check_items(backend.store, expected["items"])

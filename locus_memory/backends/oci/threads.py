@@ -110,10 +110,7 @@ class Threads:
         name, seen = self.names.thread(thread_id), ""
         for _ in range(_ATTEMPTS):
             known = self._known.get(thread_id)
-            if known is None or known.etag is None:
-                found = await self.connection.get(name)
-            else:
-                found = await self.connection.get_newer(name, known.etag)
+            found = await self.connection.get(name, None if known is None else known.etag)
             if found is None:
                 return self._remember(Known(None, State(thread_id)))
             if known is not None and known.etag == found.etag:

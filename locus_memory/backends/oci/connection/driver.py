@@ -1,7 +1,7 @@
 """The SDK of OCI: what is used of it, and nothing else. It is imported at the first client.
 
 The SDK is 500 MB of files. `import oci` loads none of its services, and only its client of Object
-Storage is loaded here. Its types are known as protocols, so the code is checked without it.
+Storage is loaded here. The code is checked without it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import base64
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from locus_memory._internal.providers.drivers import require
@@ -50,53 +50,11 @@ _UNTOLD: Final = frozenset({401, 403, 404, 405, 501})
 """The statuses where the user may not ask, there is no rule, or a compatible service has none."""
 
 
-class Response(Protocol):
-    """An answer of the service."""
+Client = Any
+"""`oci.object_storage.ObjectStorageClient`, which has no types.
 
-    headers: Mapping[str, str]
-    data: Any
-
-
-class Client(Protocol):
-    """`oci.object_storage.ObjectStorageClient`; see https://docs.oracle.com/iaas/tools/python/."""
-
-    base_client: Any
-
-    def get_namespace(self, **options: Any) -> Response:
-        """Return the namespace of the tenancy."""
-        ...
-
-    def get_object(self, namespace: str, bucket: str, name: str, /, **options: Any) -> Response:
-        """Return an object; the body is a stream."""
-        ...
-
-    def put_object(
-        self, namespace: str, bucket: str, name: str, body: bytes, /, **options: Any
-    ) -> Response:
-        """Write an object."""
-        ...
-
-    def delete_object(self, namespace: str, bucket: str, name: str, /, **options: Any) -> Response:
-        """Delete an object."""
-        ...
-
-    def list_objects(self, namespace: str, bucket: str, /, **options: Any) -> Response:
-        """Return a page of names."""
-        ...
-
-    def get_bucket(self, namespace: str, bucket: str, /, **options: Any) -> Response:
-        """Return what a bucket is like."""
-        ...
-
-    def list_retention_rules(self, namespace: str, bucket: str, /, **options: Any) -> Response:
-        """Return the rules that forbid to change objects."""
-        ...
-
-    def get_object_lifecycle_policy(
-        self, namespace: str, bucket: str, /, **options: Any
-    ) -> Response:
-        """Return the rules that delete or archive objects."""
-        ...
+See https://docs.oracle.com/iaas/tools/python/.
+"""
 
 
 class CutAnswerError(ConnectionError):
@@ -336,7 +294,7 @@ def host_of(client: Client) -> tuple[str, bool]:
 def look_at(client: Client, place: Place) -> About:
     """Return what a bucket is like; of what the user may not read, nothing."""
 
-    def asked(ask: Callable[..., Response]) -> Any:
+    def asked(ask: Callable[..., Any]) -> Any:
         try:
             return ask(place.namespace, place.bucket, **_options()).data
         except sdk().exceptions.ServiceError as error:

@@ -69,13 +69,9 @@ class _Session:
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
-        self.close = session.close
-        self.detach = session.detach
 
-    @property
-    def connector(self) -> Any:
-        """The pool of connections."""
-        return self._session.connector
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
     def request(self, method: str, url: Any, *, data: bytes | None = None, **options: Any) -> Any:
         """Send a request, as the session does."""
@@ -127,7 +123,7 @@ class _Answers(AIOHttpConnection):
             try:
                 self._raise_error(status, data, answered.get("content-type"))
             except TransportError as error:
-                error.retry_after = _seconds(answered.get("retry-after"))  # type: ignore[attr-defined]
+                vars(error)["retry_after"] = _seconds(answered.get("retry-after"))
                 raise
         return answer
 
