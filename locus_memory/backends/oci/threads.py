@@ -148,7 +148,7 @@ class Threads:
             CheckpointConflictError: `plan` raised it.
             BackendUnavailableError: Other writers were always first.
         """
-        async with self._locks.hold(thread_id):
+        async with self._locks.of(thread_id):
             return await self._change(thread_id, plan)
 
     async def _change(self, thread_id: str, plan: Callable[[State], Change]) -> int:

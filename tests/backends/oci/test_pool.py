@@ -145,12 +145,13 @@ async def test_closing_refuses_what_waits_and_waits_for_what_runs(clients):
     waiting = asyncio.create_task(pool.run(lambda _: 1, is_read=False))
     await asyncio.sleep(0.05)
     closing = asyncio.create_task(pool.close())
-    with pytest.raises(BackendClosedError):
-        await waiting
+    await asyncio.sleep(0)
     with pytest.raises(BackendClosedError):
         await pool.run(lambda _: 1, is_read=True)
     gate.set()
     assert await running
+    with pytest.raises(BackendClosedError):
+        await waiting
     await closing
 
 
