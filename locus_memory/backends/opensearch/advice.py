@@ -122,8 +122,9 @@ def _on_disks(nodes: Sequence[Mapping[str, Any]], disk: Mapping[str, Any]) -> It
             bool(passed) and str(disk.get("threshold_enabled")).lower() == "true",
             "disk",
             (
-                f"the disk of the node {node.get('name')} is {100 - 100 * free // (size or 1)}% full, "
-                f"over the {passed} watermark: {_STAGES.get(passed)}"
+                f"the disk of the node {node.get('name')} is "
+                f"{100 - 100 * free // (size or 1)}% full, over the {passed} watermark: "
+                f"{_STAGES.get(passed)}"
             ),
             "add disk or nodes, or delete data with locus-memory retain",
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -154,25 +154,24 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
     """
     oci = sdk()
 
-    lock = threading.Lock()
-    found: dict[int, tuple[dict[str, Any], Any]] = {}
+    @cache
+    def signing(process: int) -> tuple[dict[str, Any], Any]:
+        # The clients share a signer, which may have to ask for a token; a fork has its own.
+        del process
+        return credentials(
+            oci,
+            authentication=options.authentication,
+            config_file=options.config_file,
+            profile=options.profile,
+            region=options.region,
+        )
 
     def make() -> Client:
-        # The threads share a signer, which may have to ask for a token; a fork has its own.
-        with lock:
-            if os.getpid() not in found:
-                found[os.getpid()] = credentials(
-                    oci,
-                    authentication=options.authentication,
-                    config_file=options.config_file,
-                    profile=options.profile,
-                    region=options.region,
-                )
-            config, signer = found[os.getpid()]
+        config, signer = signing(os.getpid())
         given: dict[str, Any] = {} if signer is None else {"signer": signer}
         if options.service_endpoint is not None:
             given["service_endpoint"] = options.service_endpoint.rstrip("/")
-        client: Client = oci.object_storage.ObjectStorageClient(
+        return oci.object_storage.ObjectStorageClient(
             config,
             timeout=(options.connect_timeout, options.read_timeout),
             retry_strategy=oci.retry.NoneRetryStrategy(),
@@ -180,7 +179,6 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
             circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
             **given,
         )
-        return client
 
     return make
 
@@ -245,7 +243,8 @@ def put_object(
         content_type="application/octet-stream",
     )
     answer = client.put_object(place.namespace, place.bucket, name, body, **options)
-    return answer.headers["etag"]
+    written: str = answer.headers["etag"]
+    return written
 
 
 def delete_object(client: Client, place: Place, name: str, etag: str | None) -> None:

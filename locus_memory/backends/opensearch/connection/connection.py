@@ -23,6 +23,7 @@ from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, Lo
 from locus_memory.backends.opensearch.connection.driver import (
     Client,
     make_client,
+    place_of_client,
     retry_after,
     tls_context,
 )
@@ -39,7 +40,7 @@ from locus_memory.backends.opensearch.connection.driver_errors import (
     translated,
     was_never_sent,
 )
-from locus_memory.backends.opensearch.connection.opening import Maker, probe
+from locus_memory.backends.opensearch.connection.opening import make_index, probe, version_of
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.schema import Features, Index
 from locus_memory.errors import (
@@ -127,7 +128,7 @@ class OpenSearchConnection(SharedConnection):
                 "opensearch: the user is given twice, in the address and as http_auth"
             )
         self._given = client
-        self.place = place_of(self._hosts) if client is None else _place_of(client)
+        self.place = place_of(self._hosts) if client is None else place_of_client(client)
         self.plain_hosts = [
             host.host for host in self._hosts if client is None and not host.use_ssl
         ]
@@ -381,12 +382,8 @@ class OpenSearchConnection(SharedConnection):
         async with self._making.get(asyncio.Lock):
             if name not in self._ready:
                 await self.open()
-                await self._maker().make(name, index)
+                await make_index(self.request, self.place, self.features, self.options, index)
                 self._ready[name] = set()
-
-    def _maker(self) -> Maker:
-        shards, replicas = self.options.shards, self.options.replicas
-        return Maker(self.request, self.place, self.features, shards=shards, replicas=replicas)
 
     async def version(self, index: Index) -> int:
         """Return the version of an index, which is only read; 0 if it is not there or not ours.
@@ -394,7 +391,7 @@ class OpenSearchConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        return await self._maker().version(self.index(index))
+        return await version_of(self.request, self.place, self.index(index))
 
     def _forget(self, index: Index) -> BackendCorruptError:
         """Return the error of an index that somebody deleted; the next call creates it again."""
@@ -488,16 +485,6 @@ def _parts(operations: Sequence[bytes]) -> Iterator[list[bytes]]:
         size += len(each)
     if part:
         yield part
-
-
-def _place_of(client: object) -> str:
-    if not isinstance(client, Client):
-        raise ConfigurationError(
-            "opensearch: client is an opensearchpy.AsyncOpenSearch, not a "
-            f"{type(client).__module__}.{type(client).__qualname__}"
-        )
-    hosts: list[Mapping[str, Any]] = client.transport.hosts
-    return ",".join(f"{each.get('host', 'localhost')}:{each.get('port', 9200)}" for each in hosts)
 
 
 def connection_for(
