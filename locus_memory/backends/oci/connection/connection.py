@@ -13,6 +13,7 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from itertools import count
 from typing import Final, TypeVar, Unpack
 
@@ -121,12 +122,9 @@ class OCIConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-
-        def work(client: Client, place: Place) -> Found:
-            return driver.get_object(client, place, name, known)
-
+        get = partial(driver.get_object, name=name, newer_than=known)
         try:
-            return await self._send(work, is_read=True)
+            return await self._send(get, is_read=True)
         except _AbsentError:
             return None
         except _UnchangedError:
@@ -144,19 +142,13 @@ class OCIConnection(SharedConnection):
             ChangedError: The condition does not hold.
             BackendError: See `locus_memory.errors`.
         """
-
-        def work(client: Client, place: Place) -> str:
-            return driver.put_object(client, place, name, body, etag=etag, is_new=etag is None)
-
-        return await self._send(work, is_read=False)
+        put = partial(driver.put_object, name=name, body=body, etag=etag, is_new=etag is None)
+        return await self._send(put, is_read=False)
 
     async def put_new(self, name: str, body: bytes) -> None:
         """Write an object whose name no other write has, so that it may be sent twice."""
-
-        def work(client: Client, place: Place) -> None:
-            driver.put_object(client, place, name, body, etag=None, is_new=False)
-
-        await self._send(work, is_read=False)
+        put = partial(driver.put_object, name=name, body=body, etag=None, is_new=False)
+        await self._send(put, is_read=False)
 
     async def delete(self, name: str, etag: str | None = None) -> bool:
         """Delete an object; return whether it existed.
@@ -172,15 +164,11 @@ class OCIConnection(SharedConnection):
             ChangedError: It has another one.
             BackendError: See `locus_memory.errors`.
         """
-
-        def work(client: Client, place: Place) -> bool:
-            driver.delete_object(client, place, name, etag)
-            return True
-
         try:
-            return await self._send(work, is_read=False)
+            await self._send(partial(driver.delete_object, name=name, etag=etag), is_read=False)
         except _AbsentError as error:
             return error.unsure
+        return True
 
     async def pages(
         self, prefix: str, *, start: str | None = None, end: str | None = None, limit: int = 1000
@@ -205,13 +193,8 @@ class OCIConnection(SharedConnection):
         self, prefix: str, *, start: str | None = None, end: str | None = None, limit: int = 1000
     ) -> Page:
         """Return one page of a list; see `pages`."""
-
-        def work(client: Client, place: Place) -> Page:
-            return driver.list_objects(
-                client, place, prefix, start=start, end=end, limit=max(limit, 1)
-            )
-
-        return await self._send(work, is_read=True)
+        ask = partial(driver.list_objects, prefix=prefix, start=start, end=end, limit=limit)
+        return await self._send(ask, is_read=True)
 
     async def date(self) -> float | None:
         """Return the time of the service, even if it refuses the user; `None`: it does not tell."""

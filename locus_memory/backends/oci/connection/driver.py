@@ -263,10 +263,10 @@ def list_objects(
         prefix: The start of the names.
         start: The first possible name, or `None`.
         end: The first name behind the last possible one, or `None`.
-        limit: At most this many objects, and at most `PAGE`.
+        limit: At most this many objects, or one, and at most `PAGE`.
     """
     options = _options(
-        prefix=prefix, start=start, end=end, limit=min(limit, PAGE), fields="name,size"
+        prefix=prefix, start=start, end=end, limit=min(max(limit, 1), PAGE), fields="name,size"
     )
     data = client.list_objects(place.namespace, place.bucket, **options).data
     return Page([Listed(each.name, each.size or 0) for each in data.objects], data.next_start_with)
