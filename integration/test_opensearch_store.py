@@ -163,6 +163,12 @@ class TestVersions(OnOpenSearch):
         item = await store.get_item(NS, "shared")
         assert item.version == 300
 
+    async def test_puts_of_one_process_are_in_the_order_of_their_calls(self, store):
+        for key in ("a", "b"):
+            puts = [store.put(NS, key, n) for n in range(30)]
+            assert await asyncio.gather(*puts) == list(range(1, 31))
+            assert await store.get(NS, key) == 29
+
     async def test_a_put_that_arrives_twice_is_written_once(self, store):
         assert await store.put(NS, "k", 0) == 1
         now = datetime.now(UTC)
