@@ -214,18 +214,10 @@ class OpenSearchConnection(SharedConnection):
         await asyncio.sleep(random.uniform(0, longest) if wanted is None else wanted)  # noqa: S311 - no secret
         return True
 
-    async def _attempt(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, Any] | None,
-        body: Any,
-        *,
-        again: bool,
-    ) -> Any:
+    async def _attempt(self, *request: Any, again: bool) -> Any:
         here = self._clients.here() or await self._clients.opened(self._open_client)
         try:
-            return await here.send(method, path, params, body, again=again)
+            return await here.send(*request, again=again)
         except FAILURES as error:
             if self._clients.is_closed:
                 raise self._clients.refusal() from error
