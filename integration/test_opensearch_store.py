@@ -17,7 +17,7 @@ from locus_memory import BackendCorruptError, Put, SQLiteStore, VersionConflictE
 from locus_memory.backends.opensearch import OpenSearchConnection, OpenSearchStore
 from locus_memory.backends.opensearch.items.documents import Address, Document
 from locus_memory.backends.opensearch.items.mapping import ITEMS
-from locus_memory.backends.opensearch.items.scripts import lines_of
+from locus_memory.backends.opensearch.items.writing import lines_of
 from locus_memory.evaluation.dataset import load_sample
 from locus_memory.evaluation.run import evaluate
 from locus_memory.store.filters import matches, parse_filter
@@ -163,11 +163,17 @@ class TestVersions(OnOpenSearch):
         item = await store.get_item(NS, "shared")
         assert item.version == 300
 
+    async def test_puts_of_one_process_are_in_the_order_of_their_calls(self, store):
+        for key in ("a", "b"):
+            puts = [store.put(NS, key, n) for n in range(30)]
+            assert await asyncio.gather(*puts) == list(range(1, 31))
+            assert await store.get(NS, key) == 29
+
     async def test_a_put_that_arrives_twice_is_written_once(self, store):
         assert await store.put(NS, "k", 0) == 1
         now = datetime.now(UTC)
-        lines = lines_of(Document.of(Put(namespace=NS, key="k", value=1), None), now)
-        answers = await self.connection.bulk([*lines, *lines], ITEMS)
+        line = lines_of(Document.of(Put(namespace=NS, key="k", value=1), None), now)
+        answers = await self.connection.bulk([line, line], ITEMS)
         assert [each["get"]["_source"]["version"] for each in answers] == [2, 2]
         assert (await store.get_item(NS, "k")).version == 2
 

@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from locus_memory.backends.opensearch.changes import Save
-from locus_memory.backends.opensearch.records import digest_of
 from locus_memory.backends.opensearch.schema import CHECKPOINTS
+from locus_memory.backends.opensearch.threads import Thread, digest_of, new_token, saved
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.registry import get_checkpointer
@@ -58,12 +57,12 @@ async def test_more_than_ten_thousand_threads_are_listed(checkpointer):
     storage = checkpointer.storage
     names = [f"t{number:05}" for number in range(10_050)]
     for start in range(0, len(names), 500):
-        some = [
-            Save(record=record(n), expected_parent=None, rebased=()) for n in names[start:][:500]
+        changes = [
+            saved(Thread(thread_id=n), record(n), new_token(), expected_parent=None, rebased=())
+            for n in names[start:][:500]
         ]
-        threads = await storage._documents.read_all([each.record.thread_id for each in some])
-        changes = [s.appended_to(t, []) for s, t in zip(some, threads, strict=True)]
-        assert None not in await storage._documents.commit_all(changes)
+        written = await storage._send([line for each in changes for line in each.operations()])
+        assert not any("error" in each for each in written)
     assert await checkpointer.list_threads(20_000) == names
     assert await checkpointer.list_threads(5, after=names[10_000]) == names[10_001:10_006]
     assert await checkpointer.list_threads(20_000, prefix="t1") == names[10_000:]

@@ -19,6 +19,10 @@ _PRECISION: Final = 1.0
 """Seconds: the header `Date` has no fractions."""
 
 
+Row = tuple[bool, str, str, str]
+"""Whether there is something to tell; then the name of the advice, the problem and the remedy."""
+
+
 async def advise(connection: OCIConnection) -> list[Advice]:
     """Return what is configured badly, and what to do; of what the user may not ask, nothing.
 
@@ -26,14 +30,22 @@ async def advise(connection: OCIConnection) -> list[Advice]:
     """
     before = time.time()
     date = await connection.date()
-    found = [] if date is None else list(_on_date(date, before))
     host, is_encrypted = await connection.host()
-    if is_remote(host) and not is_encrypted:
-        found.append(_on_host(host))
-    if date is not None and abs(date - time.time()) > _MOST_SKEW:
-        return found
-    about = await connection.look()
-    return [*found, *_on_bucket(about), *_on_rules(about, connection.names.prefix)]
+    rows: list[Row] = [
+        (
+            is_remote(host) and not is_encrypted,
+            "unencrypted",
+            f"the connection to {host} is not encrypted",
+            "write https:// in service_endpoint",
+        )
+    ]
+    if date is None or abs(date - time.time()) <= _MOST_SKEW:
+        about = await connection.look()
+        rows += [*_on_bucket(about.bucket), *_on_rules(about, connection.names.prefix)]
+    found = [] if date is None else list(_on_date(date, before))
+    return found + [
+        Advice(f"oci.{name}", problem, remedy) for is_bad, name, problem, remedy in rows if is_bad
+    ]
 
 
 def _on_date(date: float, before: float) -> Iterator[Advice]:
@@ -49,61 +61,62 @@ def _on_date(date: float, before: float) -> Iterator[Advice]:
         )
 
 
-def _on_host(host: str) -> Advice:
-    return Advice(
-        "oci.unencrypted",
-        f"the connection to {host} is not encrypted",
-        "write https:// in service_endpoint",
-    )
-
-
-def _on_bucket(about: About) -> Iterator[Advice]:
-    bucket: Any = about.bucket
+def _on_bucket(bucket: Any) -> list[Row]:
     if bucket is None:
-        return
-    if bucket.public_access_type not in (None, "NoPublicAccess"):
-        yield Advice(
-            "oci.public",
+        return []
+    return [
+        (
+            bucket.public_access_type not in (None, "NoPublicAccess"),
+            "public",
             f"anybody may read the bucket ({bucket.public_access_type})",
             "set its visibility to private",
-        )
-    if bucket.versioning == "Enabled":
-        yield Advice(
-            "oci.versioning",
+        ),
+        (
+            bucket.versioning == "Enabled",
+            "versioning",
             "versioning is on: what is deleted or overwritten stays as an older version",
             "suspend versioning, or let a lifecycle rule delete previous-object-versions",
-        )
-    if bucket.storage_tier == "Archive":
-        yield Advice(
-            "oci.archive",
+        ),
+        (
+            bucket.storage_tier == "Archive",
+            "archive",
             "the bucket is of the tier Archive: an object is restored for an hour before a read",
             "create a bucket of the tier Standard, and copy to it with locus-memory migrate",
-        )
-    if bucket.is_read_only:
-        yield Advice(
-            "oci.read_only",
+        ),
+        (
+            bool(bucket.is_read_only),
+            "read_only",
             "the bucket is the target of a replication, and refuses writes",
             "write to the source of the replication, or stop it",
-        )
+        ),
+    ]
 
 
-def _on_rules(about: About, prefix: str) -> Iterator[Advice]:
-    if about.retention:
-        names = ", ".join(str(each.display_name) for each in about.retention)
-        yield Advice(
-            "oci.retention",
-            f"the retention rule {names} forbids to overwrite and delete objects: saves, "
-            "deletions and retention fail",
+def _on_rules(about: About, prefix: str) -> list[Row]:
+    names = ", ".join(str(each.display_name) for each in about.retention)
+    return [
+        (
+            bool(about.retention),
+            "retention",
+            (
+                f"the retention rule {names} forbids to overwrite and delete objects: saves, "
+                "deletions and retention fail"
+            ),
             "delete the rule, or use a bucket without one",
-        )
-    for rule in about.lifecycle:
-        if rule.is_enabled and rule.target == "objects" and _meets(rule, prefix):
-            yield Advice(
-                "oci.lifecycle",
-                f"the lifecycle rule {rule.name} is to {rule.action} objects of {prefix} after "
-                f"{rule.time_amount} {rule.time_unit}: memories and checkpoints go with them",
+        ),
+        *(
+            (
+                bool(rule.is_enabled) and rule.target == "objects" and _meets(rule, prefix),
+                "lifecycle",
+                (
+                    f"the lifecycle rule {rule.name} is to {rule.action} objects of {prefix} after "
+                    f"{rule.time_amount} {rule.time_unit}: memories and checkpoints go with them"
+                ),
                 "exclude the prefix from the rule, and delete data with locus-memory retain",
             )
+            for rule in about.lifecycle
+        ),
+    ]
 
 
 def _meets(rule: Any, prefix: str) -> bool:

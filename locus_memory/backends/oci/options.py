@@ -35,10 +35,10 @@ class OCIOptions:
         profile: The profile in that file; `None`: `DEFAULT`.
         region: The region, such as `eu-frankfurt-1`; `None`: that of the profile or principal.
         service_endpoint: The URL of the service, in place of the region's.
-        pool_size: The number of threads, and so of concurrent requests.
+        pool_size: How many requests of an event loop there are at the same time, each in a thread.
         connect_timeout: Seconds to wait for a connection.
         read_timeout: Seconds to wait for the next bytes of an answer.
-        acquire_timeout: Seconds to wait for a free thread.
+        acquire_timeout: Seconds to wait while there are as many requests.
         attempts: How often a request is sent at most.
         retry_seconds: No attempt starts later than this many seconds after the first.
 

@@ -110,10 +110,7 @@ class Threads:
         name, seen = self.names.thread(thread_id), ""
         for _ in range(_ATTEMPTS):
             known = self._known.get(thread_id)
-            if known is None or known.etag is None:
-                found = await self.connection.get(name)
-            else:
-                found = await self.connection.get_newer(name, known.etag)
+            found = await self.connection.get(name, None if known is None else known.etag)
             if found is None:
                 return self._remember(Known(None, State(thread_id)))
             if known is not None and known.etag == found.etag:
@@ -151,7 +148,7 @@ class Threads:
             CheckpointConflictError: `plan` raised it.
             BackendUnavailableError: Other writers were always first.
         """
-        async with self._locks.hold(thread_id):
+        async with self._locks.of(thread_id):
             return await self._change(thread_id, plan)
 
     async def _change(self, thread_id: str, plan: Callable[[State], Change]) -> int:
@@ -250,24 +247,21 @@ class Threads:
         return state, written
 
     async def _packed(self, state: State, inline: Iterable[Entry]) -> tuple[State, list[str]]:
-        groups: dict[str, list[Entry]] = {}
-        name, length = "", _PACK_BYTES
-        for entry in inline:
-            if length >= _PACK_BYTES:
-                name, length = self.names.pack(state.thread_id), 0
-            groups.setdefault(name, []).append(replace(entry, pack=name, offset=length))
-            length += entry.head.stored_size
-        contents = {
-            name: b"".join(entry.payload or b"" for entry in group)
-            for name, group in groups.items()
-        }
-        await together(lambda each: self.connection.put_new(*each), contents.items())
+        packs: dict[str, bytes] = {}
         moved: dict[int, Entry] = {}
-        for name, content in contents.items():
+        name = ""
+        for entry in inline:
+            if not packs or len(packs[name]) >= _PACK_BYTES:
+                name = self.names.pack(state.thread_id)
+            content = packs.get(name, b"")
+            place = replace(entry, pack=name, offset=len(content), payload=None)
+            moved[entry.head.revision] = place
+            packs[name] = content + (entry.payload or b"")
+        await together(lambda each: self.connection.put_new(*each), packs.items())
+        for name, content in packs.items():
             self._packs.put(name, content)
-            moved |= {each.head.revision: replace(each, payload=None) for each in groups[name]}
         tail = tuple(moved.get(entry.head.revision, entry) for entry in state.tail)
-        return replace(state, tail=tail), list(groups)
+        return replace(state, tail=tail), list(packs)
 
     async def _indexed(self, state: State) -> tuple[State, list[str]]:
         older = [entry for entry in state.entries() if entry.payload is None]
@@ -291,16 +285,10 @@ class Threads:
             if entry.pack is not None and _pack_of(kept.get(entry.head.revision)) != entry.pack
         }
         packs = await self.contents({e.pack for e in kept.values() if e.pack in left and e.pack})
-        tail: list[Entry] = []
-        for entry in kept.values():
-            content = packs.get(entry.pack or "", b"")
-            payload = content[entry.offset : entry.offset + entry.head.stored_size]
-            is_whole = len(payload) == entry.head.stored_size
-            moved = Entry(entry.head, entry.seal, payload=payload)
-            tail.append(moved if entry.pack in left and is_whole else entry)
         if not packs:
             return after
-        return replace(after, tail=tuple(tail), index=None)
+        tail = tuple(_inline(entry, packs.get(entry.pack or "", b"")) for entry in kept.values())
+        return replace(after, tail=tail, index=None)
 
     async def contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return the content of packs, without those that do not exist."""
@@ -386,6 +374,14 @@ def _is_empty(state: State) -> bool:
 def _is_nothing(known: Known, change: Change) -> bool:
     """Return whether a change leaves the thread as it is."""
     return change.state is known.state or (known.etag is None and _is_empty(change.state))
+
+
+def _inline(entry: Entry, content: bytes) -> Entry:
+    """Return an entry with its payload inline, if it is whole in the content of its pack."""
+    payload = content[entry.offset : entry.offset + entry.head.stored_size]
+    if entry.pack is None or len(payload) != entry.head.stored_size:
+        return entry
+    return Entry(entry.head, entry.seal, payload=payload)
 
 
 def _pack_of(entry: Entry | None) -> str | None:

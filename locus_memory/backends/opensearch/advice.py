@@ -35,21 +35,29 @@ _STAGES: Final = {
 """The watermarks of a disk, the worst first, and what follows."""
 
 
+Row = tuple[bool, str, str, str]
+"""Whether there is something to tell; then the name of the advice, the problem and the remedy."""
+
+
 async def advise(connection: OpenSearchConnection) -> list[Advice]:
     """Return what is configured badly, and what to do; of what the user may not ask, nothing."""
     await connection.open()
     before = time.time()
-    stats = await _asked(connection, "/_nodes/stats/fs")
-    nodes = list(stats.get("nodes", {}).values())
-    found = [
-        *_on_clocks(nodes, before),
-        *_on_transport(connection),
-        *_on_disks(nodes, await _asked(connection, "/_cluster/settings", include_defaults="true")),
-        *_on_plugins(await _asked(connection, "/_cat/plugins", format="json", h="component")),
-    ]
+    nodes = (await _asked(connection, "/_nodes/stats/fs")).get("nodes", {}).values()
+    settings = await _asked(connection, "/_cluster/settings", include_defaults="true")
+    plugins = await _asked(connection, "/_cat/plugins", format="json", h="component")
+    clocks = (on_clock("opensearch", node["timestamp"] / 1000, before) for node in nodes)
+    rows = [*_on_cluster(connection, plugins), *_on_disks(list(nodes), _disk_settings(settings))]
     for index in (ITEMS, CHECKPOINTS):
-        found += await _on_index(connection, index)
-    return found
+        rows += await _on_index(connection, index)
+    return [
+        *next(filter(None, map(list, clocks)), []),
+        *(
+            Advice(f"opensearch.{name}", problem, remedy)
+            for is_bad, name, problem, remedy in rows
+            if is_bad
+        ),
+    ]
 
 
 async def outdated(connection: OpenSearchConnection) -> list[Advice]:
@@ -75,45 +83,51 @@ async def _asked(connection: OpenSearchConnection, path: str, **params: str) -> 
     return {} if "error" in answer else answer
 
 
-def _on_clocks(nodes: Sequence[Mapping[str, Any]], before: float) -> Iterator[Advice]:
-    """Yield advice on the first node whose clock differs."""
-    each = (on_clock("opensearch", node["timestamp"] / 1000, before) for node in nodes)
-    yield from next(filter(None, map(list, each)), [])
-
-
-def _on_transport(connection: OpenSearchConnection) -> Iterator[Advice]:
-    for host in filter(is_remote, connection.plain_hosts):
-        yield Advice(
-            "opensearch.unencrypted",
-            f"the connection to {host} is not encrypted",
-            "use https:// in the URL, and let the cluster listen with TLS",
-        )
-    if connection.trusts_all:
-        yield Advice(
-            "opensearch.unverified",
+def _on_cluster(connection: OpenSearchConnection, plugins: Any) -> list[Row]:
+    named = {each.get("component") for each in plugins} if isinstance(plugins, list) else None
+    return [
+        *(
+            (
+                is_remote(host),
+                "unencrypted",
+                f"the connection to {host} is not encrypted",
+                "use https:// in the URL, and let the cluster listen with TLS",
+            )
+            for host in connection.plain_hosts
+        ),
+        (
+            connection.trusts_all,
+            "unverified",
             "the certificate of the cluster is not verified: another server may pose as it",
             "leave verify_certs on, and name the authority with ca_certs",
-        )
+        ),
+        (
+            named is not None and "opensearch-knn" not in named,
+            "knn",
+            "the plugin opensearch-knn is missing: there is no search by meaning",
+            "install it on each node, as in the full distribution, and restart them",
+        ),
+    ]
 
 
-def _on_disks(nodes: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) -> Iterator[Advice]:
-    disk = _disk_settings(answer)
-    if str(disk.get("threshold_enabled")).lower() != "true":
-        return
+def _on_disks(nodes: Sequence[Mapping[str, Any]], disk: Mapping[str, Any]) -> Iterator[Row]:
     # A node alone has nowhere to move its shards: only the last mark counts.
     is_alone = len(nodes) == 1 and _mark(disk, "enable_for_single_data_node") != "true"
     stages = ["flood_stage"] if is_alone else list(_STAGES)
     for node in nodes:
         total = node.get("fs", {}).get("total", {})
         size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
-        passed = [stage for stage in stages if _is_over(_mark(disk, stage), size, free)]
-        if passed:
-            yield Advice(
-                "opensearch.disk",
-                f"the disk of the node {node.get('name')} is {100 - 100 * free // size}% full, "
-                f"over the {passed[0]} watermark: {_STAGES[passed[0]]}",
-                "add disk or nodes, or delete data with locus-memory retain",
-            )
+        passed = next((each for each in stages if _is_over(_mark(disk, each), size, free)), "")
+        yield (
+            bool(passed) and str(disk.get("threshold_enabled")).lower() == "true",
+            "disk",
+            (
+                f"the disk of the node {node.get('name')} is "
+                f"{100 - 100 * free // (size or 1)}% full, over the {passed} watermark: "
+                f"{_STAGES.get(passed)}"
+            ),
+            "add disk or nodes, or delete data with locus-memory retain",
+        )
 
 
 def _disk_settings(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,67 +159,60 @@ def _is_over(mark: str, size: int, free: int) -> bool:
     return (size - free) / size > (number / 100 if unit == "%" else number)
 
 
-def _on_plugins(plugins: Any) -> Iterator[Advice]:
-    if isinstance(plugins, list) and "opensearch-knn" not in {
-        each.get("component") for each in plugins
-    }:
-        yield Advice(
-            "opensearch.knn",
-            "the plugin opensearch-knn is missing: there is no search by meaning",
-            "install it on each node, as in the full distribution, and restart them",
-        )
-
-
-async def _on_index(connection: OpenSearchConnection, index: Index) -> list[Advice]:
+async def _on_index(connection: OpenSearchConnection, index: Index) -> list[Row]:
     name = connection.index(index)
     settings = await _asked(connection, f"/{name}/_settings")
     health = await _asked(connection, f"/_cluster/health/{name}", level="indices")
     stats = await _asked(connection, f"/{name}/_stats/docs")
-    found = [each["settings"].get("index", {}) for each in settings.values()]
+    nodes = health.get("number_of_data_nodes", 1)
     takes_vectors = index is ITEMS and connection.features.knn
-    return [
-        *(advice for each in found if takes_vectors for advice in _on_knn(name, each)),
-        *(advice for each in found for advice in _on_settings(name, index, each)),
-        *_on_health(name, health),
-        *_on_deleted(name, stats),
-    ]
+    rows = [_on_deleted(name, stats)]
+    for each in settings.values():
+        found = each["settings"].get("index", {})
+        rows += _on_settings(name, found, is_items=index is ITEMS, takes_vectors=takes_vectors)
+    for each in health.get("indices", {}).values():
+        rows += _on_health(name, each, nodes)
+    return rows
 
 
-def _on_knn(name: str, settings: Mapping[str, Any]) -> Iterator[Advice]:
-    if settings.get("knn") != "true":
-        yield Advice(
-            "opensearch.knn_index",
-            f"the index {name} is older than the plugin opensearch-knn, and refuses vectors",
-            "copy the database to another index_prefix with locus-memory migrate",
-        )
-
-
-def _on_settings(name: str, index: Index, settings: Mapping[str, Any]) -> Iterator[Advice]:
+def _on_settings(
+    name: str, settings: Mapping[str, Any], *, is_items: bool, takes_vectors: bool
+) -> list[Row]:
     blocks = settings.get("blocks", {})
     blocked = [each for each, value in blocks.items() if value == "true" and each != "metadata"]
-    if blocked:
-        yield Advice(
-            "opensearch.read_only",
-            f"the index {name} has the block {blocked[0]}"
-            + (", as after a full disk" if "allow_delete" in blocked[0] else ""),
-            f"make room, then set index.blocks.{blocked[0]} of {name} to null",
-        )
-    if settings.get("translog", {}).get("durability") == "async":
-        yield Advice(
-            "opensearch.durability",
+    block = next(iter(blocked), "")
+    interval = settings.get("refresh_interval", "1s")
+    return [
+        (
+            takes_vectors and settings.get("knn") != "true",
+            "knn_index",
+            f"the index {name} is older than the plugin opensearch-knn, and refuses vectors",
+            "copy the database to another index_prefix with locus-memory migrate",
+        ),
+        (
+            bool(blocked),
+            "read_only",
+            f"the index {name} has the block {block}"
+            + (", as after a full disk" if "allow_delete" in block else ""),
+            f"make room, then set index.blocks.{block} of {name} to null",
+        ),
+        (
+            settings.get("translog", {}).get("durability") == "async",
+            "durability",
             f"the translog of {name} is async: a crash may lose writes that were acknowledged",
             f"set index.translog.durability of {name} to request",
-        )
-    # The listing of threads refreshes their index itself.
-    if index is ITEMS and not 0 <= _seconds(settings.get("refresh_interval", "1s")) <= (
-        _LONGEST_REFRESH
-    ):
-        yield Advice(
-            "opensearch.refresh",
-            f"the refresh interval of {name} is {settings['refresh_interval']}: searches see the "
-            "writes of other processes as late",
+        ),
+        (
+            # The listing of threads refreshes their index itself.
+            is_items and not 0 <= _seconds(interval) <= _LONGEST_REFRESH,
+            "refresh",
+            (
+                f"the refresh interval of {name} is {interval}: searches see the writes of other "
+                "processes as late"
+            ),
             f"set index.refresh_interval of {name} to 1s",
-        )
+        ),
+    ]
 
 
 def _seconds(interval: str) -> float:
@@ -214,41 +221,51 @@ def _seconds(interval: str) -> float:
     return -1.0 if matched is None else float(matched[1]) * _UNITS.get(matched[2], 1.0)
 
 
-def _on_health(name: str, health: Mapping[str, Any]) -> Iterator[Advice]:
-    nodes = health.get("number_of_data_nodes", 1)
+def _on_health(name: str, health: Mapping[str, Any], nodes: int) -> list[Row]:
+    """Return the rows on the copies of an index, of which one is told."""
+    replicas, status = health["number_of_replicas"], health["status"]
     explain = "ask GET /_cluster/allocation/explain for the reason"
-    for each in health.get("indices", {}).values():
-        replicas, missing = each["number_of_replicas"], each["unassigned_shards"]
-        if each["status"] == "red":
-            yield Advice(
-                "opensearch.red",
-                f"the index {name} lacks shards: its data is not all there",
-                explain,
-            )
-        elif replicas >= nodes:
-            yield Advice(
-                "opensearch.replicas",
+    rows = [
+        (
+            status == "red",
+            "red",
+            f"the index {name} lacks shards: its data is not all there",
+            explain,
+        ),
+        (
+            replicas >= nodes,
+            "replicas",
+            (
                 f"the index {name} is to have {replicas} replicas, and {nodes} nodes have data: "
-                "the cluster stays yellow",
-                f"add a node, or set index.auto_expand_replicas of {name} to 0-1",
-            )
-        elif each["status"] == "yellow":
-            yield Advice("opensearch.yellow", f"{missing} replicas of {name} have no node", explain)
-        elif not replicas and nodes > 1:
-            yield Advice(
-                "opensearch.one_copy",
-                f"the index {name} has no replica: the loss of a node loses data",
-                f"set index.auto_expand_replicas of {name} to 0-1",
-            )
+                "the cluster stays yellow"
+            ),
+            f"add a node, or set index.auto_expand_replicas of {name} to 0-1",
+        ),
+        (
+            status == "yellow",
+            "yellow",
+            f"{health['unassigned_shards']} replicas of {name} have no node",
+            explain,
+        ),
+        (
+            not replicas and nodes > 1,
+            "one_copy",
+            f"the index {name} has no replica: the loss of a node loses data",
+            f"set index.auto_expand_replicas of {name} to 0-1",
+        ),
+    ]
+    return [row for row in rows if row[0]][:1]
 
 
-def _on_deleted(name: str, stats: Mapping[str, Any]) -> Iterator[Advice]:
+def _on_deleted(name: str, stats: Mapping[str, Any]) -> Row:
     docs = stats.get("_all", {}).get("primaries", {}).get("docs", {})
     live, deleted = docs.get("count", 0), docs.get("deleted", 0)
-    if deleted > _LEAST_DELETED and deleted > live * _MOST_DELETED:
-        yield Advice(
-            "opensearch.deleted",
+    return (
+        deleted > _LEAST_DELETED and deleted > live * _MOST_DELETED,
+        "deleted",
+        (
             f"{name} has {deleted:,} deleted documents beside {live:,} live ones: searches read "
-            "them all",
-            "locus-memory compact erases those that were deleted half a minute ago or earlier",
-        )
+            "them all"
+        ),
+        "locus-memory compact erases those that were deleted half a minute ago or earlier",
+    )

@@ -1,57 +1,62 @@
 """Checkpoints in OpenSearch: a save is one bulk request, and no verb waits for a refresh.
 
-`threads.py` describes the documents of a thread. Saves of several threads at the same moment share
-a request.
+`threads.py` describes the documents of a thread, and the changes of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import random
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, Generic, Unpack
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Generic, Unpack
+from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
-from locus_memory.backends.opensearch.changes import (
-    Rewriting,
-    Save,
-    links_of,
-    newest_name,
-    row_of,
-)
 from locus_memory.backends.opensearch.connection.connection import (
+    Item,
     OpenSearchConnection,
     connection_for,
 )
 from locus_memory.backends.opensearch.connection.driver import Client
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
-from locus_memory.backends.opensearch.records import (
+from locus_memory.backends.opensearch.schema import CHECKPOINTS
+from locus_memory.backends.opensearch.threads import (
+    LONGEST_KEY,
+    Change,
     Row,
+    Thread,
+    digest_of,
+    document,
+    links_of,
     new_token,
+    payload_of,
     read_head,
+    read_page,
     read_record,
+    read_thread,
+    removal,
+    removed,
+    row_of,
+    saved,
     to_row,
 )
-from locus_memory.backends.opensearch.schema import CHECKPOINTS
-from locus_memory.backends.opensearch.thread_documents import Commit, ThreadDocuments
-from locus_memory.backends.opensearch.threads import Thread
-from locus_memory.backends.record_rows import check_name
+from locus_memory.backends.record_rows import chain_from, check_name, thread_name
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
     StaleChainError,
-    chain_of,
-    check_parent,
     check_range,
-    check_replacement,
     copied,
     newest_first,
 )
@@ -62,7 +67,6 @@ from locus_memory.errors import (
     CheckpointCorruptError,
 )
 from locus_memory.events import emit
-from locus_memory.store.encoding import encode_text
 
 __all__ = ["OpenSearchCheckpointer", "OpenSearchDeltaStorage"]
 
@@ -73,9 +77,17 @@ _PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
 """Seconds before the second attempt, and before the later ones at most."""
 
-_COPIED_BYTES: Final = 4 * 2**20
-_COPIED_RECORDS: Final = 200
-"""The most payloads that a copy reads and writes at once."""
+_REMEMBERED: Final = 2000
+"""How many threads and pages are remembered; each is some kilobytes."""
+
+_PAGE: Final = 1000
+"""The number of threads of one search."""
+
+_LONGEST_PREFIX: Final = 200
+"""The most characters of a prefix query; 2.19 takes about 1,000 bytes."""
+
+_CONFLICT: Final = 409
+_NOT_FOUND: Final = 404
 
 
 class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage):
@@ -104,8 +116,11 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
     ) -> None:
         options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
         self._connection, self._owned = connection_for(hosts, client, options)
-        self._documents = ThreadDocuments(self._connection)
-        self._groupings: LoopLocal[Grouping[Save, int]] = LoopLocal()
+        # The threads as this process saw them last, with the pages that it read.
+        self._known: RecentlyUsed[Thread] = RecentlyUsed(
+            _REMEMBERED, lambda thread: 1 + len(thread.older)
+        )
+        self._locks: LoopLocal[WeakValueDictionary[str, asyncio.Lock]] = LoopLocal()
 
     @override
     async def store(
@@ -115,109 +130,154 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
         expected_parent: str | Unset | None = UNSET,
         rebased: Sequence[Record] = (),
     ) -> int:
-        save = Save(record=record, expected_parent=expected_parent, rebased=rebased)
-        if rebased:
-            return await self._store_alone(save)
-        grouping = self._groupings.get(lambda: Grouping(self._store_alone, self._store_together))
-        return await grouping.send(save, key=record.thread_id)
+        save = partial(
+            saved,
+            record=record,
+            token=new_token(),
+            expected_parent=expected_parent,
+            rebased=rebased,
+        )
+        return await self._change(record.thread_id, save)
 
-    async def _store_alone(self, save: Save) -> int:
-        thread = self._documents.remembered(save.record.thread_id)
-        is_fresh = thread is None
-        for attempt in range(_ATTEMPTS):
-            if thread is None:
-                thread, is_fresh = await self._documents.read(save.record.thread_id), True
-            if save.mark in thread.marks:
-                # The answer to an earlier attempt was lost.
-                return await self._sequence_of(thread, save)
-            try:
-                change, gone = await self._change_of(thread, save)
-            except (CheckpointConflictError, StaleChainError):
-                if is_fresh:
-                    raise
-                thread = None
-                continue
-            written = await self._documents.commit(change)
-            if written is not None:
-                await self._documents.remove(save.record.thread_id, gone)
-                return change.after.following - 1
-            thread = None
-            await _pause(attempt)
-        raise self._busy(save.record.thread_id)
+    async def _change(self, thread_id: str, plan: Callable[[Thread], Change | None]) -> int:
+        """Change a thread in one step; return the result of the change.
 
-    async def _sequence_of(self, thread: Thread, save: Save) -> int:
-        for row in reversed(await self._documents.rows(thread)):
-            if row.revision == save.record.revision:
-                return row.sequence
-        # Another writer has removed it since.
-        return thread.following - 1
+        Args:
+            thread_id: The thread.
+            plan: Returns the change of a thread, `None` for no change, or raises. It is called
+                again if another writer was first, and counts only for the thread as it is now.
+        """
+        mark = new_token()
+        # The saves of a thread by this process would only disturb each other.
+        async with self._locks.get(WeakValueDictionary).setdefault(thread_id, asyncio.Lock()):
+            known = self._known.get(thread_id)
+            for attempt in range(_ATTEMPTS):
+                thread = await self._whole(known or await self._read(thread_id))
+                try:
+                    change = plan(thread)
+                except (CheckpointConflictError, StaleChainError):
+                    if known is None:
+                        raise
+                    change = None
+                if change is not None and await self._commit(change.marked(mark)):
+                    return change.result
+                if change is None and known is None:
+                    return 0
+                if change is not None:
+                    await _pause(attempt)
+                known = None
+        raise self._busy(thread_id)
 
-    async def _store_together(self, saves: Sequence[Save]) -> list[int | None]:
-        """Append to several threads; `None` for each record that needs a request of its own."""
-        changes: list[Commit | None] = [self._ready_change(save) for save in saves]
-        sent = [change for change in changes if change is not None]
-        written = iter(await self._documents.commit_all(sent) if sent else [])
-        return [
-            change.after.following - 1 if change is not None and next(written) else None
-            for change in changes
-        ]
-
-    def _ready_change(self, save: Save) -> Commit | None:
-        """Return the change of a simple save if everything that it needs is remembered."""
-        thread = self._documents.remembered(save.record.thread_id)
-        pages = None if thread is None else self._documents.remembered_pages(thread)
-        if thread is None or pages is None:
-            return None
-        try:
-            return save.appended_to(thread, pages)
-        except (CheckpointConflictError, StaleChainError):
-            return None
-
-    async def _change_of(self, thread: Thread, save: Save) -> tuple[Commit, list[str]]:
-        """Return the change that stores a record, and the documents that it makes superfluous.
+    async def _commit(self, change: Change) -> bool:
+        """Write a change; return whether the thread was still as it was read.
 
         Raises:
-            CheckpointConflictError: See `store`.
-            StaleChainError: See `store`.
+            BackendError: See `locus_memory.errors`; nothing is written, or all of it.
         """
-        change = None
-        if not save.rebased:
-            change = save.appended_to(thread, await self._documents.pages(thread))
-        if change is not None:
-            return change, []
-        rows = await self._documents.rows(thread)
-        check_parent(thread.thread_id, save.expected_parent, newest_name(rows))
-        name = encode_text(save.record.checkpoint_id)
-        removed = {row.revision for row in rows if row.checkpoint_id == name}
-        heads = [read_head(thread.thread_id, row) for row in rows]
-        check_replacement(heads, removed=removed, rebased=save.rebased, base=save.record.base)
-        rewriting = Rewriting(thread, rows, removed, save.rebased)
-        row = to_row(save.record, thread.following, save.token)
-        payloads = {save.token: save.record.payload}
-        return rewriting.change(save.mark, row, payloads), rewriting.gone
+        after, operations = change.after, list(change.operations())
+        *others, last = await self._send(operations)
+        if last["status"] == _CONFLICT:
+            # The answer of an earlier attempt may have been lost.
+            fresh = await self._read(after.thread_id)
+            if after.marks[-1] not in fresh.marks:
+                return False
+            place = fresh.place
+        elif error := self._connection.refusal(last):
+            raise error
+        else:
+            place = last["_seq_no"], last["_primary_term"]
+        after = replace(after, place=place)
+        for error in filter(None, map(self._connection.refusal, others)):
+            # What the document names was not written.
+            before = replace(change.before, following=after.following, marks=after.marks)
+            await self._send(list(Change(before=after, after=before).operations()))
+            raise error
+        self._known.put(after.thread_id, after)
+        if change.removes:
+            await self._remove(after, change.gone())
+        return True
+
+    async def _remove(self, thread: Thread, tokens: Iterable[str]) -> None:
+        """Delete documents that the thread does not name any more; what cannot be deleted is left.
+
+        The document of a thread without records is one of them.
+        """
+        operations = [removal(thread, token) for token in tokens]
+        if thread.is_empty:
+            self._known.discard(thread.thread_id)
+            operations.append(removal(thread))
+        try:
+            for item in await self._send(operations):
+                error = self._connection.refusal(item)
+                if error is not None and item["status"] not in {_CONFLICT, _NOT_FOUND}:
+                    emit("opensearch.not_removed", error=error, thread_id=thread.thread_id)
+        except BackendError as error:
+            emit("opensearch.not_removed", error=error, thread_id=thread.thread_id)
+
+    async def _send(self, operations: Sequence[bytes]) -> list[Item]:
+        return await self._connection.bulk(operations, CHECKPOINTS, again=True)
+
+    async def _fetch(self, thread_id: str, tokens: Iterable[str]) -> list[Item]:
+        """Return the server's answers for documents of a thread, in order."""
+        digest = digest_of(thread_id)
+        return await self._connection.mget([document(digest, each) for each in tokens], CHECKPOINTS)
+
+    async def _read(self, thread_id: str) -> Thread:
+        """Return a thread as it is now."""
+        (found,) = await self._fetch(thread_id, [""])
+        return self._seen(thread_id, found)
+
+    def _seen(self, thread_id: str, found: Item) -> Thread:
+        """Return the thread of an answer, with those of its pages that are remembered."""
+        thread, known = read_thread(thread_id, found), self._known.get(thread_id)
+        if thread.place is None:
+            self._known.discard(thread_id)
+            return thread
+        if known is not None:
+            tokens = dict(thread.pages)
+            older = {token: page for token, page in known.older.items() if token in tokens}
+            thread = replace(thread, older=older)
+        self._known.put(thread_id, thread)
+        return thread
+
+    async def _whole(self, thread: Thread) -> Thread:
+        """Return a thread, perhaps a newer one, with all of its pages."""
+        thread_id = thread.thread_id
+        for _ in range(_ATTEMPTS):
+            missing = thread.missing()
+            if not missing:
+                return thread
+            # The thread is read last: if it is unchanged then, the pages were there before.
+            *found, last = await self._fetch(thread_id, [*missing, ""])
+            fresh = self._seen(thread_id, last)
+            if fresh.place == thread.place:
+                read = zip(missing, found, strict=True)
+                pages = {token: read_page(thread_id, token, each) for token, each in read}
+                fresh = replace(fresh, older={**fresh.older, **pages})
+                self._known.put(thread_id, fresh)
+            thread = fresh
+        raise self._busy(thread_id)
 
     @override
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
-        chain = await self._read(thread_id, checkpoint_id, lambda _, row: [row])
+        chain = await self._records(thread_id, checkpoint_id, lambda _, row: [row])
         return chain[0] if chain else None
 
     @override
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
-        thread = await self._documents.read(thread_id)
-        row = row_of(await self._rows_for(thread, checkpoint_id), checkpoint_id)
+        thread = await self._read(thread_id)
+        row = row_of(thread.rows, checkpoint_id)
+        if row is None:
+            row = row_of((await self._whole(thread)).all_rows, checkpoint_id)
         return None if row is None else check_name(read_head(thread_id, row), checkpoint_id)
 
     @override
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
-        chain = await self._read(thread_id, checkpoint_id, links_of)
-        if not chain:
-            return []
-        records = {record.revision: record for record in chain}
-        return chain_of(records.get, check_name(chain[0], checkpoint_id))
+        return chain_from(await self._records(thread_id, checkpoint_id, links_of), checkpoint_id)
 
-    async def _read(
+    async def _records(
         self,
         thread_id: str,
         checkpoint_id: str | None,
@@ -227,54 +287,43 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
 
         If the thread is as this process saw it last, one request reads all of them.
         """
-        thread = self._documents.remembered(thread_id)
+        thread = self._known.get(thread_id)
         for _ in range(_ATTEMPTS):
-            chosen = await self._chosen(thread, checkpoint_id, choose) if thread else []
-            tokens = [row.token for row in chosen]
-            fresh, payloads = await self._documents.read_with(thread_id, tokens)
-            if thread is not None and fresh.place == thread.place:
-                return [read_record(thread_id, row, payloads[row.token]) for row in chosen]
+            chosen: list[Row] = []
+            if thread is not None:
+                thread = await self._whole(thread)
+                rows = thread.all_rows
+                row = row_of(rows, checkpoint_id)
+                chosen = [] if row is None else choose(rows, row)
+            # The thread is read last: if it is unchanged then, the payloads were there before.
+            *found, last = await self._fetch(thread_id, [*(row.token for row in chosen), ""])
+            fresh = self._seen(thread_id, last)
             if fresh.is_empty:
                 return []
+            if thread is not None and fresh.place == thread.place:
+                read = zip(chosen, found, strict=True)
+                return [
+                    read_record(thread_id, row, payload_of(each.get("_source")))
+                    for row, each in read
+                ]
             thread = fresh
-            chosen = await self._chosen(thread, checkpoint_id, choose)
-            found = await self._documents.payloads(thread_id, [row.token for row in chosen])
-            if None not in found.values():
-                return [read_record(thread_id, row, found[row.token]) for row in chosen]
-            # Otherwise a record was removed since, or it is damaged: the next turn shows it.
         raise self._busy(thread_id)
-
-    async def _chosen(
-        self,
-        thread: Thread,
-        checkpoint_id: str | None,
-        choose: Callable[[Sequence[Row], Row], list[Row]],
-    ) -> list[Row]:
-        rows = await self._documents.rows(thread)
-        row = row_of(rows, checkpoint_id)
-        return [] if row is None else choose(rows, row)
-
-    async def _rows_for(self, thread: Thread, checkpoint_id: str | None) -> Sequence[Row]:
-        """Return the rows of a thread that may be that of a checkpoint."""
-        if thread.rows and row_of(thread.rows, checkpoint_id) is not None:
-            return thread.rows
-        return await self._documents.rows(thread)
 
     @override
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
-        thread = await self._documents.read(thread_id)
+        thread = await self._read(thread_id)
         rows: Sequence[Row] = thread.rows
         if limit is None or before is not None or len(rows) < limit:
-            rows = await self._documents.rows(thread)
+            rows = (await self._whole(thread)).all_rows
         wanted = [row for row in reversed(rows) if before is None or row.sequence < before]
         return newest_first((read_head(thread_id, row) for row in wanted[:limit]), limit, before)
 
     @override
     async def sequences(self, thread_id: str) -> list[int]:
-        rows = await self._documents.rows(await self._documents.read(thread_id))
-        return [row.sequence for row in reversed(rows)]
+        thread = await self._whole(await self._read(thread_id))
+        return [row.sequence for row in reversed(thread.all_rows)]
 
     @override
     async def delete(
@@ -284,102 +333,105 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
         *,
         rebased: Sequence[Record] = (),
     ) -> int:
-        mark = new_token()
-        for attempt in range(_ATTEMPTS):
-            try:
-                thread = await self._documents.read(thread_id)
-                rows = await self._documents.rows(thread)
-            except CheckpointCorruptError:
-                if revisions is not None:
-                    raise
-                return await self._documents.discard(thread_id)
-            if thread.is_empty:
-                return 0
-            removed = {row.revision for row in rows}
+        remove = partial(removed, revisions=revisions, rebased=rebased)
+        try:
+            return await self._change(thread_id, remove)
+        except CheckpointCorruptError:
             if revisions is not None:
-                removed &= set(revisions)
-                heads = [read_head(thread_id, row) for row in rows]
-                check_replacement(heads, removed=removed, rebased=rebased)
-            if not removed and not rebased:
-                return 0
-            rewriting = Rewriting(thread, rows, removed, rebased)
-            written = await self._documents.commit(rewriting.change(mark))
-            if written is not None:
-                emptied = written if written.is_empty else None
-                await self._documents.remove(thread_id, rewriting.gone, emptied)
-                return len(removed)
-            await _pause(attempt)
-        raise self._busy(thread_id)
+                raise
+            return await self._discard(Thread(thread_id=thread_id))
+
+    async def _discard(self, thread: Thread) -> int:
+        """Delete the document of a damaged thread, and return how many there were.
+
+        Its other documents stay, since nothing tells which they are.
+        """
+        self._known.discard(thread.thread_id)
+        (item,) = await self._send([removal(thread)])
+        if error := self._connection.refusal(item):
+            raise error
+        return int(item["result"] == "deleted")
 
     @override
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
         check_range(prefix, after)
-        return await self._documents.list_threads(limit, prefix or "", after)
+        prefix = prefix or ""
+        await self._connection.refresh(CHECKPOINTS)
+        found: set[str] = set()
+        # Older servers take no long texts in a range, but here they do.
+        cursor: list[Any] | None = None
+        if after is not None:
+            ties = -1 if len(after) >= LONGEST_KEY else 2**63 - 1
+            cursor = [after[:LONGEST_KEY], ties]
+        # The names of one key come together, in any order.
+        while limit and (len(found) < limit or len(cursor[0] if cursor else "") >= LONGEST_KEY):
+            size = min(max(limit - len(found), 1), _PAGE)
+            hits = await self._search(size, prefix, cursor)
+            names = [thread_name(each.get("_source"), _name) for each in hits]
+            found |= {n for n in names if n.startswith(prefix) and (after is None or n > after)}
+            if len(hits) < size:
+                break
+            cursor = hits[-1]["sort"]
+        return heapq.nsmallest(limit, found)
+
+    async def _search(self, size: int, prefix: str, cursor: list[Any] | None) -> list[Any]:
+        filters: list[Any] = [{"exists": {"field": "thread"}}]
+        if prefix:
+            filters.append({"prefix": {"thread": prefix[:_LONGEST_PREFIX]}})
+        body = {
+            "size": size,
+            "_source": ["body.name"],
+            "track_total_hits": False,
+            "sort": [{"thread": "asc"}, {"_seq_no": "asc"}],
+            "query": {"bool": {"filter": filters}},
+            **({} if cursor is None else {"search_after": cursor}),
+        }
+        params = {"allow_partial_search_results": "false"}
+        answer = await self._connection.on(CHECKPOINTS, "_search", body, params=params)
+        hits: list[Any] = answer["hits"]["hits"]
+        return hits
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        for attempt in range(_ATTEMPTS):
-            existing = await self.find(target)
-            if existing is not None:
-                raise CheckpointConflictError(target, None, existing.checkpoint_id)
-            thread = await self._documents.read(source)
-            rows = await self._documents.rows(thread)
-            chosen = [row for row in rows if through is None or row.sequence <= through]
-            if not chosen:
-                return 0
-            count = await self._copied(thread, chosen, target, through)
-            if count is not None:
-                return count
-            await _pause(attempt)
-        raise self._busy(source)
+        def choose(rows: Sequence[Row], newest: Row) -> list[Row]:
+            last = newest.sequence if through is None else through
+            return [row for row in rows if row.sequence <= last]
 
-    async def _copied(
-        self, source: Thread, rows: Sequence[Row], target: str, through: int | None
-    ) -> int | None:
-        """Copy rows and their payloads; return how many, or `None` if a thread has changed."""
-        before = await self._documents.read(target)
-        new: list[Row] = []
-        for some in _portions(rows):
-            found = await self._documents.payloads(source.thread_id, [row.token for row in some])
-            if None in found.values():
-                fresh = await self._documents.read(source.thread_id)
-                if fresh.place != source.place:
-                    await self._documents.remove(target, [row.token for row in new])
-                    return None
-            records = [read_record(source.thread_id, row, found[row.token]) for row in some]
-            tokens = [new_token() for _ in some]
-            new += [
-                to_row(copied(record, target, through), record.sequence, token)
-                for record, token in zip(records, tokens, strict=True)
-            ]
-            payloads = (record.payload for record in records)
-            await self._documents.write_payloads(target, dict(zip(tokens, payloads, strict=True)))
-        after, pages = before.rewritten(new)
-        change = Commit(before=before, after=after.marked(new_token()), pages=pages)
-        if await self._documents.commit(change) is None:
-            await self._documents.remove(target, [*(row.token for row in new), *pages])
-            return None
-        return len(new)
+        for attempt in range(_ATTEMPTS):
+            before = await self._whole(await self._read(target))
+            if not before.is_empty:
+                raise CheckpointConflictError(target, None, before.newest)
+            records = await self._records(source, None, choose)
+            if not records:
+                return 0
+            new = {new_token(): copied(record, target, through) for record in records}
+            after = before.rewritten(to_row(r, r.sequence, token) for token, r in new.items())
+            payloads = {token: record.payload for token, record in new.items()}
+            change = Change(before=before, after=after, payloads=payloads)
+            if await self._commit(change.marked(new_token())):
+                return len(records)
+            await self._remove(after, [*new, *dict(after.pages)])
+            await _pause(attempt)
+        raise self._busy(target)
 
     @override
     async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
+        names = [document(digest_of(thread_id)) for thread_id in threads]
+        found = await self._connection.mget(names, CHECKPOINTS)
+        read = [read_thread(name, each) for name, each in zip(threads, found, strict=True)]
         return [
             read_head(thread.thread_id, row)
-            for thread in await self._documents.read_all(threads)
-            for row in await self._documents.rows(thread)
+            for thread in read
+            for row in (await self._whole(thread)).all_rows
         ]
 
     @override
     async def reclaim(self) -> None:
-        path = f"/{self._connection.index(CHECKPOINTS)}/_forcemerge"
         params = {"only_expunge_deletes": "true"}
         try:
-            await self._connection.with_index(
-                CHECKPOINTS,
-                lambda: self._connection.request("POST", path, params=params, again=True),
-            )
+            await self._connection.on(CHECKPOINTS, "_forcemerge", params=params)
         except BackendError as error:
             # The server merges by itself, sooner or later.
             emit("opensearch.not_merged", error=error)
@@ -395,18 +447,9 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
         )
 
 
-def _portions(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Return the rows in portions whose payloads fit into one request."""
-    portion: list[Row] = []
-    size = 0
-    for row in rows:
-        if portion and (size + row.stored_size > _COPIED_BYTES or len(portion) == _COPIED_RECORDS):
-            yield portion
-            portion, size = [], 0
-        portion.append(row)
-        size += row.stored_size
-    if portion:
-        yield portion
+def _name(source: Any) -> str:
+    name: str = source["body"]["name"]
+    return name
 
 
 async def _pause(attempt: int) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar, Unpack
+from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore, Purging
-from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
@@ -23,15 +24,8 @@ from locus_memory.backends.opensearch.connection.driver import Client
 from locus_memory.backends.opensearch.items import items
 from locus_memory.backends.opensearch.items.documents import Address, Document
 from locus_memory.backends.opensearch.items.mapping import ITEMS
-from locus_memory.backends.opensearch.items.namespaces import list_namespaces
 from locus_memory.backends.opensearch.items.scopes import Scope
-from locus_memory.backends.opensearch.items.writing import (
-    Operation,
-    Outcome,
-    address_of,
-    write,
-    write_each,
-)
+from locus_memory.backends.opensearch.items.writing import Operation, write
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.search.texts import search_text
 from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorSearch
@@ -106,7 +100,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         self._clock = clock
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
-        self._groups: LoopLocal[Grouping[Operation, Outcome]] = LoopLocal()
+        self._locks: LoopLocal[WeakValueDictionary[tuple[Any, ...], asyncio.Lock]] = LoopLocal()
         self._purging = Purging(
             partial(items.purge, self._connection),
             most=4_096,
@@ -137,39 +131,29 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
     @override
     async def _write(self, operations: Sequence[Operation]) -> list[int]:
         if len(operations) > 1:
-            return await self._write_now(write, operations)
-        group = self._groups.get(lambda: Grouping(self._write_alone, self._write_together))
-        outcome = await group.send(operations[0], key=address_of(operations[0])[:2])
-        if isinstance(outcome, LocusMemoryError):
-            raise outcome
-        return [outcome]
+            return await self._write_now(operations)
+        # The puts of an item by this process are in the order of their calls.
+        (single,) = operations
+        name = (single.address if isinstance(single, Document) else single)[:2]
+        async with self._locks.get(WeakValueDictionary).setdefault(name, asyncio.Lock()):
+            return await self._write_now(operations)
 
-    async def _write_alone(self, operation: Operation) -> Outcome:
-        return (await self._write_together([operation]))[0]
-
-    async def _write_together(self, operations: Sequence[Operation]) -> list[Outcome]:
-        return await self._write_now(write_each, operations)
-
-    async def _write_now(
-        self, send: Callable[..., Awaitable[list[T]]], operations: Sequence[Operation]
-    ) -> list[T]:
-        """Write operations in one request, if they are not many."""
-        dimensions = {each.dimension for each in operations if isinstance(each, Document)} - {0}
-
-        async def work() -> list[T]:
-            await self._vectors.make_fields(dimensions)
-            now = self._now()
-            try:
-                results = await send(self._connection, operations, now)
-            except BackendCorruptError:
-                self._vectors.forget()
-                raise
-            if any(isinstance(each, BackendCorruptError) for each in results):
-                self._vectors.forget()
-            await self._purging.wrote(len(operations), now)
-            return results
-
-        return await self._connection.with_index(ITEMS, work)
+    async def _write_now(self, operations: Sequence[Operation]) -> list[int]:
+        await self._vectors.make_fields(
+            {each.dimension for each in operations if isinstance(each, Document)} - {0}
+        )
+        now = self._now()
+        outcomes = await write(self._connection, operations, now)
+        if any(isinstance(each, BackendCorruptError) for each in outcomes):
+            # Somebody may have replaced the index by one without the fields of vectors.
+            self._connection.dimensions(ITEMS).clear()
+        await self._purging.wrote(len(operations), now)
+        results: list[int] = []
+        for outcome in outcomes:
+            if isinstance(outcome, LocusMemoryError):
+                raise outcome
+            results.append(outcome)
+        return results
 
     @override
     async def _get_value(self, namespace: Namespace, key: str) -> Any:
@@ -199,14 +183,14 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
 
     @override
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await self._seek(list_namespaces, self._connection, listing, limit, self._now())
+        return await self._seek(
+            items.list_namespaces, self._connection, listing, limit, self._now()
+        )
 
     @override
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
         scope = self._scope(namespace, recursive=recursive)
-        return await self._connection.with_index(
-            ITEMS, partial(items.clear, self._connection, scope)
-        )
+        return await items.clear(self._connection, scope)
 
     @override
     async def compact(self) -> None:
@@ -244,17 +228,12 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
 
     async def _read(self, read: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return what a read by name returns, at this moment."""
-        work = partial(read, self._connection, *arguments, self._now())
-        return await self._connection.with_index(ITEMS, work)
+        return await read(self._connection, *arguments, self._now())
 
     async def _seek(self, seek: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return what a search returns, once it sees what this process has written."""
-
-        async def work() -> T:
-            await self._connection.refresh_if_dirty(ITEMS)
-            return await seek(*arguments)
-
-        return await self._connection.with_index(ITEMS, work)
+        await self._connection.refresh_if_dirty(ITEMS)
+        return await seek(*arguments)
 
     def _now(self) -> datetime:
         return timestamp(self._clock())

@@ -1,4 +1,4 @@
-"""The threads: their number, cancelled calls, closing, and other event loops."""
+"""The calls in threads: their number, cancelled ones, closing, and other event loops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def made(clients, size=2, acquire_timeout=5.0):
     )
 
 
-async def test_each_thread_has_its_own_client_and_there_are_so_many(clients, pool):
+async def test_each_call_has_a_client_of_its_own_and_there_are_so_many(clients, pool):
     def work(client):
         time.sleep(0.01)
         return client, threading.current_thread().name
@@ -61,11 +61,10 @@ async def test_each_thread_has_its_own_client_and_there_are_so_many(clients, poo
     assert set(clients.ended) == set(clients.made)
 
 
-async def test_one_call_after_another_uses_a_thread_again(clients, pool):
+async def test_one_call_after_another_uses_a_client_again(clients, pool):
     for n in range(5):
         assert await pool.run(lambda _, n=n: n, is_read=True) == n
-    # A thread may not be idle again yet when its call is over.
-    assert len(clients.made) < 5
+    assert len(clients.made) == 1
 
 
 async def test_errors_are_the_callers(clients, pool):
@@ -126,7 +125,7 @@ async def test_a_cancelled_write_that_has_begun_is_waited_for_and_a_read_is_not(
     assert ended == [1]
 
 
-async def test_a_call_does_not_wait_for_ever_for_a_thread(clients):
+async def test_a_call_does_not_wait_for_ever_for_its_turn(clients):
     pool, gate = made(clients, size=1, acquire_timeout=0.1), threading.Event()
     first = asyncio.create_task(pool.run(lambda _: gate.wait(5), is_read=False))
     await asyncio.sleep(0.05)
@@ -145,12 +144,13 @@ async def test_closing_refuses_what_waits_and_waits_for_what_runs(clients):
     waiting = asyncio.create_task(pool.run(lambda _: 1, is_read=False))
     await asyncio.sleep(0.05)
     closing = asyncio.create_task(pool.close())
-    with pytest.raises(BackendClosedError):
-        await waiting
+    await asyncio.sleep(0)
     with pytest.raises(BackendClosedError):
         await pool.run(lambda _: 1, is_read=True)
     gate.set()
     assert await running
+    with pytest.raises(BackendClosedError):
+        await waiting
     await closing
 
 
@@ -165,13 +165,26 @@ async def test_closing_does_not_wait_for_ever(clients, monkeypatch):
     assert await running
 
 
-async def test_event_loops_share_the_threads(clients, pool):
+async def test_a_call_that_ends_after_closing_closes_its_client(clients, monkeypatch):
+    monkeypatch.setattr(pools, "LONGEST_CLOSE", 0.05)
+    pool, gate = made(clients, size=1), threading.Event()
+    running = asyncio.create_task(pool.run(lambda _: gate.wait(5), is_read=False))
+    await asyncio.sleep(0.05)
+    await pool.close()
+    assert not clients.ended
+    gate.set()
+    assert await running
+    assert clients.ended == clients.made
+    assert not pool.is_open()
+
+
+async def test_event_loops_share_the_clients(clients, pool):
     async def work(n):
         return [await pool.run(lambda _, n=n: n, is_read=True) for _ in range(20)]
 
     loops = (asyncio.to_thread(asyncio.run, work(n)) for n in range(4))
     assert await asyncio.gather(*loops, work(4)) == [[n] * 20 for n in range(5)]
-    assert len(clients.made) <= 2
+    assert len(clients.made) <= 5
 
 
 async def test_an_event_loop_that_ends_early_harms_nobody(clients, pool):

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from locus_memory.backends.opensearch.connection.client import Request
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 
 
@@ -56,8 +55,8 @@ async def connected(*addresses):
         ",".join(addresses), connect_timeout=0.4, command_timeout=20, retries=3
     )
     try:
-        yield lambda method="POST": connection._patiently(
-            Request(method=method, path="/_bulk", body={"a": 1}, again=method == "GET")
+        yield lambda method="POST": connection.request(
+            method, "/_bulk", {"a": 1}, again=method == "GET"
         )
     finally:
         await connection.close()

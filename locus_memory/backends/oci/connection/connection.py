@@ -8,13 +8,15 @@ itself may be the reason, so a writer that gets `ChangedError` looks for its mar
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
+from itertools import count
 from typing import Final, TypeVar, Unpack
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.stop import stop_any, stop_before_delay
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
@@ -110,33 +112,23 @@ class OCIConnection(SharedConnection):
         """Raise `BackendClosedError` after `close`."""
         self._pool.check_open()
 
-    async def get(self, name: str) -> Found | None:
+    async def get(self, name: str, known: str | None = None) -> Found | None:
         """Return an object, or `None` if it does not exist.
+
+        Args:
+            name: Its name.
+            known: An entity tag; the body is empty if the object still has it.
 
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        return await self._get(name, None)
-
-    async def get_newer(self, name: str, etag: str) -> Found | None:
-        """Return an object as `get` does; its body is empty if it still has the entity tag."""
+        get = partial(driver.get_object, name=name, newer_than=known)
         try:
-            return await self._get(name, etag)
+            return await self._send(get, is_read=True)
+        except _AbsentError:
+            return None
         except _UnchangedError:
-            return Found(b"", etag)
-
-    async def _get(self, name: str, newer_than: str | None) -> Found | None:
-        def work(client: Client, place: Place) -> Found | None:
-            try:
-                return driver.get_object(client, place, name, newer_than)
-            except Exception as error:
-                if is_absent(error):
-                    return None
-                if is_unchanged(error):
-                    raise _UnchangedError from None
-                raise
-
-        return await self._send(work, is_read=True)
+            return Found(b"", known or "")
 
     async def put(self, name: str, body: bytes, etag: str | None) -> str:
         """Write an object under a condition; return its new entity tag.
@@ -150,19 +142,13 @@ class OCIConnection(SharedConnection):
             ChangedError: The condition does not hold.
             BackendError: See `locus_memory.errors`.
         """
-
-        def work(client: Client, place: Place) -> str:
-            return driver.put_object(client, place, name, body, etag=etag, is_new=etag is None)
-
-        return await self._send(work, is_read=False)
+        put = partial(driver.put_object, name=name, body=body, etag=etag, is_new=etag is None)
+        return await self._send(put, is_read=False)
 
     async def put_new(self, name: str, body: bytes) -> None:
         """Write an object whose name no other write has, so that it may be sent twice."""
-
-        def work(client: Client, place: Place) -> None:
-            driver.put_object(client, place, name, body, etag=None, is_new=False)
-
-        await self._send(work, is_read=False)
+        put = partial(driver.put_object, name=name, body=body, etag=None, is_new=False)
+        await self._send(put, is_read=False)
 
     async def delete(self, name: str, etag: str | None = None) -> bool:
         """Delete an object; return whether it existed.
@@ -178,15 +164,11 @@ class OCIConnection(SharedConnection):
             ChangedError: It has another one.
             BackendError: See `locus_memory.errors`.
         """
-
-        def work(client: Client, place: Place) -> bool:
-            driver.delete_object(client, place, name, etag)
-            return True
-
         try:
-            return await self._send(work, is_read=False)
+            await self._send(partial(driver.delete_object, name=name, etag=etag), is_read=False)
         except _AbsentError as error:
             return error.unsure
+        return True
 
     async def pages(
         self, prefix: str, *, start: str | None = None, end: str | None = None, limit: int = 1000
@@ -211,25 +193,16 @@ class OCIConnection(SharedConnection):
         self, prefix: str, *, start: str | None = None, end: str | None = None, limit: int = 1000
     ) -> Page:
         """Return one page of a list; see `pages`."""
-
-        def work(client: Client, place: Place) -> Page:
-            return driver.list_objects(
-                client, place, prefix, start=start, end=end, limit=max(limit, 1)
-            )
-
-        return await self._send(work, is_read=True)
+        ask = partial(driver.list_objects, prefix=prefix, start=start, end=end, limit=limit)
+        return await self._send(ask, is_read=True)
 
     async def date(self) -> float | None:
         """Return the time of the service, even if it refuses the user; `None`: it does not tell."""
-        attempts = _Attempts(self.options, self.place)
-        with errors().translated(self.place):
-            return await attempts.run(driver.date_of, self._pool, is_read=True)
+        return await self._repeated(driver.date_of, is_read=True)
 
     async def host(self) -> tuple[str, bool]:
         """Return the host of the service, and whether the connection to it is encrypted."""
-        attempts = _Attempts(self.options, self.place)
-        with errors().translated(self.place):
-            return await attempts.run(driver.host_of, self._pool, is_read=True)
+        return await self._repeated(driver.host_of, is_read=True)
 
     async def look(self) -> driver.About:
         """Return what the bucket is like, as far as the user may know it."""
@@ -251,41 +224,53 @@ class OCIConnection(SharedConnection):
         await self._pool.close()
 
     async def _send(self, work: Callable[[Client, Place], T], *, is_read: bool) -> T:
+        """Send a request for the bucket; the service is asked for its namespace once."""
+        if self._namespace is None:
+            self._namespace = await self._repeated(driver.get_namespace, is_read=True)
+        place = Place(self._bucket, self._namespace)
+        return await self._repeated(lambda client: work(client, place), is_read=is_read)
+
+    async def _repeated(self, work: Callable[[Client], T], *, is_read: bool) -> T:
         """Send a request until it is answered, but not for ever.
 
         Raises:
             _AbsentError: There is no such object.
             ChangedError: A condition does not hold.
+            _UnchangedError: The object still has the entity tag.
         """
-        self.check_open()
+        began, unsure = time.monotonic(), False
         with errors().translated(self.place):
-            place = await self._located()
-            attempts = _Attempts(self.options, self.place)
-            try:
-                return await attempts.run(
-                    lambda client: work(client, place), self._pool, is_read=is_read
-                )
-            except Exception as error:
-                if is_changed(error):
-                    raise ChangedError(unsure=attempts.unsure) from None
-                if is_absent(error):
-                    raise _AbsentError(unsure=attempts.unsure) from None
-                raise
-
-    async def _located(self) -> Place:
-        """Return the bucket with its namespace, which the service is asked for once."""
-        if self._namespace is None:
-            attempts = _Attempts(self.options, self.place)
-            self._namespace = await attempts.run(driver.get_namespace, self._pool, is_read=True)
-        return Place(self._bucket, self._namespace)
+            for attempt in count(1):
+                try:
+                    return await self._pool.run(work, is_read=is_read)
+                except Exception as error:
+                    if (refused := _refused(error)) is not None:
+                        raise refused(unsure=unsure) from None
+                    pause = _pause(error, attempt)
+                    late = time.monotonic() + pause - began > self.options.retry_seconds
+                    if late or attempt >= self.options.attempts or not is_transient(error):
+                        raise
+                    unsure = unsure or not is_refused(error)
+                    emit("oci.retried", error=error, place=self.place, attempt=attempt)
+                    await asyncio.sleep(pause)
+        raise AssertionError
 
 
 class _AbsentError(ChangedError):
     """There is no such object."""
 
 
-class _UnchangedError(Exception):
+class _UnchangedError(ChangedError):
     """The object still has the entity tag."""
+
+
+def _refused(error: Exception) -> type[ChangedError] | None:
+    """Return the error for an answer that tells how the object is; `None`: it is another answer."""
+    if is_absent(error):
+        return _AbsentError
+    if is_unchanged(error):
+        return _UnchangedError
+    return ChangedError if is_changed(error) else None
 
 
 class _GivenClient:
@@ -309,57 +294,14 @@ def _keep(client: Client) -> None:
     del client
 
 
-class _Attempts:
-    """The attempts of one request.
-
-    Attributes:
-        unsure: Whether an attempt without an answer may have had its effect.
-    """
-
-    def __init__(self, options: OCIOptions, place: str) -> None:
-        self._retrying = AsyncRetrying(
-            stop=stop_any(
-                stop_after_attempt(options.attempts), stop_before_delay(options.retry_seconds)
-            ),
-            wait=_pause,
-            retry=retry_if_exception(self._is_worth_another),
-            before_sleep=self._report,
-            reraise=True,
-        )
-        self._place = place
-        self.unsure = False
-
-    async def run(
-        self, call: Callable[[Client], T], pool: ThreadPool[Client], *, is_read: bool
-    ) -> T:
-        result: list[T] = []
-        async for attempt in self._retrying:
-            with attempt:
-                result.append(await pool.run(call, is_read=is_read))
-        return result[0]
-
-    def _is_worth_another(self, error: BaseException) -> bool:
-        if not is_transient(error):
-            return False
-        self.unsure = self.unsure or not is_refused(error)
-        return True
-
-    def _report(self, state: RetryCallState) -> None:
-        emit("oci.retried", error=_error_of(state), place=self._place, attempt=state.attempt_number)
-
-
-def _error_of(state: RetryCallState) -> BaseException | None:
-    return None if state.outcome is None else state.outcome.exception()
-
-
-def _pause(state: RetryCallState) -> float:
+def _pause(error: Exception, attempt: int) -> float:
     """Return the seconds until the next attempt: random, unless the service asks for more."""
-    if state.attempt_number == 1 and not answered(_error_of(state)):
+    if attempt == 1 and not answered(error):
         # A broken connection says nothing about the service, and a lost answer is best looked for
         # before others write.
         return 0.0
-    most = min(_SHORTEST_PAUSE * 2**state.attempt_number, _LONGEST_PAUSE)
-    return max(retry_after(_error_of(state)), random.uniform(most / 2, most))  # noqa: S311 - no secret
+    most = min(_SHORTEST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)
+    return max(retry_after(error), random.uniform(most / 2, most))  # noqa: S311 - no secret
 
 
 def connection_for(

@@ -1,7 +1,7 @@
 """The SDK of OCI: what is used of it, and nothing else. It is imported at the first client.
 
 The SDK is 500 MB of files. `import oci` loads none of its services, and only its client of Object
-Storage is loaded here. Its types are known as protocols, so the code is checked without it.
+Storage is loaded here. The code is checked without it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Protocol
+from functools import cache
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from locus_memory._internal.providers.drivers import require
@@ -50,53 +50,11 @@ _UNTOLD: Final = frozenset({401, 403, 404, 405, 501})
 """The statuses where the user may not ask, there is no rule, or a compatible service has none."""
 
 
-class Response(Protocol):
-    """An answer of the service."""
+Client = Any
+"""`oci.object_storage.ObjectStorageClient`, which has no types.
 
-    headers: Mapping[str, str]
-    data: Any
-
-
-class Client(Protocol):
-    """`oci.object_storage.ObjectStorageClient`; see https://docs.oracle.com/iaas/tools/python/."""
-
-    base_client: Any
-
-    def get_namespace(self, **options: Any) -> Response:
-        """Return the namespace of the tenancy."""
-        ...
-
-    def get_object(self, namespace: str, bucket: str, name: str, /, **options: Any) -> Response:
-        """Return an object; the body is a stream."""
-        ...
-
-    def put_object(
-        self, namespace: str, bucket: str, name: str, body: bytes, /, **options: Any
-    ) -> Response:
-        """Write an object."""
-        ...
-
-    def delete_object(self, namespace: str, bucket: str, name: str, /, **options: Any) -> Response:
-        """Delete an object."""
-        ...
-
-    def list_objects(self, namespace: str, bucket: str, /, **options: Any) -> Response:
-        """Return a page of names."""
-        ...
-
-    def get_bucket(self, namespace: str, bucket: str, /, **options: Any) -> Response:
-        """Return what a bucket is like."""
-        ...
-
-    def list_retention_rules(self, namespace: str, bucket: str, /, **options: Any) -> Response:
-        """Return the rules that forbid to change objects."""
-        ...
-
-    def get_object_lifecycle_policy(
-        self, namespace: str, bucket: str, /, **options: Any
-    ) -> Response:
-        """Return the rules that delete or archive objects."""
-        ...
+See https://docs.oracle.com/iaas/tools/python/.
+"""
 
 
 class CutAnswerError(ConnectionError):
@@ -196,25 +154,24 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
     """
     oci = sdk()
 
-    lock = threading.Lock()
-    found: dict[int, tuple[dict[str, Any], Any]] = {}
+    @cache
+    def signing(process: int) -> tuple[dict[str, Any], Any]:
+        # The clients share a signer, which may have to ask for a token; a fork has its own.
+        del process
+        return credentials(
+            oci,
+            authentication=options.authentication,
+            config_file=options.config_file,
+            profile=options.profile,
+            region=options.region,
+        )
 
     def make() -> Client:
-        # The threads share a signer, which may have to ask for a token; a fork has its own.
-        with lock:
-            if os.getpid() not in found:
-                found[os.getpid()] = credentials(
-                    oci,
-                    authentication=options.authentication,
-                    config_file=options.config_file,
-                    profile=options.profile,
-                    region=options.region,
-                )
-            config, signer = found[os.getpid()]
+        config, signer = signing(os.getpid())
         given: dict[str, Any] = {} if signer is None else {"signer": signer}
         if options.service_endpoint is not None:
             given["service_endpoint"] = options.service_endpoint.rstrip("/")
-        client: Client = oci.object_storage.ObjectStorageClient(
+        return oci.object_storage.ObjectStorageClient(
             config,
             timeout=(options.connect_timeout, options.read_timeout),
             retry_strategy=oci.retry.NoneRetryStrategy(),
@@ -222,7 +179,6 @@ def client_factory(options: OCIOptions) -> Callable[[], Client]:
             circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
             **given,
         )
-        return client
 
     return make
 
@@ -287,7 +243,8 @@ def put_object(
         content_type="application/octet-stream",
     )
     answer = client.put_object(place.namespace, place.bucket, name, body, **options)
-    return answer.headers["etag"]
+    written: str = answer.headers["etag"]
+    return written
 
 
 def delete_object(client: Client, place: Place, name: str, etag: str | None) -> None:
@@ -306,10 +263,10 @@ def list_objects(
         prefix: The start of the names.
         start: The first possible name, or `None`.
         end: The first name behind the last possible one, or `None`.
-        limit: At most this many objects, and at most `PAGE`.
+        limit: At most this many objects, or one, and at most `PAGE`.
     """
     options = _options(
-        prefix=prefix, start=start, end=end, limit=min(limit, PAGE), fields="name,size"
+        prefix=prefix, start=start, end=end, limit=min(max(limit, 1), PAGE), fields="name,size"
     )
     data = client.list_objects(place.namespace, place.bucket, **options).data
     return Page([Listed(each.name, each.size or 0) for each in data.objects], data.next_start_with)
@@ -336,7 +293,7 @@ def host_of(client: Client) -> tuple[str, bool]:
 def look_at(client: Client, place: Place) -> About:
     """Return what a bucket is like; of what the user may not read, nothing."""
 
-    def asked(ask: Callable[..., Response]) -> Any:
+    def asked(ask: Callable[..., Any]) -> Any:
         try:
             return ask(place.namespace, place.bucket, **_options()).data
         except sdk().exceptions.ServiceError as error:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.loops import LoopLocal
@@ -65,24 +66,14 @@ class _Known:
 
 
 class Locks:
-    """Locks by name, each for the tasks of one event loop; kept only while they are held."""
+    """Locks by name, each for the tasks of one event loop; kept only while they are used."""
 
     def __init__(self) -> None:
-        self._held: LoopLocal[dict[str, tuple[asyncio.Lock, list[None]]]] = LoopLocal()
+        self._held: LoopLocal[WeakValueDictionary[str, asyncio.Lock]] = LoopLocal()
 
-    @asynccontextmanager
-    async def hold(self, name: str) -> AsyncGenerator[None]:
-        """Hold the lock of a name; others of this event loop wait in line."""
-        locks = self._held.get(dict)
-        lock, users = locks.setdefault(name, (asyncio.Lock(), []))
-        users.append(None)
-        try:
-            async with lock:
-                yield
-        finally:
-            users.pop()
-            if not users:
-                locks.pop(name, None)
+    def of(self, name: str) -> asyncio.Lock:
+        """Return the lock of a name; others of this event loop wait in line."""
+        return self._held.get(WeakValueDictionary).setdefault(name, asyncio.Lock())
 
 
 class Items:
@@ -140,7 +131,7 @@ class Items:
 
         async def work(line: tuple[str, list[int]]) -> None:
             name, places = line
-            async with self._locks.hold(name):
+            async with self._locks.of(name):
                 for place in places:
                     results[place] = await self._write(name, operations[place], orders[place])
 

@@ -6,8 +6,8 @@ apart from items that may have expired and keys whose names are cut. A scan read
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from locus_memory.backends.oci.connection.driver import Listed
 from locus_memory.backends.oci.items.items import Items, together
@@ -17,6 +17,8 @@ from locus_memory.backends.selection import KeyRange, Selection
 from locus_memory.store.item import Namespace
 
 __all__ = ["clear", "list_keys", "purge_expired", "read_all", "scan"]
+
+T = TypeVar("T")
 
 _PAGE: Final = 1000
 
@@ -110,43 +112,45 @@ def _key(item: Stored) -> str:
 async def scan(items: Items, namespace: Namespace, keys: KeyRange, limit: int) -> list[Stored]:
     """Return the items of one namespace in the order of their keys."""
     space = _Space(items, namespace, keys)
-    found: list[Stored] = []
-    waiting: list[Run] = []
-    items.connection.check_open()
-    if not limit:
-        return []
-    async for run in space.runs(limit):
-        waiting.append(run)
-        if len(found) + sum(map(len, waiting)) >= min(limit, len(found) + _PAGE):
-            found += await space.read(waiting)
-            waiting = []
-            if len(found) >= limit:
-                return found[:limit]
-    return [*found, *await space.read(waiting)][:limit]
+    return await _first(space, limit, lambda _: None, lambda item: item)
 
 
 async def list_keys(items: Items, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
     """Return the keys of one namespace in order."""
     space = _Space(items, namespace, keys)
-    found: list[str] = []
+    return await _first(space, limit, space.known_key, _key)
+
+
+async def _first(
+    space: _Space, limit: int, known: Callable[[Run], T | None], of: Callable[[Stored], T]
+) -> list[T]:
+    """Return the first values of a range.
+
+    Args:
+        space: The range.
+        limit: How many.
+        known: Returns the value of a run that the list alone tells, or `None`.
+        of: Returns the value of an item that was read.
+    """
+    found: list[T] = []
     waiting: list[Run] = []
-    items.connection.check_open()
+    space.items.connection.check_open()
     if not limit:
         return []
     async for run in space.runs(limit):
-        key = space.known_key(run)
-        if key is None:
+        value = known(run)
+        if value is None:
             waiting.append(run)
             if sum(map(len, waiting)) < min(_PAGE, limit - len(found)):
                 continue
         if waiting:
-            found += map(_key, await space.read(waiting))
+            found += map(of, await space.read(waiting))
             waiting = []
-        if key is not None:
-            found.append(key)
+        if value is not None:
+            found.append(value)
         if len(found) >= limit:
             return found[:limit]
-    return [*found, *map(_key, await space.read(waiting))][:limit]
+    return [*found, *map(of, await space.read(waiting))][:limit]
 
 
 async def _every(items: Items, prefix: str) -> AsyncIterator[Sequence[Listed]]:

@@ -14,7 +14,7 @@ its mark there, though others have written since.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import urandom
 from typing import Any, Final
 from zlib import crc32
@@ -145,19 +145,7 @@ class Stored:
 
     def head(self) -> Stored:
         """Return the item without its content, to remember it."""
-        return Stored(
-            namespace=self.namespace,
-            key=self.key,
-            version=self.version,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-            expires_at=self.expires_at,
-            order=self.order,
-            life=self.life,
-            marks=self.marks,
-            metadata=b"",
-            value=b"",
-        )
+        return replace(self, metadata=b"", value=b"")
 
     def encode(self) -> bytes:
         """Return the content of the object."""

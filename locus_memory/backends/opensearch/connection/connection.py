@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import count
 from typing import Any, Final, TypeVar, Unpack
 
-import orjson
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
@@ -19,10 +19,12 @@ from locus_memory._internal.resource import warn_unless_closed
 from locus_memory.backends.base import SharedConnection
 from locus_memory.backends.loops import LoopLocal, PerLoop
 from locus_memory.backends.opensearch.connection.address import hosts_of, place_of
-from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, LoopClient, Request
+from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, LoopClient
 from locus_memory.backends.opensearch.connection.driver import (
     Client,
     make_client,
+    place_of_client,
+    retry_after,
     tls_context,
 )
 from locus_memory.backends.opensearch.connection.driver_errors import (
@@ -38,8 +40,7 @@ from locus_memory.backends.opensearch.connection.driver_errors import (
     translated,
     was_never_sent,
 )
-from locus_memory.backends.opensearch.connection.opening import Maker, probe
-from locus_memory.backends.opensearch.connection.retrying import Retrying
+from locus_memory.backends.opensearch.connection.opening import make_index, probe, version_of
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.schema import Features, Index
 from locus_memory.errors import (
@@ -53,6 +54,19 @@ from locus_memory.events import emit
 __all__ = ["Item", "OpenSearchConnection", "connection_for"]
 
 T = TypeVar("T")
+
+_CONFLICT: Final = 409
+
+_PAUSE: Final = 0.1
+_LONGEST_BACKOFF: Final = 5.0
+"""The longest pause before the second attempt, and before any, in seconds; the pause is random."""
+
+_LONGEST_PAUSE: Final = 20.0
+"""Seconds; a cluster that asks for a longer pause is unavailable."""
+
+_MOST_NAMES: Final = 1_000
+_MOST_BYTES: Final = 4_000_000
+"""About the most operations and bytes of one request; the server takes 100 MB by default."""
 
 Item = dict[str, Any]
 """The answer to one operation of a bulk request: `status`, `_id`, `_seq_no`, perhaps `error`."""
@@ -114,7 +128,7 @@ class OpenSearchConnection(SharedConnection):
                 "opensearch: the user is given twice, in the address and as http_auth"
             )
         self._given = client
-        self.place = place_of(self._hosts) if client is None else _place_of(client)
+        self.place = place_of(self._hosts) if client is None else place_of_client(client)
         self.plain_hosts = [
             host.host for host in self._hosts if client is None and not host.use_ssl
         ]
@@ -123,10 +137,9 @@ class OpenSearchConnection(SharedConnection):
         self._clients: PerLoop[LoopClient] = PerLoop(
             f"opensearch {self.place}", None if client is None else "pass addresses"
         )
-        self._retrying = Retrying(self.place, retries=self.options.retries, nodes=len(self._hosts))
         self._features: Features | None = None
-        self._ready: set[str] = set()
-        self._generations: dict[str, int] = {}
+        # Of each index that is there, the lengths of vectors that it has fields for.
+        self._ready: dict[str, set[int]] = {}
         self._lock = threading.Lock()
         self._making: LoopLocal[asyncio.Lock] = LoopLocal()
         self._refreshing: LoopLocal[asyncio.Lock] = LoopLocal()
@@ -160,9 +173,10 @@ class OpenSearchConnection(SharedConnection):
         """Send a request and return the JSON of the answer.
 
         Args:
-            method: See `Request`: a write that must not run twice is a `POST`.
+            method: `GET`, `POST`, `PUT` or `DELETE`. aiohttp sends a `PUT` or `DELETE` again by
+                itself, so a write that must not run twice is a `POST`.
             path: Its path, percent-encoded.
-            body: JSON, or its bytes.
+            body: JSON, or the bytes of lines of JSON.
             params: The parameters of its query.
             ignore: The statuses of refusals whose JSON is returned. An index that does not exist
                 is an error all the same.
@@ -172,72 +186,125 @@ class OpenSearchConnection(SharedConnection):
             BackendError: See `locus_memory.errors`.
             ConfigurationError: The user or the password is refused, or lacks a right.
         """
-        sent = Request(method=method, path=path, params=params, body=body, again=again)
         with translated(self.place):
-            try:
-                return await self._patiently(sent)
-            except FAILURES as error:
-                if is_index_lost(error) or status_of(error) not in ignore:
-                    raise
-                return dict(error_of(error))
+            for attempt in count():
+                try:
+                    return await self._attempt(method, path, params, body, again=again)
+                except FAILURES as error:
+                    if not is_index_lost(error) and status_of(error) in ignore:
+                        return dict(error_of(error))
+                    if not await self._may_repeat(error, attempt, self._most(error, again=again)):
+                        raise
+        return None
+
+    def _most(self, error: BaseException, *, again: bool) -> int:
+        """Return how often a request is repeated after an error."""
+        is_worth = is_refused(error) or (again and is_lost(error))
+        if was_never_sent(error):
+            return min(self.options.retries, len(self._hosts))
+        return self.options.retries if is_worth else 0
+
+    async def _may_repeat(self, error: Exception, attempt: int, most: int) -> bool:
+        """Return whether there is another attempt, after the pause that comes before it."""
+        wanted = retry_after(error)
+        if attempt >= most or (wanted or 0) > _LONGEST_PAUSE or self._clients.is_closed:
+            return False
+        emit("opensearch.retry", error=error, place=self.place, attempt=attempt + 1)
+        longest = min(_PAUSE * 2.0**attempt, _LONGEST_BACKOFF)
+        await asyncio.sleep(random.uniform(0, longest) if wanted is None else wanted)  # noqa: S311 - no secret
+        return True
+
+    async def _attempt(self, *request: Any, again: bool) -> Any:
+        here = self._clients.here() or await self._clients.opened(self._open_client)
+        try:
+            return await here.send(*request, again=again)
+        except FAILURES as error:
+            if self._clients.is_closed:
+                raise self._clients.refusal() from error
+            raise
+
+    async def on(
+        self,
+        index: Index,
+        path: str,
+        body: Any = None,
+        *,
+        method: str = "POST",
+        params: Mapping[str, Any] | None = None,
+        ignore: Collection[int] = (),
+        again: bool = True,
+    ) -> Any:
+        """Send a request to an index, which exists before, and return the JSON of the answer.
+
+        If somebody deleted the index meanwhile, its data is lost, and the call says so. The next
+        call starts with an empty one.
+
+        Args:
+            index: The index.
+            path: The path behind its name.
+            body: As for `request`.
+            method: As for `request`.
+            params: As for `request`.
+            ignore: As for `request`.
+            again: As for `request`.
+
+        Raises:
+            BackendCorruptError: The index was deleted.
+            BackendError: See `ensure` and `request`.
+        """
+        await self.ensure(index)
+        try:
+            return await self.request(
+                method,
+                f"/{self.index(index)}/{path}",
+                body,
+                params=params,
+                ignore=ignore,
+                again=again,
+            )
+        except IndexLostError as error:
+            raise self._forget(index) from error
 
     async def bulk(
-        self, lines: Sequence[bytes], index: Index, *, again: bool = False
+        self, operations: Sequence[bytes], index: Index, *, again: bool = False
     ) -> list[Item]:
-        """Send operations in one request and return the answer to each, in order.
+        """Send operations in as few requests as possible, and return the answer to each, in order.
 
         An operation that a busy cluster refused is sent again with the others that it refused.
 
         Args:
-            lines: The lines of the request: an action, then perhaps its document.
-            index: The index of operations that name none.
-            again: As for `request`.
+            operations: The lines of each: an action, then perhaps its document.
+            index: The index.
+            again: Whether it does no harm to run them twice. If not, those are sent again that
+                lost against another writer: they are scripts, which have not run.
 
         Returns:
             An answer for each operation; one that failed has an `error`, see `refusal`.
 
         Raises:
             BackendError: See `locus_memory.errors`; some operations may have run.
-            BackendCorruptError: The index does not exist.
+            BackendCorruptError: The index was deleted.
         """
-        operations = _operations(lines)
-        answers: list[Item] = [{} for _ in operations]
-        left = list(range(len(operations)))
 
-        async def attempt() -> None:
-            nonlocal left
-            found = await self._bulk([operations[place] for place in left], index, again=again)
-            for place, item in zip(left, found, strict=True):
-                answers[place] = item
-            left = [place for place in left if is_refused_item(answers[place])]
-            if left:
-                raise self.refusal(answers[left[0]])
+        async def send(wanted: Sequence[bytes]) -> list[Item]:
+            params = {"require_alias": "true", "timeout": "10s"}
+            body = b"".join(wanted)
+            answer = await self.on(index, "_bulk", body, params=params, again=again)
+            return [item for each in answer["items"] for item in each.values()]
 
-        try:
-            await self._retrying.run(attempt, lambda _: bool(left))
-        except LocusMemoryError:
-            if not left or any(not item for item in answers):
-                raise
+        def is_passing(item: Item) -> bool:
+            return is_refused_item(item) or (item["status"] == _CONFLICT and not again)
+
+        answers: list[Item] = []
+        for part in _parts(operations):
+            answers += await self._each(send, part, is_passing)
         for item in answers:
-            if "error" in item and isinstance(refusal := self.refusal(item), IndexLostError):
-                raise refusal
+            if isinstance(error := self.refusal(item), IndexLostError):
+                raise self._forget(index) from error
         return answers
 
-    async def _bulk(self, operations: list[bytes], index: Index, *, again: bool) -> list[Item]:
-        sent = Request(
-            method="POST",
-            path=f"/{self.index(index)}/_bulk",
-            params={"require_alias": "true", "timeout": "10s"},
-            body=b"".join(operations),
-            lines=True,
-            again=again,
-        )
-        with translated(self.place):
-            answer = await self._patiently(sent)
-        return [item for each in answer["items"] for item in each.values()]
-
     async def mget(self, wanted: Sequence[Mapping[str, Any]], index: Index) -> list[Item]:
-        """Return documents by their ids in one request, as they are now, in order.
+        """Return documents by their ids, as they are now, in order.
 
         If a shard is about to start, for example that of a new index, it is asked again.
 
@@ -250,29 +317,48 @@ class OpenSearchConnection(SharedConnection):
 
         Raises:
             BackendError: See `locus_memory.errors`.
-            BackendCorruptError: The index does not exist.
+            BackendCorruptError: The index was deleted.
         """
-        path = f"/{self.index(index)}/_mget"
-        is_starting = False
 
-        async def attempt() -> list[Item]:
-            nonlocal is_starting
-            is_starting = False
-            answer = await self.request("POST", path, {"docs": wanted}, again=True)
-            docs: list[Item] = answer["docs"]
-            for found in docs:
-                if "error" in found:
-                    is_starting = True
-                    raise self.refusal(found)
+        async def send(some: Sequence[Mapping[str, Any]]) -> list[Item]:
+            docs: list[Item] = (await self.on(index, "_mget", {"docs": some}))["docs"]
             return docs
 
-        return await self._retrying.run(
-            attempt, lambda error: is_starting and isinstance(error, BackendUnavailableError)
-        )
+        def is_passing(item: Item) -> bool:
+            return isinstance(self.refusal(item), BackendUnavailableError)
 
-    def refusal(self, item: Item) -> LocusMemoryError:
-        """Return the error of an operation of a bulk request that failed."""
-        return described_item(item, self.place)
+        answers: list[Item] = []
+        for start in range(0, len(wanted), _MOST_NAMES):
+            answers += await self._each(send, wanted[start : start + _MOST_NAMES], is_passing)
+        for error in filter(None, map(self.refusal, answers)):
+            raise self._forget(index) if isinstance(error, IndexLostError) else error
+        return answers
+
+    async def _each(
+        self,
+        send: Callable[[Sequence[T]], Awaitable[list[Item]]],
+        wanted: Sequence[T],
+        is_passing: Callable[[Item], bool],
+    ) -> list[Item]:
+        """Return the answer to each part of a request; what is refused for a moment is repeated."""
+        answers = await send(wanted)
+        for attempt in count():
+            left = [place for place, item in enumerate(answers) if is_passing(item)]
+            error = self.refusal(answers[left[0]]) if left else None
+            if error is None or not await self._may_repeat(error, attempt, self.options.retries):
+                break
+            try:
+                found = await send([wanted[place] for place in left])
+            except BackendUnavailableError:
+                # What the others answered is known.
+                break
+            for place, item in zip(left, found, strict=True):
+                answers[place] = item
+        return answers
+
+    def refusal(self, item: Item) -> LocusMemoryError | None:
+        """Return the error of a part of a request; `None`: it did not fail."""
+        return described_item(item, self.place) if "error" in item else None
 
     async def ensure(self, index: Index) -> None:
         """Create an index or bring it up to date, once for each connection.
@@ -288,12 +374,8 @@ class OpenSearchConnection(SharedConnection):
         async with self._making.get(asyncio.Lock):
             if name not in self._ready:
                 await self.open()
-                await self._maker().make(name, index)
-                self._ready.add(name)
-
-    def _maker(self) -> Maker:
-        shards, replicas = self.options.shards, self.options.replicas
-        return Maker(self.request, self.place, self.features, shards=shards, replicas=replicas)
+                await make_index(self.request, self.place, self.features, self.options, index)
+                self._ready[name] = set()
 
     async def version(self, index: Index) -> int:
         """Return the version of an index, which is only read; 0 if it is not there or not ours.
@@ -301,39 +383,21 @@ class OpenSearchConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        return await self._maker().version(self.index(index))
+        return await version_of(self.request, self.place, self.index(index))
 
-    async def with_index(self, index: Index, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `work` on an index, which exists before.
-
-        If somebody deleted the index meanwhile, its data is lost, and the call says so. The next
-        call starts with an empty one.
-
-        Raises:
-            BackendCorruptError: The index was deleted.
-            BackendError: See `ensure`, or the error of `work`.
-        """
-        await self.ensure(index)
-        try:
-            return await work()
-        except IndexLostError as error:
-            raise self.forget(index) from error
-
-    def forget(self, index: Index) -> BackendCorruptError:
+    def _forget(self, index: Index) -> BackendCorruptError:
         """Return the error of an index that somebody deleted; the next call creates it again."""
         name = self.index(index)
-        with self._lock:
-            self._generations[name] = self.generation(index) + 1
-            self._ready.discard(name)
+        self._ready.pop(name, None)
         emit("opensearch.index_lost", place=self.place, index=name)
         return BackendCorruptError(
             f"opensearch {self.place}: the index {name} was deleted, with all of its data; the "
             "next call starts with an empty one"
         )
 
-    def generation(self, index: Index) -> int:
-        """Return how often the index was found to be deleted."""
-        return self._generations.get(self.index(index), 0)
+    def dimensions(self, index: Index) -> set[int]:
+        """Return the lengths of vectors that the index is known to have fields for, to be kept."""
+        return self._ready.get(self.index(index), set())
 
     def dirty(self, index: Index) -> None:
         """Note a write to an index, acknowledged or not, for `refresh_if_dirty`."""
@@ -346,15 +410,14 @@ class OpenSearchConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
+        await self.ensure(index)
         writes = self._written(index)
-        count = writes.count
-        if writes.shown >= count:
-            return
-        async with self._refreshing.get(asyncio.Lock):
-            count = max(count, writes.count)
-            if writes.shown < count:
-                await self.refresh(index)
-                writes.shown = max(writes.shown, count)
+        if writes.shown < writes.count:
+            async with self._refreshing.get(asyncio.Lock):
+                count = writes.count
+                if writes.shown < count:
+                    await self.refresh(index)
+                    writes.shown = max(writes.shown, count)
 
     async def refresh(self, index: Index) -> None:
         """Let searches see all writes to an index, by whatever process.
@@ -362,7 +425,7 @@ class OpenSearchConnection(SharedConnection):
         Raises:
             BackendError: See `locus_memory.errors`.
         """
-        await self.request("POST", f"/{self.index(index)}/_refresh", again=True)
+        await self.on(index, "_refresh")
 
     def _written(self, index: Index) -> _Writes:
         return _writes[self.features.cluster or self.place, self.index(index)]
@@ -389,57 +452,31 @@ class OpenSearchConnection(SharedConnection):
         """Finish the requests in progress and end the connections; a second call is harmless."""
         await self._clients.close(LONGEST_CLOSE)
 
-    async def _patiently(self, request: Request) -> Any:
-        return await self._retrying.run(
-            partial(self._attempt, request), lambda error: self._is_worth_another(error, request)
-        )
-
-    def _is_worth_another(self, error: BaseException, request: Request) -> bool:
-        if self._clients.is_closed or not isinstance(error, FAILURES):
-            return False
-        return is_refused(error) or was_never_sent(error) or (request.again and is_lost(error))
-
-    async def _attempt(self, request: Request) -> Any:
-        here = self._clients.here() or await self._clients.opened(self._open_client)
-        try:
-            return await here.send(request)
-        except FAILURES as error:
-            if self._clients.is_closed:
-                raise self._clients.refusal() from error
-            raise
-
     async def _open_client(self) -> LoopClient:
         client = self._given or make_client(self._hosts, self.options, self._context)
         here = LoopClient(
             client,
+            self.options,
             owned=self._given is None,
-            turns=self.options.pool_size * len(self._hosts),
-            acquire_timeout=self.options.acquire_timeout,
-            command_timeout=self.options.command_timeout,
+            size=self.options.pool_size * len(self._hosts),
             place=self.place,
         )
         await here.start()
         return here
 
 
-def _operations(lines: Sequence[bytes]) -> list[bytes]:
-    """Return the lines of each operation, in one text each: its action, and perhaps a document."""
-    operations: list[bytes] = []
-    rest = iter(lines)
-    for action in rest:
-        has_document = "delete" not in orjson.loads(action)
-        operations.append(action + b"\n" + (next(rest) + b"\n" if has_document else b""))
-    return operations
-
-
-def _place_of(client: object) -> str:
-    if not isinstance(client, Client):
-        raise ConfigurationError(
-            "opensearch: client is an opensearchpy.AsyncOpenSearch, not a "
-            f"{type(client).__module__}.{type(client).__qualname__}"
-        )
-    hosts: list[Mapping[str, Any]] = client.transport.hosts
-    return ",".join(f"{each.get('host', 'localhost')}:{each.get('port', 9200)}" for each in hosts)
+def _parts(operations: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Yield operations in parts that fit into one request."""
+    part: list[bytes] = []
+    size = 0
+    for each in operations:
+        if part and (len(part) >= _MOST_NAMES or size + len(each) > _MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += len(each)
+    if part:
+        yield part
 
 
 def connection_for(

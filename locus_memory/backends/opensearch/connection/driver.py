@@ -32,7 +32,15 @@ from locus_memory.backends.opensearch.connection.address import Host
 from locus_memory.backends.opensearch.options import OpenSearchOptions
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Client", "abandon", "close", "make_client", "retry_after", "tls_context"]
+__all__ = [
+    "Client",
+    "abandon",
+    "close",
+    "make_client",
+    "place_of_client",
+    "retry_after",
+    "tls_context",
+]
 
 Client = AsyncOpenSearch
 
@@ -69,13 +77,9 @@ class _Session:
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
-        self.close = session.close
-        self.detach = session.detach
 
-    @property
-    def connector(self) -> Any:
-        """The pool of connections."""
-        return self._session.connector
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
     def request(self, method: str, url: Any, *, data: bytes | None = None, **options: Any) -> Any:
         """Send a request, as the session does."""
@@ -127,7 +131,7 @@ class _Answers(AIOHttpConnection):
             try:
                 self._raise_error(status, data, answered.get("content-type"))
             except TransportError as error:
-                error.retry_after = _seconds(answered.get("retry-after"))  # type: ignore[attr-defined]
+                vars(error)["retry_after"] = _seconds(answered.get("retry-after"))
                 raise
         return answer
 
@@ -224,6 +228,21 @@ def tls_context(options: OpenSearchOptions) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def place_of_client(client: object) -> str:
+    """Return the part of the addresses of a client that messages show.
+
+    Raises:
+        ConfigurationError: It is no client of opensearch-py.
+    """
+    if not isinstance(client, Client):
+        raise ConfigurationError(
+            "opensearch: client is an opensearchpy.AsyncOpenSearch, not a "
+            f"{type(client).__module__}.{type(client).__qualname__}"
+        )
+    hosts: list[Mapping[str, Any]] = client.transport.hosts
+    return ",".join(f"{each.get('host', 'localhost')}:{each.get('port', 9200)}" for each in hosts)
 
 
 def retry_after(error: BaseException) -> float | None:

@@ -8,13 +8,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
+from locus_memory.backends.opensearch.connection.driver_errors import described_item
 from locus_memory.backends.opensearch.items.documents import (
+    END,
     Address,
     Source,
     damage,
     item_of,
     microseconds,
     value_of,
+    within,
 )
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.items.paging import Search, find, search
@@ -22,13 +25,16 @@ from locus_memory.backends.opensearch.items.scopes import Query, Scope, expired
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.store.checksum import has_vector, vector_checksum
+from locus_memory.store.encoding import decode_namespace
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import StoreItem, embedding_numbers
+from locus_memory.store.item import Namespace, StoreItem, embedding_numbers
+from locus_memory.store.listing import Listing, listed
 
 __all__ = [
     "clear",
     "compact",
     "get_values",
+    "list_namespaces",
     "newest",
     "purge",
     "read_item",
@@ -39,11 +45,11 @@ __all__ = [
 ]
 
 _MISSING: Final = 404
-_MOST_NAMES: Final = 1_000
-"""The most names of one request."""
-
 _MOST_PREFIX: Final = 200
 """Characters; OpenSearch 2 takes no prefix and no range of 1,000 bytes."""
+
+_NAMESPACES: Final = 1_000
+"""The most namespaces of one request."""
 
 _ROUNDS: Final = 20
 """How often a deletion looks for what others wrote meanwhile."""
@@ -56,10 +62,9 @@ async def _get(
     connection: OpenSearchConnection, address: Address, now: datetime, **params: str
 ) -> dict[str, Any] | None:
     """Return the document at an address as the server has it at this moment, or `None`."""
-    path = f"/{connection.index(ITEMS)}/_doc/{address.id}"
     given = {"routing": address.routing, **params}
-    answer: dict[str, Any] = await connection.request(
-        "GET", path, params=given, ignore=(_MISSING,), again=True
+    answer: dict[str, Any] = await connection.on(
+        ITEMS, f"_doc/{address.id}", method="GET", params=given, ignore=(_MISSING,)
     )
     if not answer["found"] or _is_expired(answer["_source"], now):
         return None
@@ -94,15 +99,13 @@ async def get_values(
     connection: OpenSearchConnection, addresses: Sequence[Address], now: datetime
 ) -> dict[Address, Any]:
     """Return the values of the items that exist, by address."""
-    found: dict[Address, Any] = {}
-    for start in range(0, len(addresses), _MOST_NAMES):
-        part = addresses[start : start + _MOST_NAMES]
-        names = [{"_id": each.id, "routing": each.routing} for each in part]
-        documents = await connection.mget(names, ITEMS)
-        for address, document in zip(part, documents, strict=True):
-            if document["found"] and not _is_expired(document["_source"], now):
-                found[address] = value_of(document["_source"], address)
-    return found
+    names = [{"_id": each.id, "routing": each.routing} for each in addresses]
+    documents = await connection.mget(names, ITEMS)
+    return {
+        address: value_of(document["_source"], address)
+        for address, document in zip(addresses, documents, strict=True)
+        if document["found"] and not _is_expired(document["_source"], now)
+    }
 
 
 async def read_vector(
@@ -218,16 +221,45 @@ async def _delete_some(
     params = {"conflicts": "proceed", "refresh": refresh, "max_docs": str(limit)}
     if routing is not None:
         params["routing"] = routing
-    path = f"/{connection.index(ITEMS)}/_delete_by_query"
-    answer = await connection.request("POST", path, {"query": query}, params=params, again=False)
+    body = {"query": query}
+    answer = await connection.on(ITEMS, "_delete_by_query", body, params=params, again=False)
     for failure in answer["failures"]:
-        raise connection.refusal(failure)
+        raise described_item(failure, connection.place)
     return answer["deleted"], answer["version_conflicts"]
 
 
 async def compact(connection: OpenSearchConnection, now: datetime) -> None:
     """Delete what has expired, and rewrite the files without deleted documents."""
     await _delete_by_query(connection, expired(now), None)
-    path = f"/{connection.index(ITEMS)}/_forcemerge"
-    params = {"only_expunge_deletes": "true"}
-    await connection.request("POST", path, params=params, again=True)
+    await connection.on(ITEMS, "_forcemerge", params={"only_expunge_deletes": "true"})
+
+
+async def list_namespaces(
+    connection: OpenSearchConnection, listing: Listing, limit: int, now: datetime
+) -> list[Namespace]:
+    """Return the namespaces that hold an item, in order."""
+    return await listed(listing, limit, lambda low, high: _page(connection, low, high, now))
+
+
+async def _page(
+    connection: OpenSearchConnection, low: str, high: str | None, now: datetime
+) -> tuple[list[Namespace], bool]:
+    """Return some namespaces from `low` on, in order; both bounds are those of a `Listing`."""
+    query = {"bool": {"must_not": [expired(now)]}}
+    if high is not None:
+        # The bound of a namespace is above all that is below it.
+        query["bool"]["filter"] = [{"term": {"within": within(high[:-1] + END)}}]
+    by_name = {"terms": {"field": "namespace"}}
+    pages: dict[str, Any] = {"size": _NAMESPACES, "sources": [{"path": by_name}]}
+    if low:
+        # No path is between these two, and the server begins after the one that it is given.
+        pages["after"] = {"path": low.removesuffix(END)}
+    body = {
+        "query": query,
+        "size": 0,
+        "track_total_hits": False,
+        "aggs": {"all": {"composite": pages}},
+    }
+    answer = await search(connection, body)
+    buckets = answer["aggregations"]["all"]["buckets"]
+    return [decode_namespace(each["key"]["path"]) for each in buckets], len(buckets) < _NAMESPACES

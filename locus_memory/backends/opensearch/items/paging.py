@@ -66,6 +66,19 @@ class Search:
         """Whether the query finds nothing but hits."""
         return not self.prefix and is_everything(self.condition)
 
+    def body(
+        self, size: int, after: Sequence[Any] | None, *, has_items: bool = True
+    ) -> dict[str, Any]:
+        """Return the request for some hits, from a place in the order on."""
+        return {
+            "query": self.query,
+            "sort": self.sort,
+            "size": size,
+            "track_total_hits": False,
+            "_source": has_items and self.has_items,
+            **({} if after is None else {"search_after": after}),
+        }
+
     def accepts(self, hit: Hit) -> bool:
         """Whether a document that the query found is a hit."""
         if self.prefix and not hit["sort"][0].startswith(self.prefix):
@@ -78,19 +91,29 @@ class Search:
 
 
 async def search(
-    connection: OpenSearchConnection, body: dict[str, Any], routing: str | None = None
+    connection: OpenSearchConnection,
+    body: dict[str, Any],
+    routing: str | None = None,
+    pit: str | None = None,
 ) -> dict[str, Any]:
     """Return the answer to one search request, of all shards.
+
+    Args:
+        connection: The connection.
+        body: The request.
+        routing: The routing of its namespace, or `None`.
+        pit: The point in time whose items are searched; `None`: those of now.
 
     Raises:
         BackendUnavailableError: A shard did not answer, or not in time.
     """
-    params, path = {"allow_partial_search_results": "false"}, "/_search"
-    if "pit" not in body:
-        params, path = _target(routing), f"/{connection.index(ITEMS)}/_search"
-    return _whole(
-        connection, await connection.request("POST", path, body, params=params, again=True)
-    )
+    if pit is None:
+        answer = await connection.on(ITEMS, "_search", body, params=_target(routing))
+    else:
+        params = {"allow_partial_search_results": "false"}
+        body = {**body, "pit": {"id": pit, "keep_alive": _KEPT}}
+        answer = await connection.request("POST", "/_search", body, params=params, again=True)
+    return _whole(connection, answer)
 
 
 async def count_each(
@@ -106,13 +129,12 @@ async def count_each(
     for query in queries:
         body = {"query": query, "size": 0, "track_total_hits": True}
         lines += head, orjson.dumps(body)
-    path = f"/{connection.index(ITEMS)}/_msearch"
     sent = b"".join(line + b"\n" for line in lines)
-    answer = await connection.request("POST", path, sent, again=True)
+    answer = await connection.on(ITEMS, "_msearch", sent)
     counts: list[int] = []
     for each in answer["responses"]:
-        if "error" in each:
-            raise connection.refusal(each)
+        if error := connection.refusal(each):
+            raise error
         counts.append(_whole(connection, each)["hits"]["total"]["value"])
     return counts
 
@@ -137,19 +159,46 @@ async def find(connection: OpenSearchConnection, wanted: Search, page: Page) -> 
     """
     if not page.limit:
         return []
-    reading = _Reading(connection, wanted, page)
-    if page.offset + page.limit <= _LONGEST:
-        return await reading.run()
-    async with _moment(connection, wanted.routing) as pit:
-        return await reading.run(pit)
+    if page.offset + page.limit > _LONGEST:
+        async with _moment(connection, wanted.routing) as pit:
+            return await _read(connection, wanted, page, pit)
+    if not wanted.is_exact:
+        return await _read(connection, wanted, page)
+    # One request does it all.
+    body = {**wanted.body(page.limit, wanted.after), "from": page.offset}
+    hits: list[Hit] = (await search(connection, body, wanted.routing))["hits"]["hits"]
+    return hits
+
+
+async def _read(
+    connection: OpenSearchConnection, wanted: Search, page: Page, pit: str | None = None
+) -> list[Hit]:
+    """Read from the last hit on, until the page is full or nothing is left."""
+    found: list[Hit] = []
+    skipped, size, after = 0, _LONGEST, wanted.after
+    while (missing := page.offset - skipped + page.limit - len(found)) > 0:
+        is_skipping = wanted.is_exact and skipped < page.offset
+        count = min(_WINDOW, page.offset - skipped) if is_skipping else min(size, missing)
+        body = wanted.body(count, after, has_items=not is_skipping)
+        hits = (await search(connection, body, wanted.routing, pit))["hits"]["hits"]
+        for hit in filter(wanted.accepts, hits):
+            if skipped < page.offset:
+                skipped += 1
+            else:
+                found.append(hit)
+        if len(hits) < count:
+            break
+        after = hits[-1]["sort"]
+        if wanted.has_items and not is_skipping:
+            length = sum(len(hit["_source"]["value"]) for hit in hits)
+            size = min(_WINDOW, max(10, _BYTES * len(hits) // (length + 1)))
+    return found
 
 
 @asynccontextmanager
 async def _moment(connection: OpenSearchConnection, routing: str | None) -> AsyncGenerator[str]:
     params = {"keep_alive": _KEPT} | ({} if routing is None else {"routing": routing})
-    path = f"/{connection.index(ITEMS)}/_search/point_in_time"
-    answer = await connection.request("POST", path, params=params, again=True)
-    pit: str = answer["pit_id"]
+    pit: str = (await connection.on(ITEMS, "_search/point_in_time", params=params))["pit_id"]
     try:
         yield pit
     finally:
@@ -157,85 +206,3 @@ async def _moment(connection: OpenSearchConnection, routing: str | None) -> Asyn
         with suppress(BackendError):
             body = {"pit_id": [pit]}
             await connection.request("DELETE", "/_search/point_in_time", body)
-
-
-@dataclass(slots=True)
-class _Reading:
-    """The reading of one page.
-
-    Attributes:
-        connection: The connection.
-        wanted: The search.
-        page: The page.
-        found: The hits of the page so far.
-        skipped: The number of hits before the page so far.
-        last: The last hit that was read, if there is one.
-        size: The number of hits to ask for next.
-    """
-
-    connection: OpenSearchConnection
-    wanted: Search
-    page: Page
-    found: list[Hit] = field(default_factory=list[Hit])
-    skipped: int = 0
-    last: Hit | None = None
-    size: int = _LONGEST
-
-    async def run(self, pit: str | None = None) -> list[Hit]:
-        """Read until the page is full or nothing is left."""
-        is_exact = self.wanted.is_exact
-        if is_exact and pit is None:
-            # One request does it all.
-            return await self._ask(None, self.page.limit, start=self.page.offset)
-        while is_exact and self.skipped < self.page.offset:
-            count = min(_WINDOW, self.page.offset - self.skipped)
-            hits = await self._ask(pit, count, has_items=False)
-            self.skipped += len(hits)
-            if len(hits) < count:
-                return []
-        while (missing := self._missing()) > 0:
-            count = min(self.size, missing)
-            hits = await self._ask(pit, count)
-            self._take(hits)
-            if len(hits) < count:
-                break
-        return self.found
-
-    def _missing(self) -> int:
-        return self.page.offset - self.skipped + self.page.limit - len(self.found)
-
-    async def _ask(
-        self, pit: str | None, count: int, *, start: int = 0, has_items: bool = True
-    ) -> list[Hit]:
-        body: dict[str, Any] = {
-            "query": self.wanted.query,
-            "sort": self.wanted.sort,
-            "size": count,
-            "track_total_hits": False,
-            "_source": has_items and self.wanted.has_items,
-        }
-        if start:
-            body["from"] = start
-        after = self.wanted.after if self.last is None else self.last["sort"]
-        if after is not None:
-            body["search_after"] = after
-        if pit is not None:
-            body["pit"] = {"id": pit, "keep_alive": _KEPT}
-        routing = self.wanted.routing if pit is None else None
-        hits: list[Hit] = (await search(self.connection, body, routing))["hits"]["hits"]
-        if hits:
-            self.last = hits[-1]
-        return hits
-
-    def _take(self, hits: Sequence[Hit]) -> None:
-        """Keep those hits that are on the page, and learn how large they are."""
-        for hit in hits:
-            if not self.wanted.accepts(hit):
-                continue
-            if self.skipped < self.page.offset:
-                self.skipped += 1
-            else:
-                self.found.append(hit)
-        if self.wanted.has_items and hits:
-            size = sum(len(hit["_source"]["value"]) for hit in hits)
-            self.size = min(_WINDOW, max(10, _BYTES * len(hits) // (size + 1)))

@@ -1,14 +1,19 @@
-"""Writes of items: puts and deletes in bulk requests, each with its own outcome."""
+"""Writes of items: each puts or deletes one document by a script, exactly once.
+
+The server reads the document, runs the script and writes the result only if nobody else has
+written meanwhile, else it begins again. So the version is exact however many processes write. A
+put carries a token, so that one that arrives twice is written once.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
+import orjson
+
+from locus_memory.backends.opensearch.connection.connection import Item, OpenSearchConnection
 from locus_memory.backends.opensearch.items.documents import (
     Address,
     Document,
@@ -17,14 +22,13 @@ from locus_memory.backends.opensearch.items.documents import (
 )
 from locus_memory.backends.opensearch.items.items import read_item
 from locus_memory.backends.opensearch.items.mapping import ITEMS
-from locus_memory.backends.opensearch.items.scripts import lines_of
 from locus_memory.errors import (
     BackendUnavailableError,
     LocusMemoryError,
     VersionConflictError,
 )
 
-__all__ = ["Operation", "Outcome", "address_of", "write", "write_each"]
+__all__ = ["Operation", "Outcome", "lines_of", "write"]
 
 Operation = Document | Address
 """A put, or the address of a delete."""
@@ -32,79 +36,82 @@ Operation = Document | Address
 Outcome = int | LocusMemoryError
 """The new version of a put, whether the item of a delete existed, or the error of either."""
 
-_Part = list[tuple[Operation, list[bytes]]]
-_Answer = dict[str, Any]
+_PUT: Final = """
+def item = ctx._source;
+boolean isNew = ctx.op == 'create';
+if (!isNew && item.operation == params.fields.operation) { ctx.op = 'none'; return; }
+boolean isThere = !isNew && (item.expires == null || item.expires > params.now);
+long version = isThere ? item.version : 0L;
+if (params.expected != null && params.expected != version) { ctx.op = 'none'; return; }
+def created = isThere ? item.created : params.now;
+boolean isRestored = params.restored != null;
+long updated = params.fields.updated;
+if (isThere && !isRestored && item.updated > updated) { updated = item.updated; }
+item.clear();
+item.putAll(params.fields);
+item.updated = updated;
+item.version = isRestored ? params.restored.version : version + 1;
+item.created = isRestored ? params.restored.created : created;
+"""
 
-_MOST_OPERATIONS: Final = 1_000
-_MOST_BYTES: Final = 4_000_000
-"""About the most of one request; the server takes 100 MB by default."""
+_DELETE: Final = """
+def item = ctx._source;
+boolean isGone = item.expires != null && item.expires <= params.now;
+boolean isOther = params.expected != null && params.expected != item.version;
+ctx.op = isGone || isOther ? 'none' : 'delete';
+"""
 
-_ATTEMPTS: Final = 12
-"""How often a write is sent that the server gives up, since others write the same item."""
+_ATTEMPTS: Final = 100
+"""How often the server begins again when others write the same item."""
+
+_MOST_VERSION: Final = 2**62
+"""About the largest integer of the server."""
 
 _CONFLICT: Final = 409
 
 
-def address_of(operation: Operation) -> Address:
-    """Return the address of an operation."""
-    return operation.address if isinstance(operation, Document) else operation
+def lines_of(operation: Operation, now: datetime) -> bytes:
+    """Return the lines of a bulk request that put a document, or delete the one at an address."""
+    if isinstance(operation, Address):
+        return _lines(operation, {"script": _call(_DELETE, operation, now)})
+    fields = operation.written(now)
+    body = {
+        "scripted_upsert": True,
+        "upsert": {},
+        "script": _call(_PUT, operation.address, now, fields=fields, restored=operation.restored),
+        "_source": ["version", "operation", "expires"],
+    }
+    return _lines(operation.address, body)
+
+
+def _call(script: str, address: Address, now: datetime, **params: Any) -> dict[str, Any]:
+    expected = address.if_version
+    params["expected"] = None if expected is None else min(expected, _MOST_VERSION)
+    return {"source": script, "params": {"now": microseconds(now), **params}}
+
+
+def _lines(address: Address, body: dict[str, Any]) -> bytes:
+    place = {"_id": address.id, "routing": address.routing, "retry_on_conflict": _ATTEMPTS}
+    return b"%b\n%b\n" % (orjson.dumps({"update": place}), orjson.dumps(body))
 
 
 async def write(
     connection: OpenSearchConnection, operations: Sequence[Operation], now: datetime
-) -> list[int]:
+) -> list[Outcome]:
     """Put the documents and delete those at the addresses, in as few requests as possible.
 
     Returns:
-        For each put the new version, for each delete whether the item existed, in order.
+        The outcome of each, in order.
 
     Raises:
-        VersionConflictError: One `if_version` does not hold; the operations before it are done,
-            and some after it.
-        BackendError: The server refused an operation; the others as before.
+        BackendError: The server did not answer; some operations may be done.
     """
-    results: list[int] = []
-    for part in _parts(operations, now):
-        for outcome in await _write_part(connection, part, now):
-            if isinstance(outcome, LocusMemoryError):
-                raise outcome
-            results.append(outcome)
-    return results
-
-
-async def write_each(
-    connection: OpenSearchConnection, operations: Sequence[Operation], now: datetime
-) -> list[Outcome]:
-    """Do operations on distinct items; return the outcome of each."""
-    parts = [await _write_part(connection, part, now) for part in _parts(operations, now)]
-    return [outcome for part in parts for outcome in part]
-
-
-def _parts(operations: Sequence[Operation], now: datetime) -> Iterable[_Part]:
-    """Yield the operations with their lines, in parts that fit into one request."""
-    part: _Part = []
-    size = 0
-    for each in operations:
-        lines = lines_of(each, now)
-        length = sum(map(len, lines))
-        if part and (len(part) >= _MOST_OPERATIONS or size + length > _MOST_BYTES):
-            yield part
-            part, size = [], 0
-        part.append((each, lines))
-        size += length
-    yield part
-
-
-async def _write_part(
-    connection: OpenSearchConnection, part: _Part, now: datetime
-) -> list[Outcome]:
-    """Do the operations of one request; return the outcome of each."""
     try:
-        answers = await _settle(connection, [lines for _, lines in part])
+        answers = await connection.bulk([lines_of(each, now) for each in operations], ITEMS)
     finally:
         connection.dirty(ITEMS)
     outcomes: list[Outcome] = []
-    for (operation, _), answer in zip(part, answers, strict=True):
+    for operation, answer in zip(operations, answers, strict=True):
         if isinstance(operation, Document):
             outcomes.append(_put_outcome(connection, operation, answer, now))
         else:
@@ -112,29 +119,11 @@ async def _write_part(
     return outcomes
 
 
-async def _settle(
-    connection: OpenSearchConnection, operations: Sequence[list[bytes]]
-) -> list[_Answer]:
-    """Send operations, again those that lost against another writer; return the answers."""
-    answers: list[_Answer] = [{} for _ in operations]
-    left = list(range(len(operations)))
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - no secret
-        lines = [line for place in left for line in operations[place]]
-        for place, answer in zip(left, await connection.bulk(lines, ITEMS), strict=True):
-            answers[place] = answer
-        left = [place for place in left if answers[place]["status"] == _CONFLICT]
-        if not left:
-            break
-    return answers
-
-
 def _put_outcome(
-    connection: OpenSearchConnection, document: Document, answer: _Answer, now: datetime
+    connection: OpenSearchConnection, document: Document, answer: Item, now: datetime
 ) -> Outcome:
-    if "error" in answer:
-        return _refusal(connection, answer)
+    if error := _refusal(connection, answer):
+        return error
     source: Source = answer["get"].get("_source", {})
     version: int = source.get("version", 0)
     if answer["result"] != "noop" or source.get("operation") == document.operation:
@@ -144,11 +133,11 @@ def _put_outcome(
 
 
 async def _delete_outcome(
-    connection: OpenSearchConnection, address: Address, answer: _Answer, now: datetime
+    connection: OpenSearchConnection, address: Address, answer: Item, now: datetime
 ) -> Outcome:
     is_missing = answer.get("error", {}).get("type") == "document_missing_exception"
-    if "error" in answer and not is_missing:
-        return _refusal(connection, answer)
+    if not is_missing and (error := _refusal(connection, answer)):
+        return error
     if answer.get("result") == "deleted":
         return 1
     if address.if_version is not None:
@@ -160,7 +149,7 @@ async def _delete_outcome(
     return 0
 
 
-def _refusal(connection: OpenSearchConnection, answer: _Answer) -> LocusMemoryError:
+def _refusal(connection: OpenSearchConnection, answer: Item) -> LocusMemoryError | None:
     if answer["status"] != _CONFLICT:
         return connection.refusal(answer)
     return BackendUnavailableError(

@@ -54,29 +54,24 @@ def is_everything(condition: Condition) -> bool:
 
 def compile_filter(condition: Condition) -> Query:
     """Return a query that finds every item that satisfies a filter, and maybe others."""
-    query = _over(condition)
+    query = _compiled(condition, is_upper=True)
     if query == _ALL or _clauses(query) > _MOST_CLAUSES or _levels(query) > _MOST_LEVELS:
         return _ALL
     return _any_of([query, _term(OVERFLOW)])
 
 
-def _over(condition: Condition) -> Query:
-    """Return a query that finds at least what satisfies the condition."""
-    if isinstance(condition, Comparison):
-        return _bounds(condition)[1]
-    if isinstance(condition, Negation):
-        return _not(_under(condition.condition))
-    parts = map(_over, condition.conditions)
-    return _all_of(parts) if isinstance(condition, All) else _any_of(parts)
+def _compiled(condition: Condition, *, is_upper: bool) -> Query:
+    """Return a query that finds at least what satisfies the condition, or nothing but that.
 
-
-def _under(condition: Condition) -> Query:
-    """Return a query that finds nothing but what satisfies the condition."""
+    Args:
+        condition: The condition.
+        is_upper: Whether the query finds at least that.
+    """
     if isinstance(condition, Comparison):
-        return _bounds(condition)[0]
+        return _bounds(condition)[is_upper]
     if isinstance(condition, Negation):
-        return _not(_over(condition.condition))
-    parts = map(_under, condition.conditions)
+        return _not(_compiled(condition.condition, is_upper=not is_upper))
+    parts = (_compiled(each, is_upper=is_upper) for each in condition.conditions)
     return _all_of(parts) if isinstance(condition, All) else _any_of(parts)
 
 

@@ -74,34 +74,24 @@ class VectorSearch:
     def __init__(self, connection: OpenSearchConnection, *, exact_below: int) -> None:
         self._connection = connection
         self._exact_below = exact_below
-        self._known: set[tuple[int, int]] = set()
         self._large: RecentlyUsed[tuple[bool, int]] = RecentlyUsed(_REMEMBERED)
 
     async def make_fields(self, dimensions: Collection[int]) -> None:
         """Add the fields of vectors of these lengths to the index, unless they are there."""
         for dimension in sorted(dimensions):
-            if await self._is_known(dimension):
-                continue
-            path = f"/{self._connection.index(ITEMS)}/_mapping"
-            await self._connection.request("PUT", path, vector_mapping(dimension), again=True)
-            self._known.add((self._connection.generation(ITEMS), dimension))
-
-    def forget(self) -> None:
-        """Forget which fields the index has: somebody may have replaced it."""
-        self._known.clear()
+            if not await self._is_known(dimension):
+                mapping = vector_mapping(dimension)
+                await self._connection.on(ITEMS, "_mapping", mapping, method="PUT")
+                self._connection.dimensions(ITEMS).add(dimension)
 
     async def _is_known(self, dimension: int) -> bool:
         """Return whether the index has the field of vectors of this length."""
-        known = self._connection.generation(ITEMS), dimension
-        if known in self._known:
-            return True
-        field = vector_field(dimension)
-        path = f"/{self._connection.index(ITEMS)}/_mapping/field/{field}"
-        answer = await self._connection.request("GET", path, again=True)
-        if not all(index["mappings"] for index in answer.values()):
-            return False
-        self._known.add(known)
-        return True
+        if dimension not in self._connection.dimensions(ITEMS):
+            path = f"_mapping/field/{vector_field(dimension)}"
+            answer = await self._connection.on(ITEMS, path, method="GET")
+            if all(index["mappings"] for index in answer.values()):
+                self._connection.dimensions(ITEMS).add(dimension)
+        return dimension in self._connection.dimensions(ITEMS)
 
     async def find(
         self, scope: Scope, query: VectorQuery, page: Page

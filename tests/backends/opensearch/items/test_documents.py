@@ -18,7 +18,7 @@ from locus_memory.backends.opensearch.items.documents import (
     value_of,
 )
 from locus_memory.backends.opensearch.items.mapping import ITEMS
-from locus_memory.backends.opensearch.items.scripts import lines_of
+from locus_memory.backends.opensearch.items.writing import lines_of
 from locus_memory.backends.opensearch.schema import Features
 from locus_memory.errors import (
     BackendCorruptError,
@@ -136,10 +136,10 @@ def test_a_value_is_text_and_no_field():
 
 def test_lines_are_json_with_the_expected_version():
     address = Address.of(PUT.namespace, PUT.key, 10**30)
-    action, body = map(json.loads, lines_of(address, NOW))
+    action, body = map(json.loads, lines_of(address, NOW).splitlines())
     assert action["update"]["_id"] == address.id
     assert body["script"]["params"] == {"now": microseconds(NOW), "expected": 2**62}
-    _, body = map(json.loads, lines_of(Document.of(PUT, None), NOW))
+    _, body = map(json.loads, lines_of(Document.of(PUT, None), NOW).splitlines())
     assert body["script"]["params"]["expected"] is None
 
 
