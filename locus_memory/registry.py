@@ -372,10 +372,9 @@ def _routed(
     """Return the options that a backend's class accepts: its own, then those of its parts."""
     own = _accepted(options, backend)
     rest = {name: value for name, value in options.items() if name not in own}
-    if store is not None:
-        own["store_options"] = _accepted(rest, store)
-    if checkpointer is not None:
-        own["checkpointer_options"] = _accepted(rest, checkpointer)
+    for part, construction in (("store_options", store), ("checkpointer_options", checkpointer)):
+        if construction is not None:
+            own[part] = {**(own.get(part) or {}), **_accepted(rest, construction)}
     return own
 
 

@@ -612,3 +612,14 @@ def test_require_returns_the_module():
 def test_require_names_what_needs_it():
     with pytest.raises(MissingDriverError, match=r"^locus-memory: needs the 'cli' extra"):
         require("a_library_nobody_has", "cli", needed_by="locus-memory")
+
+
+async def test_options_of_a_part_reach_it_by_either_way(tmp_path):
+    where = f"sqlite:{tmp_path / 'a.db'}"
+    async with open_backend(
+        where, store_options={"clock": lambda: 86_400.0}, max_chain_depth=3
+    ) as backend:
+        await backend.store.put(("n",), "k", 1)
+        item = await backend.store.get_item(("n",), "k")
+        assert item.created_at.isoformat() == "1970-01-02T00:00:00+00:00"
+        assert backend.checkpointer.max_chain_depth == 3
