@@ -40,6 +40,7 @@ from locus_memory.store.listing import Listing
 
 __all__ = [
     "Address",
+    "OutdatedError",
     "Past",
     "Row",
     "Scope",
@@ -59,6 +60,10 @@ __all__ = [
 _FIRST_PAGE, _PAGE = 16, 500
 _EXTRA: Final = struct.Struct("<qddd")
 _NEVER: Final = float("inf")
+
+
+class OutdatedError(Exception):
+    """A search has seen a later state of the file than this transaction does."""
 
 
 @lru_cache(maxsize=1024)
@@ -252,11 +257,11 @@ def _delete(connection: sqlite3.Connection, address: Address, now: float) -> boo
 def _remove(connection: sqlite3.Connection, found: _Found) -> None:
     """Delete an item, its words, its vector, and its namespace if it is empty then."""
     if found.item is not None:
+        connection.execute(queries.TAKE_REVISION)
         _remove_text(connection, found)
         _remove_vector(connection, found)
         connection.execute(queries.REMOVE_ITEM, (found.item,))
-        if connection.execute(queries.REMOVE_EMPTY, (found.namespace,)).rowcount:
-            connection.execute(queries.FORGET_LOST, (found.namespace,))
+        connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
 
 
 def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
@@ -267,9 +272,7 @@ def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
 def _remove_vector(connection: sqlite3.Connection, found: _Found) -> None:
     values = {"id": found.revision, "namespace": found.namespace}
     connection.execute(queries.REMOVE_CODE, values)
-    if connection.execute(queries.REMOVE_VECTOR, values).rowcount:
-        for statement in queries.COUNT_VECTOR:
-            connection.execute(statement, values)
+    connection.execute(queries.REMOVE_VECTOR, values)
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:
@@ -278,6 +281,7 @@ def clear(connection: sqlite3.Connection, scope: Scope) -> int:
     bound = scope.bound if scope.recursive else scope.path + "\x01"
     values = {**scope.bound_values, "bound": bound}
     count: int = connection.execute(queries.COUNT, values).fetchone()[0]
+    connection.execute(queries.TAKE_REVISION)
     for statement in queries.CLEAR:
         connection.execute(statement, values)
     return count

@@ -87,7 +87,6 @@ class SQLiteDatabase(SharedConnection):
         self._readers: list[threading.Thread] = []
         self._writers: list[threading.Thread] = []
         self._reading = 0
-        self._writing = 0
         self._closed = False
         self._lock = threading.Lock()
         self._process: int | None = None
@@ -112,21 +111,17 @@ class SQLiteDatabase(SharedConnection):
         """
         await self.read(_nothing)
 
-    async def read(self, work: Callable[[sqlite3.Connection], T], *, is_short: bool = False) -> T:
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside one consistent snapshot, and return its result.
 
         Args:
-            work: It reads, on a thread for readers.
-            is_short: Whether a write may wait until it is over. Then it runs on the thread that
-                writes, if that one is idle: a write makes other connections drop the pages that
-                they cached, and that thread keeps its own.
+            work: It reads, on a thread for readers; the data in memory have one connection, and it
+                reads between two writes.
 
         Raises:
             BackendError: SQLite failed; see `locus_memory.errors`.
         """
         if self._settings.path == MEMORY:
-            return await self.write(work)
-        if is_short and self._writers and not self._writing:
             return await self._put(Job(work, "read"))  # type: ignore[no-any-return] # as below
         job = Job(work, "read")
         with self._lock:
@@ -168,13 +163,8 @@ class SQLiteDatabase(SharedConnection):
             if not self._writers:
                 writer = Writer(self._settings, self._writes)
                 self._writers.append(writer.start("locus-memory-sqlite-writer"))
-            self._writing += 1
             self._writes.put(job)
-        try:
-            return await job.settled()
-        finally:
-            with self._lock:
-                self._writing -= 1
+        return await job.settled()
 
     async def empty_log(self) -> None:
         """Fold the write-ahead log into the file and empty it, so that it keeps no old page.

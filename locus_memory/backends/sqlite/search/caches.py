@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from locus_memory.backends.sqlite import queries
@@ -24,23 +25,19 @@ class Caches:
 
     Args:
         vector_bytes: How much memory vectors and their codes may take.
-        shares_writes: Whether a search may read a write that is rolled back later.
     """
 
-    def __init__(self, vector_bytes: int, *, shares_writes: bool) -> None:
+    def __init__(self, vector_bytes: int) -> None:
         self._bytes = vector_bytes
-        self._vectors: VectorCache | None = None
-        self.texts = TextSearch(vector_bytes // _SHARE_OF_TEXTS, shares_writes=shares_writes)
+        self.texts = TextSearch(vector_bytes // _SHARE_OF_TEXTS)
         self.items = ItemCache()
 
-    @property
+    @cached_property
     def vectors(self) -> VectorCache:
         """The cache of vectors, made at first use."""
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
-        if self._vectors is None:
-            self._vectors = vectors.VectorCache(self._bytes)
-        return self._vectors
+        return vectors.VectorCache(self._bytes)
 
 
 class CurrentCaches:
@@ -51,15 +48,13 @@ class CurrentCaches:
 
     Args:
         vector_bytes: As for `Caches`.
-        shares_writes: As for `Caches`.
     """
 
-    def __init__(self, vector_bytes: int, *, shares_writes: bool) -> None:
+    def __init__(self, vector_bytes: int) -> None:
         self._bytes = vector_bytes
-        self._shares_writes = shares_writes
         self._schema: int | None = None
         self._lock = threading.Lock()
-        self.last = self._empty()
+        self.last = Caches(vector_bytes)
         """The caches of the last search."""
 
     def of(self, connection: sqlite3.Connection) -> Caches:
@@ -67,9 +62,6 @@ class CurrentCaches:
         (schema,) = connection.execute(queries.SCHEMA).fetchone()
         with self._lock:
             if self._schema not in (None, schema):
-                self.last = self._empty()
+                self.last = Caches(self._bytes)
             self._schema = schema
             return self.last
-
-    def _empty(self) -> Caches:
-        return Caches(self._bytes, shares_writes=self._shares_writes)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import item_of, item_of_hit
@@ -18,7 +17,7 @@ from locus_memory.errors import BackendCorruptError
 from locus_memory.store.candidates import Candidate, Candidates
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Found", "Held", "ItemCache"]
+__all__ = ["Found", "ItemCache"]
 
 _CAPACITY: Final = 16 * 2**20
 """About how many bytes of items are cached."""
@@ -44,13 +43,6 @@ class Found(NamedTuple):
     score: float
 
 
-class Held(NamedTuple):
-    """An item, and about how many bytes it takes."""
-
-    item: StoreItem
-    size: int
-
-
 class ItemCache:
     """A cache of the last candidates, shared by the reader threads.
 
@@ -58,76 +50,54 @@ class ItemCache:
     """
 
     def __init__(self) -> None:
-        self._young: dict[int, Held] = {}
-        self._old: dict[int, Held] = {}
+        # Each with about how many bytes it takes.
+        self._young: dict[int, tuple[StoreItem, int]] = {}
+        self._old: dict[int, tuple[StoreItem, int]] = {}
         self._size = 0
-        self._lock = threading.Lock()
 
     def candidates(
         self,
         connection: sqlite3.Connection,
         by_text: Sequence[Found],
         by_vector: Sequence[Found],
-    ) -> tuple[Candidates, Mapping[int, Held]]:
-        """Return the hits with their items, and the hits whose items are not cached.
+    ) -> Candidates:
+        """Return the hits with their items.
 
         Raises:
             BackendCorruptError: An item does not exist, or is damaged.
         """
-        held = self._held(each.revision for each in (*by_text, *by_vector))
-        new: dict[int, Held] = {}
+        items: dict[int, StoreItem] = {}
         for found, statement, decode in (
             (by_text, queries.ITEMS, item_of),
             (by_vector, queries.ITEMS_OF_VECTORS, item_of_hit),
         ):
-            unknown = [
-                each.id for each in found if each.revision not in held and each.revision not in new
-            ]
+            unknown = [each.id for each in found if not self._holds(each.revision, items)]
             if unknown:
                 rows = connection.execute(statement, {"ids": json.dumps(unknown)})
-                new |= {revision: _held(decode(row), row) for revision, *row in rows}
-        items = held | new
-        return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=True), new
+                for revision, *row in rows:
+                    size = len(row[_VALUE]) + len(row[_METADATA]) + _OVERHEAD
+                    items[revision] = self._hold(revision, decode(row), size)
+        return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=True)
 
-    def hold(self, items: Mapping[int, Held]) -> None:
-        """Add items to the cache.
+    def _holds(self, revision: int, items: dict[int, StoreItem]) -> bool:
+        """Return whether an item is cached, which is added to `items` then."""
+        held = self._young.get(revision) or self._old.get(revision)
+        if held is not None and revision not in items:
+            items[revision] = self._hold(revision, *held)
+        return revision in items
 
-        Call it only after the transaction that read them: it may have read a write that is rolled
-        back later, and then its revision is used again.
-        """
-        with self._lock:
-            for revision, held in items.items():
-                self._add(revision, held)
-
-    def _held(self, revisions: Iterable[int]) -> dict[int, Held]:
-        """Return the cached items."""
-        wanted = dict.fromkeys(revisions)
-        with self._lock:
-            young = self._young
-            found = {each: young[each] for each in wanted if each in young}
-            for revision in wanted.keys() - found.keys():
-                held = self._old.pop(revision, None)
-                if held is not None:
-                    self._add(revision, held)
-                    found[revision] = held
-        return found
-
-    def _add(self, revision: int, held: Held) -> None:
+    def _hold(self, revision: int, item: StoreItem, size: int) -> StoreItem:
         if self._size > _CAPACITY // 2:
             self._old, self._young, self._size = self._young, {}, 0
-        self._young[revision] = held
-        self._size += held.size
+        if revision not in self._young:
+            self._young[revision] = item, size
+            self._size += size
+        return item
 
 
-def _held(item: StoreItem, row: Sequence[Any]) -> Held:
-    """Return an item and about its size, from the lengths of its documents in the row."""
-    value, metadata = row[_VALUE], row[_METADATA]
-    return Held(item, len(value) + len(metadata) + _OVERHEAD)
-
-
-def _scored(found: Iterable[Found], items: Mapping[int, Held]) -> list[Candidate]:
+def _scored(found: Iterable[Found], items: Mapping[int, StoreItem]) -> list[Candidate]:
     try:
-        return [Candidate(items[each.revision].item, each.score) for each in found]
+        return [Candidate(items[each.revision], each.score) for each in found]
     except KeyError:
         raise BackendCorruptError(
             "sqlite: an index is damaged: an item in it does not exist"

@@ -91,10 +91,10 @@ class TextSearch:
             cached then.
     """
 
-    def __init__(self, capacity: int = 0, *, shares_writes: bool = False) -> None:
-        self._capacity = 0 if shares_writes else capacity
+    def __init__(self, capacity: int = 0) -> None:
+        self._capacity = capacity
         self._posted: PostedSearch | None = None
-        self._absent = None if shares_writes else AbsentWords()
+        self._absent = AbsentWords()
         self._large: dict[int, tuple[bool, int]] = {}
         self._common: dict[tuple[int | None, str], tuple[bool, int]] = {}
         self._counts: dict[str, tuple[int, int, int]] = {}
