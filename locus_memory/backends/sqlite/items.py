@@ -219,7 +219,7 @@ def _put(connection: sqlite3.Connection, row: Row, now: float, code: bytes | Non
     )
     documents = row.metadata.decode(), row.value.decode()
     content = version, *times, *documents, row.text, checksum
-    connection.execute(queries.TAKE_REVISION)
+    connection.execute(queries.TAKE_REVISIONS, (1,))
     namespace, item = found.namespace, found.item
     if namespace is None:
         namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
@@ -257,7 +257,7 @@ def _delete(connection: sqlite3.Connection, address: Address, now: float) -> boo
 def _remove(connection: sqlite3.Connection, found: _Found) -> None:
     """Delete an item, its words, its vector, and its namespace if it is empty then."""
     if found.item is not None:
-        connection.execute(queries.TAKE_REVISION)
+        connection.execute(queries.TAKE_REVISIONS, (1,))
         _remove_text(connection, found)
         _remove_vector(connection, found)
         connection.execute(queries.REMOVE_ITEM, (found.item,))
@@ -280,11 +280,11 @@ def clear(connection: sqlite3.Connection, scope: Scope) -> int:
     # No path is between a path and that of its first descendant.
     bound = scope.bound if scope.recursive else scope.path + "\x01"
     values = {**scope.bound_values, "bound": bound}
-    count: int = connection.execute(queries.COUNT, values).fetchone()[0]
-    connection.execute(queries.TAKE_REVISION)
+    items, count = connection.execute(queries.COUNT, values).fetchone()
+    connection.execute(queries.TAKE_REVISIONS, (items,))
     for statement in queries.CLEAR:
         connection.execute(statement, values)
-    return count
+    return int(count)
 
 
 def read_item(connection: sqlite3.Connection, address: Address, now: float) -> StoreItem | None:

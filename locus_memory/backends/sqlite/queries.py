@@ -22,19 +22,17 @@ __all__ = [
     "COMPACT_TEXTS",
     "COUNT",
     "COUNT_LENGTHS",
+    "COUNT_MATCHES",
     "EXISTS",
     "EXPIRED",
     "FIND",
     "GET",
     "GET_VECTOR",
-    "HAS_MATCH",
-    "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
     "ITEMS_OF_VECTORS",
     "LENGTHS",
     "NAMESPACE",
-    "NEWEST_HERE",
     "NEWEST_REVISION",
     "PLACES",
     "PLACES_IN_TEXT",
@@ -46,12 +44,10 @@ __all__ = [
     "SCHEMA",
     "SET_MOMENT",
     "SHOW_PLACES",
-    "TAKE_REVISION",
+    "TAKE_REVISIONS",
     "TEXTS",
     "TEXT_TOTALS",
-    "count_matches",
     "count_vectors",
-    "count_word",
     "ids_until",
     "list_namespaces",
     "newer",
@@ -81,7 +77,7 @@ FIND: Final = """
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-TAKE_REVISION: Final = "UPDATE revisions SET number = number + 1 WHERE id = 0"
+TAKE_REVISIONS: Final = "UPDATE revisions SET number = number + ? WHERE id = 0"
 _REVISION: Final = "(SELECT number FROM revisions WHERE id = 0)"
 ADD_ITEM: Final = f"""
     INSERT INTO items
@@ -121,7 +117,7 @@ SET_MOMENT: Final = """
     INSERT INTO revisions (id, number) VALUES (1, ?)
     ON CONFLICT (id) DO UPDATE SET number = excluded.number
     WHERE number NOT BETWEEN excluded.number - 1 AND excluded.number"""
-COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
+COUNT: Final = f"SELECT count(*), coalesce(sum({_LIVE}), 0) FROM {_SOURCE} WHERE {_BELOW}"
 _CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"
 CLEAR: Final = (
     f"""
@@ -189,19 +185,7 @@ IS_LARGE: Final = """
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
-# Returns a row if more items match than three quarters of a namespace, or without one, of all items
-# that exist or existed. A rare word is not worth the query.
-IS_COMMON: Final = """
-    SELECT 1 FROM texts WHERE texts MATCH :match
-    LIMIT 1 OFFSET (
-      SELECT max(100, 3 * CASE
-        WHEN :namespace IS NULL THEN (SELECT coalesce(max(id), 0) FROM items)
-        ELSE (SELECT count(*) FROM items WHERE namespace = :namespace)
-      END / 4))"""
-
-
-NEWEST_HERE: Final = "SELECT max(revision) FROM items WHERE namespace = ?"
-HAS_MATCH: Final = "SELECT 1 FROM texts WHERE texts MATCH ? LIMIT 1"
+COUNT_MATCHES: Final = "SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT ?)"
 
 
 def _within(*, recursive: bool) -> str:
@@ -214,34 +198,17 @@ def _joined(*, recursive: bool) -> str:
     return "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
 
 
-def _matches(condition: str, *, recursive: bool) -> str:
-    return f"""
-          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {_joined(recursive=recursive)}
-          WHERE texts MATCH :match AND {_within(recursive=recursive)} AND {_LIVE} AND {condition}"""
-
-
-def count_matches(condition: str, *, recursive: bool) -> str:
-    """Return the query for the number of items that `search_items` would find."""
-    return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
-
-
 def search_items(condition: str, *, recursive: bool) -> str:
     """Return the query for the matches of `:match`: ids, revisions and scores, the best first.
 
-    They are in the namespace with the id `:namespace`, or below `:path`. Scores are multiplied by
-    `:weight`.
+    They are in the namespace with the id `:namespace`, or below `:path`.
     """
     # The scope column only selects: it does not count in the ranking.
     return f"""
-          SELECT texts.rowid AS id, i.revision AS revision,
-            -bm25(texts, 0.0, 1.0) * :weight AS score
-          {_matches(condition, recursive=recursive)}
-          ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
-
-
-def count_word(match: str) -> tuple[str, tuple[str]]:
-    """Return the query for the number of items of the file that match, and its parameter."""
-    return "SELECT count(*) FROM texts WHERE texts MATCH ?", (match,)
+        SELECT texts.rowid AS id, i.revision AS revision, -bm25(texts, 0.0, 1.0) AS score
+        FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {_joined(recursive=recursive)}
+        WHERE texts MATCH :match AND {_within(recursive=recursive)} AND {_LIVE} AND {condition}
+        ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
 
 
 TEXTS: Final = """

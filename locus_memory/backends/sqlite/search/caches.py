@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Caches", "CurrentCaches"]
 
-_SHARE_OF_TEXTS: Final = 16
+_SHARE_OF_TEXTS: Final = 8
 """Text search may cache one of so many parts of the bytes for vectors."""
 
 

@@ -1,0 +1,139 @@
+"""The statements of a text search: the matches of words in a scope that satisfy a filter."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
+
+from locus_memory.backends.selection import Page
+from locus_memory.backends.sqlite import queries
+from locus_memory.backends.sqlite.items import Scope
+from locus_memory.backends.sqlite.search.filters import compile_filter
+from locus_memory.store.filters import Condition
+
+__all__ = ["Hit", "Matches", "Totals"]
+
+_LEAST: Final = 1e-6
+"""The weight that FTS5 gives a word of more than half of the items."""
+
+Hit = tuple[int, int, float]
+"""The id, the revision and the score of an item."""
+
+
+class Totals(NamedTuple):
+    """The number of indexed items of a file, and of all their words."""
+
+    rows: int
+    words: int
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection) -> Self:
+        """Return the totals that a transaction sees.
+
+        FTS5 keeps them as varints: https://www.sqlite.org/fts5.html#the_data_table
+        """
+        numbers, number = list[int](), 0
+        for octet in connection.execute(queries.TEXT_TOTALS).fetchone()[0]:
+            number = number << 7 | octet & 0x7F
+            if octet < 0x80:  # noqa: PLR2004 - the last byte of a number
+                numbers.append(number)
+                number = 0
+        rows, *words = numbers or [0]
+        return cls(rows, sum(words))
+
+    def weight(self, having: int) -> float:
+        """Return the weight of a word that so many items have."""
+        rows = max(self.rows, having)
+        return max(_LEAST, math.log((rows - having + 0.5) / (having + 0.5)))
+
+    @property
+    def mean(self) -> float:
+        """The mean number of words of an item, with the word of its namespace."""
+        return self.words / self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """A search without its words.
+
+    Attributes:
+        connection: The connection.
+        where: The compiled filter.
+        recursive: Whether the namespaces below `:path` are searched, or `:namespace`.
+        values: The parameters of the statements.
+        totals: The numbers of the file.
+    """
+
+    connection: sqlite3.Connection
+    where: str
+    recursive: bool
+    values: dict[str, object]
+    totals: Totals
+
+    @classmethod
+    def of(
+        cls, connection: sqlite3.Connection, scope: Scope, condition: Condition
+    ) -> Matches | None:
+        """Return the search of a scope, or `None` if there is nothing in it."""
+        where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
+        values |= scope.bound_values
+        if not scope.recursive:
+            found = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
+            if found is None:
+                return None
+            values["namespace"] = found[0]
+        return cls(connection, where, scope.recursive, values, Totals.of(connection))
+
+    def page(self, quoted: Sequence[str], page: Page) -> list[Hit]:
+        """Return a page of the matches of any of the words as FTS5 ranks them, the best first.
+
+        A namespace is a word of the index as well: with it, FTS5 reads no match of another one, but
+        all items of its own. Of a large namespace it is faster to check each match.
+        """
+        match, namespace = _any_of(quoted), self.values.get("namespace")
+        large = self.connection.execute(queries.IS_LARGE, (namespace,)).fetchone()
+        if namespace is not None and large is None:
+            match = f'scope : "n{namespace}" AND {match}'
+        statement = queries.search_items(self.where, recursive=self.recursive)
+        values = {**self.values, "match": match, "limit": page.limit, "offset": page.offset}
+        return self.connection.execute(statement, values).fetchall()
+
+    def are_more(self, quoted: Sequence[str], most: int) -> bool:
+        """Return whether more than `most` items of the file have any of the words."""
+        found = self.connection.execute(queries.COUNT_MATCHES, (_any_of(quoted), most + 1))
+        return int(found.fetchone()[0]) > most
+
+    def newer(self, after: int, known: int, most: int, *, everywhere: bool) -> list[Hit] | None:
+        """Return the items of the scope, or of the file, after a revision; `None`: too many.
+
+        Each is an id, a revision, and whether the search may find it. Items without a text are left
+        out, unless their ids are below `known`: they may have had one.
+        """
+        statement = queries.newer(self.where, recursive=self.recursive, everywhere=everywhere)
+        values = {**self.values, "after": after, "known": known, "most": most + 1}
+        found = self.connection.execute(statement, values).fetchall()
+        return None if len(found) > most else found
+
+    def ids(self, until: int, below: int, most: int) -> list[int] | None:
+        """Return the ids of the scope's items, or `None` if there are more than `most`.
+
+        They are below a number, in order, and of items until a revision.
+        """
+        statement = queries.ids_until(recursive=self.recursive)
+        values = {**self.values, "until": until, "most": most + 1}
+        found = self.connection.execute(statement, values).fetchall()
+        return None if len(found) > most else sorted(item for (item,) in found if item < below)
+
+    def of_those(self, ids: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the ids and revisions of those of the items that the search may find."""
+        statement = queries.of_those(self.where, recursive=self.recursive)
+        values = {**self.values, "ids": json.dumps(list(ids))}
+        return self.connection.execute(statement, values).fetchall()
+
+
+def _any_of(quoted: Iterable[str]) -> str:
+    return f"text : ({' OR '.join(quoted)})"
