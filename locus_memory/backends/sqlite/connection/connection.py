@@ -7,11 +7,13 @@ keeps several processes on one file apart.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeVar
@@ -31,6 +33,7 @@ from locus_memory.backends.sqlite.connection.pool import (
     dismiss,
     empty_log,
     end,
+    outcome,
 )
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
@@ -130,17 +133,13 @@ class SQLiteDatabase(SharedConnection):
             if len(self._readers) < min(self._reading, self._max_readers):
                 reader = Reader(self._settings, self._reads)
                 self._readers.append(reader.start("locus-memory-sqlite-reader"))
+            # A cancelled read keeps its thread busy for a while yet: let it count until then.
+            job.future.add_done_callback(self._end_read)
             self._reads.put(job)
-        try:
-            return await job.future  # type: ignore[no-any-return] # it is what the work returned
-        finally:
-            if job.future.cancelled() and not job.claim():
-                # It keeps its thread busy for a while yet: let it count until then.
-                job.at_end(self._end_read)
-            else:
-                self._end_read()
+        return await asyncio.wrap_future(job.future)  # type: ignore[no-any-return] # the work's
 
-    def _end_read(self) -> None:
+    def _end_read(self, over: Future[Any]) -> None:
+        del over
         with self._lock:
             self._reading -= 1
 
@@ -164,7 +163,7 @@ class SQLiteDatabase(SharedConnection):
                 writer = Writer(self._settings, self._writes)
                 self._writers.append(writer.start("locus-memory-sqlite-writer"))
             self._writes.put(job)
-        return await job.settled()
+        return await outcome(job)
 
     async def empty_log(self) -> None:
         """Fold the write-ahead log into the file and empty it, so that it keeps no old page.
@@ -199,7 +198,7 @@ class SQLiteDatabase(SharedConnection):
         for ending in endings:
             jobs.put(ending)
         for ending in endings:
-            await ending.future
+            await asyncio.wrap_future(ending.future)
         # Their connections are closed: what is left of them takes no time.
         for thread in threads:
             thread.join()
