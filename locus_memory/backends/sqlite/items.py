@@ -47,6 +47,7 @@ __all__ = [
     "clear",
     "item_of",
     "item_of_hit",
+    "items_of_matches",
     "items_of_vectors",
     "namespaces",
     "read_item",
@@ -423,6 +424,15 @@ def _scan(
     conditions, bound = _conditions(keys)
     statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
     return connection.execute(statement, {**scope.bound_values, **bound, "limit": limit})
+
+
+def items_of_matches(
+    connection: sqlite3.Connection, found: Sequence[tuple[int, int, float]]
+) -> list[StoreItem]:
+    """Return the items of ids, revisions and scores, with the scores."""
+    wanted = {"ids": json.dumps([item for item, _, _ in found])}
+    rows = {row[0]: row[1:] for row in connection.execute(queries.ITEMS, wanted)}
+    return [item_of(rows[revision], score) for _, revision, score in found]
 
 
 def items_of_vectors(

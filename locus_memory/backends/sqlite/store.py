@@ -19,9 +19,8 @@ from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import roll_back
 from locus_memory.backends.sqlite.items import Address, OutdatedError, Past, Row, Scope
-from locus_memory.backends.sqlite.newest import newest
-from locus_memory.backends.sqlite.search.caches import Caches, CurrentCaches
-from locus_memory.backends.sqlite.search.candidates import Found
+from locus_memory.backends.sqlite.search.caches import Caches, CurrentCaches, Found
+from locus_memory.backends.sqlite.search.texts import newest
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.item import (
@@ -191,8 +190,8 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         scope, condition = self._scope_of(selection), selection.condition
 
         def find(connection: sqlite3.Connection, caches: Caches) -> list[StoreItem]:
-            found = caches.texts.find(connection, scope, words, condition, page)
-            return list(map(items.scored, found))
+            found = caches.matches(connection, scope, words, condition, page)
+            return items.items_of_matches(connection, found)
 
         return await self._find(find)
 
@@ -231,9 +230,7 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         near = None if embedding is None else self._near(selection, embedding, page)
 
         def find(connection: sqlite3.Connection, caches: Caches) -> Candidates:
-            rows: list[Any] = []
-            if look_for:
-                rows = caches.texts.find(connection, scope, look_for, condition, page, whole=False)
+            rows = caches.matches(connection, scope, look_for, condition, page) if look_for else []
             by_text = list(map(Found._make, rows))
             by_vector = [] if near is None else near(connection, caches)
             return caches.items.candidates(connection, by_text, by_vector)

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite import newest, queries
+from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.search import texts
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError, VersionConflictError
 from locus_memory.store.item import Delete, Put
@@ -457,6 +458,6 @@ def test_the_newest_of_a_tree_are_those_of_a_list(writes, limit, offset):
                 assert [each.value["n"] for each in found] == expected[offset : offset + limit]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(newest, "_FIRST", 2)
-        patch.setattr(newest, "_GROWTH", 2)
+        patch.setattr(texts, "_FIRST", 2)
+        patch.setattr(texts, "_GROWTH", 2)
         asyncio.run(run())

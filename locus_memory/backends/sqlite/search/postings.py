@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import OutdatedError
-from locus_memory.backends.sqlite.search.matches import Hit, Matches
 from locus_memory.backends.sqlite.search.ranking import (
     Everything,
     Ids,
@@ -34,6 +33,7 @@ from locus_memory.backends.sqlite.search.ranking import (
     scores_of,
     shared,
 )
+from locus_memory.backends.sqlite.search.texts import Hit, Matches
 from locus_memory.store.text import count_searchable, stem
 
 __all__ = ["PostedSearch"]

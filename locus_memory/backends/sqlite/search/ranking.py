@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from locus_memory.backends.sqlite.search.matches import Totals
+from locus_memory.backends.sqlite.search.texts import Totals
 
 __all__ = [
     "Everything",

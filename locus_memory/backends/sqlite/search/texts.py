@@ -1,91 +1,176 @@
-"""Text search by BM25, within one namespace or a tree of them."""
+"""Searches on a connection: the matches of words, and the newest items, that satisfy a filter."""
 
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Iterable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.items import Scope
-from locus_memory.backends.sqlite.search.matches import Hit, Matches
+from locus_memory.backends.sqlite.items import Scope, item_of, scored
+from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.store.filters import Condition
+from locus_memory.store.item import StoreItem
 
-if TYPE_CHECKING:
-    from locus_memory.backends.sqlite.search.postings import PostedSearch
+__all__ = ["Hit", "Matches", "Totals", "newest"]
 
-__all__ = ["TextSearch"]
+_LEAST: Final = 1e-6
+"""The weight that FTS5 gives a word of more than half of the items."""
 
-_UNCOUNTED: Final = 1_000
-"""In a file of so few items, FTS5 ranks whatever matches."""
+_FIRST, _GROWTH = 256, 8
+"""The number of revisions that are read first, and how many times as many are read next."""
 
-_MANY: Final = 500
-"""More matches are ranked faster by postings."""
+Hit = tuple[int, int, float]
+"""The id, the revision and the score of an item."""
 
 
-class TextSearch:
-    """A text search by FTS5, which ranks many matches by postings that are cached.
+class Totals(NamedTuple):
+    """The number of indexed items of a file, and of all their words."""
 
-    FTS5 counts the items of each word in each statement, and steps through all of them.
+    rows: int
+    words: int
 
-    Args:
-        capacity: How many bytes the cached postings may take; 0: there are none.
+    @classmethod
+    def of(cls, connection: sqlite3.Connection) -> Self:
+        """Return the totals that a transaction sees.
+
+        FTS5 keeps them as varints: https://www.sqlite.org/fts5.html#the_data_table
+        """
+        numbers, number = list[int](), 0
+        for octet in connection.execute(queries.TEXT_TOTALS).fetchone()[0]:
+            number = number << 7 | octet & 0x7F
+            if octet < 0x80:  # noqa: PLR2004 - the last byte of a number
+                numbers.append(number)
+                number = 0
+        rows, *words = numbers or [0]
+        return cls(rows, sum(words))
+
+    def weight(self, having: int) -> float:
+        """Return the weight of a word that so many items have."""
+        rows = max(self.rows, having)
+        return max(_LEAST, math.log((rows - having + 0.5) / (having + 0.5)))
+
+    @property
+    def mean(self) -> float:
+        """The mean number of words of an item, with the word of its namespace."""
+        return self.words / self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """A search without its words.
+
+    Attributes:
+        connection: The connection.
+        where: The compiled filter.
+        recursive: Whether the namespaces below `:path` are searched, or `:namespace`.
+        values: The parameters of the statements.
+        totals: The numbers of the file.
     """
 
-    def __init__(self, capacity: int = 0) -> None:
-        self._capacity = capacity
+    connection: sqlite3.Connection
+    where: str
+    recursive: bool
+    values: dict[str, object]
+    totals: Totals
 
-    @cached_property
-    def posted(self) -> PostedSearch:
-        """The search by postings, made at first use."""
-        from locus_memory.backends.sqlite.search.postings import PostedSearch  # noqa: PLC0415 - it loads numpy
+    @classmethod
+    def of(
+        cls, connection: sqlite3.Connection, scope: Scope, condition: Condition
+    ) -> Matches | None:
+        """Return the search of a scope, or `None` if there is nothing in it."""
+        where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
+        values |= scope.bound_values
+        if not scope.recursive:
+            found = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
+            if found is None:
+                return None
+            values["namespace"] = found[0]
+        return cls(connection, where, scope.recursive, values, Totals.of(connection))
 
-        return PostedSearch(self._capacity)
+    def page(self, quoted: Sequence[str], page: Page) -> list[Hit]:
+        """Return a page of the matches of any of the words as FTS5 ranks them, the best first.
 
-    def find(
-        self,
-        connection: sqlite3.Connection,
-        scope: Scope,
-        words: Iterable[str],
-        condition: Condition,
-        page: Page,
-        *,
-        whole: bool = True,
-    ) -> list[Any]:
-        """Return the matches of any of the words that satisfy the condition, the best first.
-
-        Args:
-            connection: The connection.
-            scope: The namespaces.
-            words: The words to find.
-            condition: A filter.
-            page: The wanted part of the hits.
-            whole: Whether the rows are full items with their scores, or ids with
-                revisions and scores.
-
-        Raises:
-            OutdatedError: The transaction is older than the cache.
+        A namespace is a word of the index as well: with it, FTS5 reads no match of another one, but
+        all items of its own. Of a large namespace it is faster to check each match.
         """
-        matches = Matches.of(connection, scope, condition) if page.limit else None
-        if matches is None:
-            return []
-        found = self._found(matches, [f'"{word}"' for word in words], page)
-        return _items(connection, found) if whole else found
+        match, namespace = _any_of(quoted), self.values.get("namespace")
+        large = self.connection.execute(queries.IS_LARGE, (namespace,)).fetchone()
+        if namespace is not None and large is None:
+            match = f'scope : "n{namespace}" AND {match}'
+        statement = queries.search_items(self.where, recursive=self.recursive)
+        values = {**self.values, "match": match, "limit": page.limit, "offset": page.offset}
+        return self.connection.execute(statement, values).fetchall()
 
-    def _found(self, matches: Matches, quoted: Sequence[str], page: Page) -> list[Hit]:
-        is_many = matches.totals.rows > _UNCOUNTED and matches.are_more(quoted, _MANY)
-        if self._capacity and is_many:
-            found = self.posted.find(matches, quoted, page.offset + page.limit)
-            if found is not None:
-                return found[page.offset :]
-        return matches.page(quoted, page)
+    def are_more(self, quoted: Sequence[str], most: int) -> bool:
+        """Return whether more than `most` items of the file have any of the words."""
+        found = self.connection.execute(queries.COUNT_MATCHES, (_any_of(quoted), most + 1))
+        return int(found.fetchone()[0]) > most
+
+    def newer(self, after: int, known: int, most: int, *, everywhere: bool) -> list[Hit] | None:
+        """Return the items of the scope, or of the file, after a revision; `None`: too many.
+
+        Each is an id, a revision, and whether the search may find it. Items without a text are left
+        out, unless their ids are below `known`: they may have had one.
+        """
+        statement = queries.newer(self.where, recursive=self.recursive, everywhere=everywhere)
+        values = {**self.values, "after": after, "known": known, "most": most + 1}
+        found = self.connection.execute(statement, values).fetchall()
+        return None if len(found) > most else found
+
+    def ids(self, until: int, below: int, most: int) -> list[int] | None:
+        """Return the ids of the scope's items, or `None` if there are more than `most`.
+
+        They are below a number, in order, and of items until a revision.
+        """
+        statement = queries.ids_until(recursive=self.recursive)
+        values = {**self.values, "until": until, "most": most + 1}
+        found = self.connection.execute(statement, values).fetchall()
+        return None if len(found) > most else sorted(item for (item,) in found if item < below)
+
+    def of_those(self, ids: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the ids and revisions of those of the items that the search may find."""
+        statement = queries.of_those(self.where, recursive=self.recursive)
+        values = {**self.values, "ids": json.dumps(list(ids))}
+        return self.connection.execute(statement, values).fetchall()
 
 
-def _items(connection: sqlite3.Connection, found: Sequence[Hit]) -> list[Any]:
-    """Return full items with their scores, as rows."""
-    wanted = {"ids": json.dumps([item for item, _, _ in found])}
-    rows = {row[0]: row[1:] for row in connection.execute(queries.ITEMS, wanted)}
-    return [(*rows[revision], score) for _, revision, score in found]
+def _any_of(quoted: Iterable[str]) -> str:
+    return f"text : ({' OR '.join(quoted)})"
+
+
+def newest(
+    connection: sqlite3.Connection, scope: Scope, condition: Condition, page: Page
+) -> list[StoreItem]:
+    """Return the items that satisfy the condition, the newest write first."""
+    where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
+    values |= scope.bound_values | {"limit": page.limit, "offset": page.offset}
+    if not scope.recursive:
+        return [scored(row) for row in connection.execute(queries.newest_items(where), values)]
+    found = _found(connection, queries.newest_of(where), values, page.offset + page.limit)
+    wanted = [item for _, item in found[page.offset : page.offset + page.limit]]
+    rows = connection.execute(queries.ITEMS, {"ids": json.dumps(wanted)})
+    # The rows come in the order of the ids.
+    return [item_of(row[1:]) for row in rows]
+
+
+def _found(
+    connection: sqlite3.Connection, statement: str, values: Mapping[str, Any], count: int
+) -> list[tuple[int, int]]:
+    """Return the revisions and ids of the newest writes of all namespaces, at least `count`.
+
+    The revisions are read in parts, the last ones first, so a filter is evaluated for few items
+    more than it takes to find the wanted ones, whatever namespaces these are in.
+    """
+    found: list[tuple[int, int]] = []
+    (high,) = connection.execute(queries.NEWEST_REVISION).fetchone()
+    size = _FIRST
+    while high > 0 and len(found) < count:
+        part = {**values, "low": high - size, "high": high}
+        found += connection.execute(statement, part).fetchall()
+        high, size = high - size, size * _GROWTH
+    return found

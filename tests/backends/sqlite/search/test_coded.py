@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite.connection import opening
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.connection.problems import find_problems
 from locus_memory.backends.sqlite.items import OutdatedError, Scope
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search import codes, vectors
 from locus_memory.backends.sqlite.search.vectors import VectorCache, VectorQuery, search_vectors
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.backends.sqlite.upkeep.problems import find_problems
 from locus_memory.errors import BackendCorruptError, BackendWriteError
 from locus_memory.store.filters import parse_filter
 from locus_memory.store.item import Delete, Put

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite.search import texts as searches
+from locus_memory.backends.sqlite.search import caches
+from locus_memory.backends.sqlite.search.postings import PostedSearch
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store import text as texts
 from locus_memory.testing.fakes import FakeClock
@@ -60,9 +61,10 @@ async def fill(store, clock, chance, common):
 
 async def found_by(store, query, capacity, where):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searches, "_UNCOUNTED", 0)
-        patch.setattr(searches, "_MANY", -1)
-        store._caches.last.texts._capacity = capacity
+        patch.setattr(caches, "_UNCOUNTED", 0)
+        patch.setattr(caches, "_MANY", -1)
+        used = vars(store).setdefault("posted", PostedSearch(capacity))
+        store._caches.last.posted = used if capacity else None
         hits = await store.search(LARGE, query, 4, **where)
         return [(hit.key, hit.version, pytest.approx(hit.score, rel=1e-9)) for hit in hits]
 

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.selection import Page, Selection
 from locus_memory.backends.sqlite.items import OutdatedError, Scope
-from locus_memory.backends.sqlite.search import postings, ranking, texts
+from locus_memory.backends.sqlite.search import caches, postings, ranking
 from locus_memory.backends.sqlite.search.filters import register_functions
-from locus_memory.backends.sqlite.search.matches import Matches
 from locus_memory.backends.sqlite.search.postings import PostedSearch, _varints
 from locus_memory.backends.sqlite.search.ranking import Postings
-from locus_memory.backends.sqlite.search.texts import TextSearch
+from locus_memory.backends.sqlite.search.texts import Matches
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
@@ -35,8 +34,8 @@ CAPACITY = 1_000_000
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """Every file is large enough, and many items have every word."""
-    monkeypatch.setattr(texts, "_UNCOUNTED", 0)
-    monkeypatch.setattr(texts, "_MANY", -1)
+    monkeypatch.setattr(caches, "_UNCOUNTED", 0)
+    monkeypatch.setattr(caches, "_MANY", -1)
 
 
 def sentence(chance):
@@ -54,7 +53,7 @@ def put_of(chance, number):
 
 
 def searching(store, capacity):
-    store._caches.last.texts = TextSearch(capacity)
+    store._caches.last.posted = PostedSearch(capacity) if capacity else None
     return store
 
 
@@ -65,11 +64,11 @@ async def hits(store, namespace, query, **how):
 
 async def same(store, namespace, query, **how):
     """Return the hits of a search by postings, which are those of FTS5 with no bound on work."""
-    cached = store._caches.last.texts
+    cached = store._caches.last.posted
     found = await hits(store, namespace, query, **how)
-    assert cached.posted._words
+    assert cached._words
     expected = await hits(searching(store, 0), namespace, query, **how)
-    store._caches.last.texts = cached
+    store._caches.last.posted = cached
     assert [key for key, _ in found] == [key for key, _ in expected]
     assert [score for _, score in found] == pytest.approx([score for _, score in expected])
     return found
@@ -123,7 +122,7 @@ async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
         assert len(after) == 10
         gone = {key for key, _ in before[:8]} | {"299", "new"}
         assert not gone & {key for key, _ in after}
-        assert store._caches.last.texts.posted.size > 0
+        assert store._caches.last.posted.size > 0
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -164,7 +163,7 @@ async def test_in_a_large_file_new_items_elsewhere_are_not_read(tmp_path, monkey
         searching(store, CAPACITY)
         await store.put_batch([(("a",), f"{n}", f"boats keel{n % 40}") for n in range(640)])
         await same(store, ("a",), "boats keel1")
-        cache = store._caches.last.texts.posted
+        cache = store._caches.last.posted
         await store.put_batch([(("b",), f"{n}", f"keel1 mast{n}") for n in range(15)])
         await store.put_batch([(("a",), f"new{n}", f"keel1 keel1 {n}") for n in range(3)])
         found = await hits(store, ("a",), "keel1")
@@ -204,7 +203,7 @@ async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
             puts = [(("a",), f"{stage} {n}", sentence(chance)) for n in range(30)]
             await store.put_batch(puts)
             await same(store, ("a",), "boats running")
-            assert store._caches.last.texts.posted._newest == 30 * (stage + 1)
+            assert store._caches.last.posted._newest == 30 * (stage + 1)
 
 
 async def test_many_new_items_of_a_large_scope_make_it_again(tmp_path, monkeypatch):
@@ -217,7 +216,7 @@ async def test_many_new_items_of_a_large_scope_make_it_again(tmp_path, monkeypat
         await store.put_batch([(("a",), f"new {n}", "boats keel1") for n in range(5)])
         found = await same(store, ("a",), "boats keel1")
         assert {key for key, _ in found[:5]} == {f"new {n}" for n in range(5)}
-        assert store._caches.last.texts.posted._newest == 65
+        assert store._caches.last.posted._newest == 65
 
 
 async def test_the_cache_is_bounded(tmp_path):
@@ -227,8 +226,8 @@ async def test_the_cache_is_bounded(tmp_path):
         await store.put_batch([(("a",), f"{n}", " ".join(words)) for n in range(200)])
         for word in words:
             await store.search(("a",), word)
-            assert store._caches.last.texts.posted.size <= 8_000
-        assert 0 < len(store._caches.last.texts.posted._words) < 40
+            assert store._caches.last.posted.size <= 8_000
+        assert 0 < len(store._caches.last.posted._words) < 40
 
 
 async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
@@ -236,7 +235,7 @@ async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
         searching(store, 1_000)
         await store.put_batch([(("a",), f"{n}", "boats") for n in range(400)])
         assert len(await store.search(("a",), "boats", 50)) == 50
-        assert list(store._caches.last.texts.posted._words.values()) == [None]
+        assert list(store._caches.last.posted._words.values()) == [None]
 
 
 async def test_a_database_in_memory_has_a_cache_too():
@@ -307,7 +306,7 @@ async def test_an_older_snapshot_begins_again_if_something_is_replaced_meanwhile
             assert [hit.key for hit in await store.search(("a",), "keel")] == ["0"]
             scope = Scope.of(("a",), 0.0, recursive=False)
             every = Selection.of(("a",), None).condition
-            find = store._caches.last.texts.find
+            find = store._caches.last.matches
             with pytest.raises(OutdatedError):
                 find(connection, scope, ["keel"], every, Page(5))
             connection.execute("ROLLBACK")

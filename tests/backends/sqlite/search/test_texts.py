@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.search import texts
-from locus_memory.backends.sqlite.search.matches import Totals
+from locus_memory.backends.sqlite.search import caches
+from locus_memory.backends.sqlite.search.texts import Totals
 from locus_memory.backends.sqlite.store import SQLiteStore
 
 WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
@@ -122,8 +122,8 @@ def told(found):
 
 
 async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, monkeypatch):
-    monkeypatch.setattr(texts, "_UNCOUNTED", 200)
-    monkeypatch.setattr(texts, "_MANY", 100)
+    monkeypatch.setattr(caches, "_UNCOUNTED", 200)
+    monkeypatch.setattr(caches, "_MANY", 100)
     async with SQLiteStore(tmp_path / "texts.db") as store:
         await store.put_batch(
             [(("a",), f"{n}", f"boat keel{n} {'sail' * (n % 2)}") for n in range(300)]
@@ -132,7 +132,7 @@ async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, m
         for query in ("keel7 keel8", "sail keel7", "sail keel7"):
             found = await store.search(("a",), query, 20)
             assert [hit.key for hit in found[-1 if query == "keel7 keel8" else 0 :][:1]] == ["7"]
-            used.append("posted" in vars(store._caches.last.texts))
+            used.append("posted" in vars(store._caches.last))
         assert used == [False, True, True]
         async with SQLiteStore(tmp_path / "texts.db", vector_cache_bytes=0) as fresh:
             plain = await fresh.search(("a",), "sail keel7", 20)
@@ -140,8 +140,8 @@ async def test_frequent_words_of_a_small_file_are_ranked_by_postings(tmp_path, m
 
 
 async def test_a_page_of_nothing_is_empty_in_a_large_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(texts, "_UNCOUNTED", 0)
-    monkeypatch.setattr(texts, "_MANY", 0)
+    monkeypatch.setattr(caches, "_UNCOUNTED", 0)
+    monkeypatch.setattr(caches, "_MANY", 0)
     async with SQLiteStore(tmp_path / "texts.db") as store:
         await store.put_batch([(("a",), f"{n}", f"boat keel{n % 3}") for n in range(30)])
         for offset in (0, 5):
