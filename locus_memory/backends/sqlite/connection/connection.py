@@ -136,7 +136,7 @@ class SQLiteDatabase(SharedConnection):
             # A cancelled read keeps its thread busy for a while yet: let it count until then.
             job.future.add_done_callback(self._end_read)
             self._reads.put(job)
-        return await asyncio.wrap_future(job.future)  # type: ignore[no-any-return] # the work's
+        return await asyncio.wrap_future(job.future)
 
     def _end_read(self, over: Future[Any]) -> None:
         del over

@@ -19,17 +19,27 @@ many vectors at nearly the same distance examine more of them.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import starmap
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locus_memory.errors import BackendCorruptError
 
-__all__ = ["CodeRows", "CodedQuery", "code_bytes", "code_of", "encode", "encode_all", "error"]
+__all__ = [
+    "CodeRows",
+    "CodedQuery",
+    "Steps",
+    "code_bytes",
+    "code_of",
+    "encode",
+    "encode_all",
+    "error",
+]
 
 Words = NDArray[np.uint64]
 Positions = NDArray[np.int64]
@@ -56,6 +66,9 @@ _FEWEST, _PORTION = 4_096, 5
 
 _ESTIMATED: Final = 8_192
 """How many codes are estimated with their sizes, for a page that begins with the best."""
+
+_FIRST, _SAMPLE, _MOST = 128, 1_024, 2_048
+"""How many vectors are read at first, with a filter, and at most, beside those that are wanted."""
 
 _FAR: Final = np.iinfo(np.uint16).max
 
@@ -158,6 +171,22 @@ def _patterns() -> Singles:
     return np.ascontiguousarray(bits.T.astype(np.float32) * 2 - 1)
 
 
+class Steps(NamedTuple):
+    """How many rows a search examines.
+
+    Attributes:
+        first: At first; then twice as many, and so on.
+        sample: The same, with a filter of which nothing is known.
+        enough: How many of the sample have to satisfy it, or it is evaluated for all rows.
+        most: At most, once enough are found.
+    """
+
+    first: int
+    sample: int
+    enough: int
+    most: float = math.inf
+
+
 class CodeRows:
     """Codes of vectors of one dimension, with room for more.
 
@@ -166,8 +195,10 @@ class CodeRows:
         dimension: The length of the vectors.
     """
 
+    is_coded = True
+
     def __init__(self, room: int, dimension: int) -> None:
-        self.dimension = dimension
+        self._dimension = dimension
         self.planes: Words = np.empty((_PLANES * _words_of(dimension), room), np.uint64)
         """The words of the codes: first those of all signs, then those of the sizes."""
         self.factors: Singles = np.empty((room, _FACTORS), np.float32)
@@ -182,12 +213,16 @@ class CodeRows:
         size = 8 * len(self.planes)
         try:
             rows = np.frombuffer(b"".join(codes), np.uint8).reshape(
-                len(codes), code_bytes(self.dimension)
+                len(codes), code_bytes(self._dimension)
             )
         except (TypeError, ValueError) as error:
             raise BackendCorruptError("sqlite: the code of a stored vector is damaged") from error
         self.planes[:, place] = np.ascontiguousarray(rows[:, :size]).view("<u8").T
         self.factors[place] = np.ascontiguousarray(rows[:, size:]).view("<f4")
+
+    def query(self, vector: bytes, count: int) -> CodedQuery:
+        """Return a query of so many of the codes."""
+        return CodedQuery(vector, self, count)
 
 
 class CodedQuery:
@@ -199,6 +234,9 @@ class CodedQuery:
         count: How many of them count.
     """
 
+    vectors = None
+    """The vectors are in the file."""
+
     def __init__(self, vector: bytes, rows: CodeRows, count: int) -> None:
         rotated = _rotated(np.frombuffer(vector, "<f4")[None].astype(np.float32))[0]
         self._dimension = len(vector) // 4
@@ -207,6 +245,10 @@ class CodedQuery:
         # with the sign of its bit.
         self._table: Singles = rotated.reshape(-1, 8) @ _patterns()
         self._distances = self._differing(np.packbits(rotated >= 0).view(np.uint64))
+
+    def steps(self, wanted: int) -> Steps:
+        """Return how many rows to examine: their vectors are read from the file."""
+        return Steps(_FIRST + 2 * wanted, _SAMPLE + 8 * wanted, 20 + 8 * wanted, _MOST + 4 * wanted)
 
     def margin(self, cosine: float) -> float:
         """Return how far the estimate of a cosine may be off."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def _norms(lengths: NDArray[np.int64], totals: Totals) -> Scores:
     return np.asarray(_K1 * (1 - _B + _B * lengths / totals.mean), np.float64)
 
 
-def shared(ids: Ids, having: NDArray[np.integer]) -> tuple[Ids, Ids]:
+def shared(ids: NDArray[Any], having: NDArray[Any]) -> tuple[Ids, Ids]:
     """Return the places of the numbers that two lists in order share, in each of them."""
     if len(having) < len(ids):
         # Each number of the shorter list is looked for in the longer one.

@@ -12,9 +12,9 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from locus_memory.backends.products import products
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import OutdatedError, Scope, items_of_vectors
-from locus_memory.backends.sqlite.search.codes import CodedQuery, CodeRows, code_bytes
+from locus_memory.backends.sqlite.search.codes import CodedQuery, CodeRows, Steps, code_bytes
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
@@ -53,10 +53,7 @@ _OVERHEAD: Final = 1_000
 _WORN, _SPARE = 8, 64
 """All is read again after writes of one of so many rows, and so many more."""
 
-_FIRST, _MOST = 128, 2_048
-"""How many vectors are read at first by their codes, and at most, beside those that are wanted."""
-
-_SAMPLE, _ENOUGH = 1_024, 20
+_SAMPLE: Final = 1_024
 """A filter is evaluated for all rows if too few of so many of the best satisfy it."""
 
 _FILTERED: Final = 10
@@ -95,6 +92,22 @@ class NearVector(NamedTuple):
         return max(0.0, self.cosine)
 
 
+class _VectorRows:
+    """Vectors of one dimension, with room for more; as `CodeRows`."""
+
+    is_coded = False
+
+    def __init__(self, room: int, dimension: int) -> None:
+        self._rows: Singles = np.empty((room, dimension), np.float32)
+
+    def set(self, place: slice, blobs: Sequence[Any]) -> None:
+        self._rows[place] = _decoded(blobs, self._rows.shape[1])
+
+    def query(self, vector: bytes, count: int) -> _Products:
+        rows = self._rows[:count]
+        return _Products(products(rows, np.frombuffer(vector, "<f4")), rows)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """The rows of a search, in buffers with room for more, as transactions of a revision see them.
@@ -103,7 +116,8 @@ class _Rows:
         newest: The revision of the file.
         since: Its revision when all rows were read.
         count: How many rows there are.
-        ids: Their ids.
+        size: Their memory in bytes; no page of the room for more is used yet.
+        buffer: Their ids, and others behind them.
         matrix: The vectors, or their codes.
         gone: Marks of rows that are found to be deleted.
         masks: For filters, which of the first rows satisfy them.
@@ -112,33 +126,25 @@ class _Rows:
     newest: int
     since: int
     count: int
-    ids: Ids
-    matrix: Singles | CodeRows
+    size: int
+    buffer: Ids
+    matrix: _VectorRows | CodeRows
     gone: Mask
     masks: OrderedDict[str, Mask]
 
     @property
-    def dimension(self) -> int:
-        """The length of the vectors."""
-        return self.matrix.dimension if isinstance(self.matrix, CodeRows) else self.matrix.shape[1]
-
-    @property
-    def size(self) -> int:
-        """The memory in bytes; no page of the room for more is used yet."""
-        return _size(self.count, self.dimension, is_coded=isinstance(self.matrix, CodeRows))
+    def ids(self) -> Ids:
+        """The ids."""
+        return self.buffer[: self.count]
 
     def is_worn(self, newest: int) -> bool:
         """Return whether so much was written that all has to be read again."""
         return newest - self.since > self.count // _WORN + _SPARE
 
 
-def _size(count: int, dimension: int, *, is_coded: bool) -> int:
-    """Return the memory of rows: a vector or a code, an id, a mark and those of filters."""
-    return _OVERHEAD + count * ((code_bytes if is_coded else _bytes_of)(dimension) + 8 + 1)
-
-
-def _bytes_of(dimension: int) -> int:
-    return 4 * dimension
+def _size(count: int, row: int) -> int:
+    """Return the memory of rows of so many bytes, each with an id and a mark."""
+    return _OVERHEAD + count * (row + 8 + 1)
 
 
 class VectorCache:
@@ -173,7 +179,8 @@ class VectorCache:
                 self._held[name] = rows
                 raise OutdatedError
             if rows is not None and rows.newest < newest:
-                rows = None if rows.is_worn(newest) else _extended(connection, scope, rows, newest)
+                worn = rows.is_worn(newest)
+                rows = None if worn else _extended(connection, scope, dimension, rows, newest)
             if rows is None:
                 rows = self._read(connection, scope, dimension, newest)
             if rows is not None and rows.size <= self._capacity:
@@ -189,47 +196,41 @@ class VectorCache:
         values = {**scope.bound_values, "dimension": dimension}
         count: int = connection.execute(statement, values).fetchone()[0]
         room = count + count // _WORN + _SPARE
-        matrix: Singles | CodeRows
-        if _size(count, dimension, is_coded=False) <= self._exact:
-            matrix = np.empty((room, dimension), np.float32)
-        elif _size(count, dimension, is_coded=True) <= self._capacity * 3 // 4:
-            matrix = CodeRows(room, dimension)
-        else:
-            return None
-        rows = _Rows(
-            0, newest, 0, np.empty(room, np.int64), matrix, np.zeros(0, np.bool_), OrderedDict()
-        )
-        return _extended(connection, scope, rows, newest)
+        matrix: type[_VectorRows | CodeRows] = _VectorRows
+        if _size(count, 4 * dimension) > self._exact:
+            if _size(count, code_bytes(dimension)) > self._capacity * 3 // 4:
+                return None
+            matrix = CodeRows
+        ids, gone = np.empty(room, np.int64), np.zeros(0, np.bool_)
+        rows = _Rows(0, newest, 0, 0, ids, matrix(room, dimension), gone, OrderedDict())
+        return _extended(connection, scope, dimension, rows, newest)
 
 
 def _extended(
-    connection: sqlite3.Connection, scope: Scope, rows: _Rows, newest: int
+    connection: sqlite3.Connection, scope: Scope, dimension: int, rows: _Rows, newest: int
 ) -> _Rows | None:
     """Return the rows with those that were written later; `None`: there is no room."""
-    start, matrix = rows.count, rows.matrix
-    is_coded = isinstance(matrix, CodeRows)
-    statement = queries.rows_after(recursive=scope.recursive, is_coded=is_coded)
-    values = {**scope.bound_values, "dimension": rows.dimension, "after": rows.newest}
-    for ids, blobs in _chunks(connection, statement, values):
+    start, is_coded = rows.count, rows.matrix.is_coded
+    for ids, blobs in _chunks(connection, scope, dimension, rows.newest, is_coded=is_coded):
         place = slice(start, start := start + len(ids))
-        if start > len(rows.ids):
+        if start > len(rows.buffer):
             return None
         # Other users of these buffers read their own rows only.
-        rows.ids[place] = ids
-        if isinstance(matrix, CodeRows):
-            matrix.set(place, blobs)
-        else:
-            matrix[place] = _decoded(blobs, rows.dimension)
+        rows.buffer[place] = ids
+        rows.matrix.set(place, blobs)
     gone = np.zeros(start, np.bool_)
     gone[: rows.count] = rows.gone
+    size = _size(start, code_bytes(dimension) if is_coded else 4 * dimension)
     masks = OrderedDict(rows.masks)
-    return replace(rows, newest=newest, count=start, gone=gone, masks=masks)
+    return replace(rows, newest=newest, count=start, size=size, gone=gone, masks=masks)
 
 
 def _chunks(
-    connection: sqlite3.Connection, statement: str, values: Mapping[str, object]
+    connection: sqlite3.Connection, scope: Scope, dimension: int, after: int, *, is_coded: bool
 ) -> Iterator[tuple[Sequence[int], Sequence[Any]]]:
     """Yield ids, and vectors or codes, from the file."""
+    statement = queries.rows_after(recursive=scope.recursive, is_coded=is_coded)
+    values = {**scope.bound_values, "dimension": dimension, "after": after}
     cursor = connection.execute(statement, values)
     while found := cursor.fetchmany(_CHUNK):
         ids, blobs = zip(*found, strict=True)
@@ -292,18 +293,20 @@ def find_vectors(
     """
     wanted = page.offset + page.limit
     if not wanted:
+        _refuse_dimension(connection, scope, query)
         return []
+    near: _Products | CodedQuery
     rows = cache.find(connection, scope, query.dimension)
-    if rows is None or (isinstance(rows.matrix, CodeRows) and wanted > _MOST_BY_CODES):
-        search = _of_file(connection, scope, query, wanted)
+    if rows is None or (rows.matrix.is_coded and wanted > _MOST_BY_CODES):
+        rows, near = _of_file(connection, scope, query)
     else:
-        search = _of_rows(connection, scope, query, wanted, rows)
-    ids, cosines = search.best()
+        near = rows.matrix.query(query.vector, rows.count)
+    ids, cosines = _Search(connection, query, scope.now, wanted, rows, near).best()
     if not len(ids):
         _refuse_dimension(connection, scope, query)
     if query.threshold is not None:
-        near = np.maximum(cosines, 0.0) >= query.threshold
-        ids, cosines = ids[near], cosines[near]
+        kept = np.maximum(cosines, 0.0) >= query.threshold
+        ids, cosines = ids[kept], cosines[kept]
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
     return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
 
@@ -318,26 +321,17 @@ def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: Vecto
         )
 
 
-class _Estimates(Protocol):
-    """Estimates of the cosines of all rows."""
-
-    def nearest(self, hidden: Mask, wanted: int) -> tuple[Ids, Singles]:
-        """Return places that are not hidden, the best first, with their estimates; none: all are.
-
-        Further ones are not better than the last.
-        """
-        ...
-
-    def margin(self, cosine: float) -> float:
-        """Return how far the estimate of a cosine may be off."""
-        ...
-
-
 class _Products:
-    """The products of all rows with the query, in float32."""
+    """The products of rows with a query, in float32; as `CodedQuery`.
 
-    def __init__(self, scores: Singles) -> None:
+    Args:
+        scores: The products.
+        vectors: The rows; `None`: they are in the file.
+    """
+
+    def __init__(self, scores: Singles, vectors: Singles | None) -> None:
         self._scores = scores
+        self.vectors = vectors
         self._growth = 4
 
     def nearest(self, hidden: Mask, wanted: int) -> tuple[Ids, Singles]:
@@ -354,8 +348,11 @@ class _Products:
         del cosine
         return _MARGIN
 
+    def steps(self, wanted: int) -> Steps:
+        return Steps(wanted + 16, wanted + 64, wanted)
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class _Search:
     """A search of the rows with the best estimates, until no other row can be better.
 
@@ -364,77 +361,58 @@ class _Search:
         query: The query.
         now: The moment.
         wanted: How many vectors are wanted.
-        ids: The ids of the rows.
-        gone: Marks of rows that are found to be deleted.
-        masks: For filters, which of the first rows satisfy them.
-        vectors: The vectors of the rows; `None`: they are in the file.
-        estimates: The estimates.
-        step: How many vectors are examined first.
-        sample: The same, with a filter of which nothing is known.
-        enough: How many of them have to satisfy a filter, or it is evaluated for all rows.
-        most: How many vectors are read at most, once enough are found.
+        rows: The rows.
+        near: The estimates of their cosines.
     """
 
     connection: sqlite3.Connection
     query: VectorQuery
     now: float
     wanted: int
-    ids: Ids
-    gone: Mask
-    masks: OrderedDict[str, Mask]
-    vectors: Singles | None
-    estimates: _Estimates
-    step: int
-    sample: int
-    enough: int
-    most: float = float("inf")
+    rows: _Rows
+    near: _Products | CodedQuery
 
     def best(self) -> tuple[Ids, Floats]:
         """Return the ids and the cosines of the best, in no order, and of some more."""
-        found_ids, found = np.empty(0, np.int64), np.empty(0, np.float64)
-        hidden, last, examined = self.gone.copy(), -2.0, 0
+        ids, found = np.empty(0, np.int64), np.empty(0, np.float64)
+        hidden, last, examined, steps = self.rows.gone.copy(), -2.0, 0, self.near.steps(self.wanted)
         is_plain = self.query.condition == All(())
-        if not is_plain and repr(self.query.condition) in self.masks:
+        if not is_plain and repr(self.query.condition) in self.rows.masks:
             hidden, is_plain = hidden | ~self._mask(), True
         while True:
             # Of a filter, nothing is known of the share of rows that satisfy it.
             of_all = self.wanted * (1 if is_plain else _FILTERED)
-            places, estimates = self.estimates.nearest(hidden, of_all)
+            places, estimates = self.near.nearest(hidden, of_all)
             if not len(places):
-                return found_ids, found
-            start, step = 0, self.step if is_plain else self.sample
+                return ids, found
+            start, step = 0, steps.first if is_plain else steps.sample
             while start < len(places):
                 if len(found) >= self.wanted and (
-                    len(found) >= self.most or estimates[start] < last - self.estimates.margin(last)
+                    len(found) >= steps.most or estimates[start] < last - self.near.margin(last)
                 ):
-                    return found_ids, found
+                    return ids, found
                 part = places[start : start + step]
                 start, examined, step = start + len(part), examined + len(part), 2 * step
                 hidden[part] = True
-                ids, cosines = self._examined(part)
-                found_ids, found = (
-                    np.concatenate((found_ids, ids)),
-                    np.concatenate((found, cosines)),
-                )
+                more = self._examined(part)
+                ids, found = np.concatenate((ids, more[0])), np.concatenate((found, more[1]))
                 if len(found) >= self.wanted:
                     last = float(np.partition(found, -self.wanted)[-self.wanted])
-                if examined >= _SAMPLE and not is_plain and len(found) < self.enough:
+                if examined >= _SAMPLE and not is_plain and len(found) < steps.enough:
                     hidden, is_plain = hidden | ~self._mask(), True
                     break
 
     def _examined(self, places: Ids) -> tuple[Ids, Floats]:
         """Return the ids of the rows that are found, with their cosines."""
-        ids = self.ids[places]
+        ids, vectors = self.rows.ids[places], self.near.vectors
         where, values = self._filter(ids)
-        statement = queries.vectors_of(where, "1" if self.vectors is not None else "v.vector")
+        statement = queries.vectors_of(where, "v.vector" if vectors is None else "1")
         found = dict(self.connection.execute(statement, values | {"now": self.now}).fetchall())
-        self.gone[places[[each not in found for each in ids.tolist()]]] = True
+        self.rows.gone[places[[each not in found for each in ids.tolist()]]] = True
         hits = places[[found.get(each) is not None for each in ids.tolist()]]
-        ids = self.ids[hits]
-        if self.vectors is None:
-            rows = _decoded([found[each] for each in ids.tolist()], self.query.dimension)
-        else:
-            rows = self.vectors[hits]
+        ids = self.rows.ids[hits]
+        blobs = [found[each] for each in ids.tolist()]
+        rows = _decoded(blobs, self.query.dimension) if vectors is None else vectors[hits]
         exact = rows.astype(np.float64)
         target = np.frombuffer(self.query.vector, "<f4").astype(np.float64)
         # Summed row by row, equal vectors get equal cosines at any position.
@@ -448,45 +426,28 @@ class _Search:
 
     def _mask(self) -> Mask:
         """Return which rows satisfy the filter, expired ones too; new rows are looked up."""
-        name = repr(self.query.condition)
-        mask = self.masks.get(name, np.zeros(0, np.bool_))
-        for start in range(len(mask), len(self.ids), _LOOKED_UP):
-            new = self.ids[start : start + _LOOKED_UP]
+        name, masks = repr(self.query.condition), self.rows.masks
+        mask = masks.get(name, np.zeros(0, np.bool_))
+        for start in range(len(mask), self.rows.count, _LOOKED_UP):
+            new = self.rows.ids[start : start + _LOOKED_UP]
             where, values = self._filter(new)
             found = self.connection.execute(queries.revisions_of(where), values).fetchall()
             mask = np.concatenate((mask, np.isin(new, np.array(found, np.int64))))
-        self.masks[name] = mask
-        while len(self.masks) > _MASKS:
-            self.masks.popitem(last=False)
+        masks[name] = mask
+        while len(masks) > _MASKS:
+            masks.popitem(last=False)
         return mask
 
 
-def _of_rows(
-    connection: sqlite3.Connection, scope: Scope, query: VectorQuery, wanted: int, rows: _Rows
-) -> _Search:
-    """Return the search of cached rows."""
-    ids, matrix = rows.ids[: rows.count], rows.matrix
-    given = connection, query, scope.now, wanted, ids, rows.gone, rows.masks
-    if isinstance(matrix, CodeRows):
-        coded = CodedQuery(query.vector, matrix, rows.count)
-        steps = _FIRST + 2 * wanted, _SAMPLE + 8 * wanted
-        return _Search(*given, None, coded, *steps, _ENOUGH + 8 * wanted, _MOST + 4 * wanted)
-    vectors = matrix[: rows.count]
-    scores = products(vectors, np.frombuffer(query.vector, "<f4"))
-    return _Search(*given, vectors, _Products(scores), wanted + 16, wanted + 64, wanted)
-
-
 def _of_file(
-    connection: sqlite3.Connection, scope: Scope, query: VectorQuery, wanted: int
-) -> _Search:
-    """Return the search of all vectors of the file."""
-    statement = queries.rows_after(recursive=scope.recursive, is_coded=False)
-    values = {**scope.bound_values, "dimension": query.dimension, "after": 0}
-    target, all_ids, scores = np.frombuffer(query.vector, "<f4"), list[int](), [np.empty(0, "<f4")]
-    for ids, blobs in _chunks(connection, statement, values):
-        all_ids += ids
+    connection: sqlite3.Connection, scope: Scope, query: VectorQuery
+) -> tuple[_Rows, _Products]:
+    """Return all rows of the file, none of which is cached, with their products."""
+    target, every, scores = np.frombuffer(query.vector, "<f4"), list[int](), [np.empty(0, "<f4")]
+    for ids, blobs in _chunks(connection, scope, query.dimension, 0, is_coded=False):
+        every += ids
         scores.append(products(_decoded(blobs, query.dimension), target))
-    ids = np.array(all_ids, np.int64)
-    gone, near = np.zeros(len(ids), np.bool_), _Products(np.concatenate(scores))
-    given = connection, query, scope.now, wanted, ids, gone, OrderedDict[str, Mask]()
-    return _Search(*given, None, near, wanted + 16, wanted + 64, wanted)
+    count, none = len(every), _VectorRows(0, query.dimension)
+    gone = np.zeros(count, np.bool_)
+    rows = _Rows(0, 0, count, 0, np.array(every, np.int64), none, gone, OrderedDict())
+    return rows, _Products(np.concatenate(scores), None)

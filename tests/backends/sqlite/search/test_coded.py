@@ -107,11 +107,10 @@ def test_recall(made, monkeypatch):
     monkeypatch.setattr(vectors._Search, "_examined", examined)
     for query in queries:
         asked = VectorQuery(query.tobytes(), None, parse_filter(None))
-        whole = vectors._Rows(
-            1, 1, len(rows), ids, held, np.zeros(len(rows), np.bool_), OrderedDict()
-        )
-        scope = Scope.of(NS, 0.0, recursive=False)
-        best, cosines = vectors._of_rows(None, scope, asked, 10, whole).best()
+        gone = np.zeros(len(rows), np.bool_)
+        whole = vectors._Rows(1, 1, len(rows), 0, ids, held, gone, OrderedDict())
+        near = held.query(asked.vector, len(rows))
+        best, cosines = vectors._Search(None, asked, 0.0, 10, whole, near).best()
         last = np.partition(rows @ query, -10)[-10]
         shares.append(min(10, int((cosines >= last - 1e-6).sum())) / 10)
         assert len(best) == len(cosines)
