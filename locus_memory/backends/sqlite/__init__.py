@@ -1,10 +1,10 @@
 """The SQLite backend: the embedded default.
 
 One thread writes and a few read, in WAL mode, so many processes can share a file. Text search is
-FTS5's BM25, and vector search is exact.
+FTS5's BM25, and vector search is exact, or by codes of many vectors.
 
 Read `backend.py` and `store.py` first, then `items.py` and `queries.py`; `connection/` holds the
-threads, and `checkpoints.py` stands alone.
+threads, `search/` the searches and their caches, and `checkpoints.py` stands alone.
 """
 
 from __future__ import annotations
