@@ -105,8 +105,11 @@ async def outcome(job: Job) -> Any:
         raise
 
 
-class _Worker:
-    """A thread with its own connection, fed by a queue; it holds no reference to the database."""
+class Reader:
+    """A thread with its own connection, fed by a queue; it holds no reference to the database.
+
+    It runs each job in a read transaction of its own, so that it sees all writes before it.
+    """
 
     def __init__(self, settings: Settings, jobs: Queue) -> None:
         self._settings = settings
@@ -132,7 +135,7 @@ class _Worker:
         job.finish()
 
     def _serve(self, first: Job) -> None:
-        raise NotImplementedError
+        self._answer(first)
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -181,14 +184,7 @@ class _Worker:
                 job.error = RuntimeError("the work raised StopIteration")
 
 
-class Reader(_Worker):
-    """Runs each job in a read transaction of its own, so that it sees all writes before it."""
-
-    def _serve(self, first: Job) -> None:
-        self._answer(first)
-
-
-class Writer(_Worker):
+class Writer(Reader):
     """Runs whatever waits to be written at one moment in one transaction.
 
     What waits to be read comes first: it need not wait until another process lets this one write.

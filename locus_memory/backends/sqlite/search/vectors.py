@@ -51,7 +51,7 @@ _OVERHEAD: Final = 1_000
 """The bytes of a search in the cache beside its rows, about."""
 
 _WORN, _SPARE = 8, 64
-"""All is read again after writes of one of so many rows, and so many more."""
+"""All is read again once one of so many rows is deleted, or so many and some more are new."""
 
 _SAMPLE: Final = 1_024
 """A filter is evaluated for all rows if too few of so many of the best satisfy it."""
@@ -114,7 +114,7 @@ class _Rows:
 
     Attributes:
         newest: The revision of the file.
-        since: Its revision when all rows were read.
+        since: Its revision when all rows were read, or counted.
         count: How many rows there are.
         size: Their memory in bytes; no page of the room for more is used yet.
         buffer: Their ids, and others behind them.
@@ -137,9 +137,10 @@ class _Rows:
         """The ids."""
         return self.buffer[: self.count]
 
-    def is_worn(self, newest: int) -> bool:
-        """Return whether so much was written that all has to be read again."""
-        return newest - self.since > self.count // _WORN + _SPARE
+    @property
+    def is_worn(self) -> bool:
+        """Whether so much was written since then that many of them may be deleted."""
+        return self.newest - self.since > self.count // _WORN + _SPARE
 
 
 def _size(count: int, row: int) -> int:
@@ -159,11 +160,8 @@ class VectorCache:
         self._exact = max(capacity // 4, min(capacity, _SMALL))
         self._held: OrderedDict[tuple[str, bool, int], _Rows] = OrderedDict()
         self._lock = threading.Lock()
-
-    @property
-    def size(self) -> int:
+        self.size = 0
         """The size of the cache in bytes."""
-        return sum(rows.size for rows in list(self._held.values()))
 
     def find(self, connection: sqlite3.Connection, scope: Scope, dimension: int) -> _Rows | None:
         """Return the rows of a search as this transaction sees them; `None`: too many to cache.
@@ -174,27 +172,33 @@ class VectorCache:
         name = scope.path, scope.recursive, dimension
         (newest,) = connection.execute(queries.NEWEST_REVISION).fetchone()
         with self._lock:
-            rows = self._held.pop(name, None)
-            if rows is not None and rows.newest > newest:
-                self._held[name] = rows
-                raise OutdatedError
-            if rows is not None and rows.newest < newest:
-                worn = rows.is_worn(newest)
-                rows = None if worn else _extended(connection, scope, dimension, rows, newest)
+            rows = held = self._held.pop(name, None)
+            if held is not None:
+                self.size -= held.size
+                if held.newest > newest:
+                    self._hold(name, held)
+                    raise OutdatedError
+                if held.newest < newest:
+                    rows = _extended(connection, scope, dimension, held, newest)
+                if rows is not None and rows.is_worn:
+                    gone = rows.count - _count(connection, scope, dimension)
+                    rows = None if gone * _WORN > rows.count else replace(rows, since=newest)
             if rows is None:
                 rows = self._read(connection, scope, dimension, newest)
-            if rows is not None and rows.size <= self._capacity:
-                self._held[name] = rows
-                while self.size > self._capacity:
-                    self._held.popitem(last=False)
+            if rows is not None:
+                self._hold(name, rows)
             return rows
+
+    def _hold(self, name: tuple[str, bool, int], rows: _Rows) -> None:
+        self._held[name] = rows
+        self.size += rows.size
+        while self.size > self._capacity:
+            self.size -= self._held.popitem(last=False)[1].size
 
     def _read(
         self, connection: sqlite3.Connection, scope: Scope, dimension: int, newest: int
     ) -> _Rows | None:
-        statement = queries.count_vectors(recursive=scope.recursive)
-        values = {**scope.bound_values, "dimension": dimension}
-        count: int = connection.execute(statement, values).fetchone()[0]
+        count = _count(connection, scope, dimension)
         room = count + count // _WORN + _SPARE
         matrix: type[_VectorRows | CodeRows] = _VectorRows
         if _size(count, 4 * dimension) > self._exact:
@@ -204,6 +208,13 @@ class VectorCache:
         ids, gone = np.empty(room, np.int64), np.zeros(0, np.bool_)
         rows = _Rows(0, newest, 0, 0, ids, matrix(room, dimension), gone, OrderedDict())
         return _extended(connection, scope, dimension, rows, newest)
+
+
+def _count(connection: sqlite3.Connection, scope: Scope, dimension: int) -> int:
+    """Return the number of vectors of a scope."""
+    statement = queries.count_vectors(recursive=scope.recursive)
+    values = {**scope.bound_values, "dimension": dimension}
+    return int(connection.execute(statement, values).fetchone()[0])
 
 
 def _extended(

@@ -280,6 +280,34 @@ async def test_many_deletes_are_noticed(store):
     assert await store.search_by_embedding(NS, [1.0, 0.0], 3) == []
 
 
+@pytest.mark.parametrize("coded", [True, False])
+async def test_writes_elsewhere_do_not_read_all_again(store, coded):
+    if not coded:
+        store._caches.last.vectors._exact = 2**20
+    puts = [Put(namespace=NS, key=f"{n}", value=n, embedding=[1.0, n]) for n in range(90)]
+    await store.put_batch(puts)
+
+    async def found():
+        hits = await store.search_by_embedding(NS, [1.0, 0.0], 3)
+        [rows] = store._caches.last.vectors._held.values()
+        return [hit.item.key for hit in hits], rows
+
+    before = (await found())[1]
+    await store.put_batch([(("elsewhere",), f"{n}", n) for n in range(300)])
+    await store.put_with_embedding(NS, "new", 1, [1.0, 0.5])
+    keys, rows = await found()
+    assert keys == ["0", "new", "1"]
+    assert rows.buffer is before.buffer
+    assert rows.since == 391
+    # Many of its own are deleted, or there is no room for more.
+    await store.write_batch([Delete(namespace=NS, key=f"{n}") for n in range(80)])
+    keys, rows = await found()
+    assert keys == ["new", "80", "81"]
+    assert (rows.count, rows.buffer is before.buffer) == (11, False)
+    await store.put_batch(puts)
+    assert (await found())[0] == ["0", "new", "1"]
+
+
 @pytest.mark.slow
 async def test_of_many_deleted_ones_that_are_nearest_the_others_are_found(store, monkeypatch):
     """More of them than codes are estimated at once, and with a filter that few satisfy."""
