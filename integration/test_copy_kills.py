@@ -237,7 +237,7 @@ def test_a_backup_has_its_name_once_it_is_whole(source, tmp_path):
 
     kill_before_it_is_named(saved, *command, longest=longest, check=check)
     # All pages are copied, and the copy has no name yet.
-    killed_at("locus_memory.backends.sqlite.backups:_report", 1, *command)
+    killed_at("locus_memory.backends.sqlite.upkeep.backups:_report", 1, *command)
     assert not saved.exists()
     check()
     run(*command)
@@ -284,7 +284,7 @@ def test_a_restoration_is_all_or_nothing(source, tmp_path):
     assert set(found) <= {(300, 0), (ITEMS, THREADS * TURNS)}
     assert (300, 0) in found
     # The backup is checked, and nothing is written.
-    killed_at("locus_memory.backends.sqlite.backups:_copy", 1, *command)
+    killed_at("locus_memory.backends.sqlite.upkeep.backups:_copy", 1, *command)
     check()
     assert found[-1] == found[-2]
     run(*command)
@@ -307,7 +307,7 @@ def test_a_restoration_to_a_new_file_has_its_name_once_it_is_whole(source, tmp_p
 
     kill_before_it_is_named(target, *command, longest=longest, check=check, prepare=remove)
     remove()
-    killed_at("locus_memory.backends.sqlite.backups:_report", 1, *command)
+    killed_at("locus_memory.backends.sqlite.upkeep.backups:_report", 1, *command)
     assert not target.exists()
     run(*command)
     assert asyncio.run(same(source, target))

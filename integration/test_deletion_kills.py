@@ -94,8 +94,8 @@ def test_compacting_loses_nothing(shortened, place, call):
 AUDITING = [
     ("locus_memory.deletion:_checkpoints", 1),
     # In the middle of the file.
-    (f"{SQLITE}.remains:_OtherProcess.read", 2),
-    (f"{SQLITE}.remains:_free_pages", 1),
+    (f"{SQLITE}.upkeep.remains:_OtherProcess.read", 2),
+    (f"{SQLITE}.upkeep.remains:_free_pages", 1),
 ]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from locus_memory.backends.postgresql.schema import FUNCTIONS, Names
 from locus_memory.backends.postgresql.schema import MIGRATIONS as GROUPS
-from locus_memory.backends.sqlite import advice as sqlite_advice
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from locus_memory.backends.sqlite.upkeep import advice as sqlite_advice
 from locus_memory.encryption import EncryptionKeys
 from locus_memory.errors import BackendCorruptError, BackendWriteError, ConfigurationError
 from locus_memory.registry import open_backend

@@ -13,7 +13,7 @@ import pytest
 
 from locus_memory import get_checkpointer, open_backend
 from locus_memory.backends.folders import create_private
-from locus_memory.backends.sqlite.backups import backup, restore
+from locus_memory.backends.sqlite.upkeep.backups import backup, restore
 from locus_memory.transfer import write_archive
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")

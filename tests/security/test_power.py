@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from locus_memory import open_backend
-from locus_memory.backends.sqlite.backups import backup, restore
+from locus_memory.backends.sqlite.upkeep.backups import backup, restore
 from locus_memory.transfer import write_archive
 from tests.disks import Disk
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Expiry", "TextIndex", "VectorIndex", "rank"]
+__all__ = ["Expiry", "TextIndex", "Vectors", "rank"]
 
 # The usual constants of BM25: S. Robertson and H. Zaragoza, "The Probabilistic Relevance
 # Framework: BM25 and Beyond", Foundations and Trends in Information Retrieval 3(4), 2009.
@@ -71,7 +71,7 @@ def rank(indexes: Sequence[TextIndex], words: Sequence[str]) -> list[dict[str, f
     return scores
 
 
-class _Stack:
+class Vectors:
     """The vectors of one length: a matrix with room for more, and those that are not in it yet."""
 
     __slots__ = ("_keys", "_matrix", "_new", "_places")
@@ -86,7 +86,7 @@ class _Stack:
         return len(self._keys) + len(self._new)
 
     def add(self, key: str, vector: bytes) -> None:
-        """Add the vector of a key that the stack does not have."""
+        """Add a unit vector, as float32, under a key that has none."""
         self._new[key] = vector
 
     def remove(self, key: str) -> None:
@@ -98,65 +98,25 @@ class _Stack:
             self._keys[place], self._places[last] = last, place
             self._matrix[place] = self._matrix[len(self._keys)]
 
-    def rows(self) -> tuple[list[str], NDArray[np.float32] | None]:
-        """Return the keys and their vectors, of shape `(count, dimension)`."""
-        if self._new:
-            self._stack()
-        return self._keys, None if self._matrix is None else self._matrix[: len(self._keys)]
-
-    def _stack(self) -> None:
-        import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
-
-        joined = np.frombuffer(b"".join(self._new.values()), "<f4").reshape(len(self._new), -1)
-        start, count = len(self._keys), len(self)
-        matrix = self._matrix
-        if matrix is None or len(matrix) < count:
-            matrix = np.empty((count + start // 4, joined.shape[1]), np.float32)
-            if self._matrix is not None:
-                matrix[:start] = self._matrix[:start]
-        matrix[start:count] = joined
-        self._places.update(zip(self._new, range(start, count), strict=True))
-        self._keys += self._new
-        self._matrix, self._new = matrix, {}
-
-
-class VectorIndex:
-    """The vectors of one namespace, in a matrix for each length."""
-
-    __slots__ = ("_sizes", "_stacks")
-
-    def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
-        self._stacks: dict[int, _Stack] = {}
-
-    def add(self, key: str, vector: bytes) -> None:
-        """Add a unit vector, as float32."""
-        self._sizes[key] = len(vector)
-        self._stacks.setdefault(len(vector), _Stack()).add(key, vector)
-
-    def remove(self, key: str) -> None:
-        """Delete the vector of a key."""
-        size = self._sizes.pop(key)
-        self._stacks[size].remove(key)
-        if not len(self._stacks[size]):
-            del self._stacks[size]
-
-    @property
-    def dimensions(self) -> set[int]:
-        """The lengths of the vectors."""
-        return {size // 4 for size in self._stacks}
-
     def similarities(self, query: bytes) -> tuple[list[str], NDArray[np.float32]]:
-        """Return the keys whose vectors have the length of `query`, and their cosines."""
+        """Return the keys, and the cosines of their vectors."""
         import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
         from locus_memory.backends.products import products  # noqa: PLC0415 - it loads numpy
 
-        stack = self._stacks.get(len(query))
-        keys, matrix = ([], None) if stack is None else stack.rows()
-        if matrix is None:
-            return [], np.empty(0, np.float32)
-        return keys, products(matrix, np.frombuffer(query, "<f4"))
+        matrix = self._matrix
+        if self._new or matrix is None:
+            joined = np.frombuffer(b"".join(self._new.values()), "<f4")
+            start, count = len(self._keys), len(self)
+            if matrix is None or len(matrix) < count:
+                matrix = np.empty((count + start // 4, len(query) // 4), np.float32)
+                if self._matrix is not None:
+                    matrix[:start] = self._matrix[:start]
+            matrix[start:count] = joined.reshape(-1, len(query) // 4)
+            self._places.update(zip(self._new, range(start, count), strict=True))
+            self._keys += self._new
+            self._matrix, self._new = matrix, {}
+        return self._keys, products(matrix[: len(self)], np.frombuffer(query, "<f4"))
 
 
 class Expiry:

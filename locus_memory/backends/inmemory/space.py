@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from locus_memory.backends.inmemory.index import TextIndex, VectorIndex, rank
+from locus_memory.backends.inmemory.index import TextIndex, Vectors, rank
 from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.encoding import prefix_upper_bound
@@ -79,21 +79,25 @@ class Record:
 
 @dataclass(slots=True)
 class Space:
-    """One namespace: its records in order of their writes, their keys in order, and its indexes."""
+    """One namespace: its records in order of their writes, their keys in order, and its indexes.
+
+    There is an index of the vectors of each length, by their bytes.
+    """
 
     namespace: Namespace
     records: dict[str, Record] = field(default_factory=dict[str, Record])
     keys: list[str] = field(default_factory=list[str])
     text: TextIndex = field(default_factory=TextIndex)
-    vectors: VectorIndex = field(default_factory=VectorIndex)
+    vectors: dict[int, Vectors] = field(default_factory=dict[int, Vectors])
 
     def add(self, key: str, record: Record) -> None:
         """Add a record under an unused key."""
         self.records[key] = record
         bisect.insort(self.keys, key)
         self.text.add(key, record.content.words)
-        if record.content.embedding is not None:
-            self.vectors.add(key, record.content.embedding)
+        vector = record.content.embedding
+        if vector is not None:
+            self.vectors.setdefault(len(vector), Vectors()).add(key, vector)
 
     def newest(self) -> Iterator[Hit]:
         """Yield a hit for each record, the newest write first."""
@@ -109,8 +113,11 @@ class Space:
         record = self.records.pop(key)
         del self.keys[bisect.bisect_left(self.keys, key)]
         self.text.remove(key, record.content.words)
-        if record.content.embedding is not None:
-            self.vectors.remove(key)
+        vector = record.content.embedding
+        if vector is not None:
+            self.vectors[len(vector)].remove(key)
+            if not self.vectors[len(vector)]:
+                del self.vectors[len(vector)]
 
     def item(self, key: str, score: float | None = None) -> StoreItem:
         """Return the item under a key, newly decoded."""
@@ -191,7 +198,11 @@ def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> I
     """
     import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
-    found = [(space, *space.vectors.similarities(query)) for space in spaces]
+    found = [
+        (space, *space.vectors[len(query)].similarities(query))
+        for space in spaces
+        if len(query) in space.vectors
+    ]
     cosines = np.concatenate([np.empty(0, np.float32), *(each for _, _, each in found)])
     if not len(cosines):
         _refuse_dimension(spaces, len(query) // 4)
@@ -224,7 +235,7 @@ def _best_first(count: int, at_least: Callable[[int], Iterable[Hit]]) -> Iterato
 
 
 def _refuse_dimension(spaces: Sequence[Space], dimension: int) -> None:
-    others = set[int]().union(*(space.vectors.dimensions for space in spaces))
+    others = {size // 4 for space in spaces for size in space.vectors}
     if others:
         raise InvalidEmbeddingError(
             f"the query has {dimension} dimensions, the stored embeddings have {min(others)}"

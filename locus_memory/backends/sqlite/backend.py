@@ -13,12 +13,12 @@ from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.remains import ByteSearch, Place
-from locus_memory.backends.sqlite.advice import advise, outdated
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.connection.problems import find_problems
-from locus_memory.backends.sqlite.remains import find_remains
 from locus_memory.backends.sqlite.store import SQLiteStore
+from locus_memory.backends.sqlite.upkeep.advice import advise, outdated
+from locus_memory.backends.sqlite.upkeep.problems import find_problems
+from locus_memory.backends.sqlite.upkeep.remains import find_remains
 from locus_memory.checkpoint.chain import CheckpointerOptions
 
 __all__ = ["SQLiteBackend"]

@@ -79,13 +79,10 @@ DELETE FROM threads WHERE id = :thread
   AND NOT EXISTS (SELECT 1 FROM checkpoints WHERE thread = :thread)
 """
 
-_FIND_NEWEST: Final = f"""
-SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1
-"""  # noqa: S608 - constants only, here and below
+_NEWEST: Final = f"thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1"
+_NAMED: Final = f"thread = ({_THREAD}) AND checkpoint_id = ?"
 
-_FIND_NAMED: Final = f"""
-SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND checkpoint_id = ?
-"""  # noqa: S608
+_FIND: Final = f"SELECT {HEAD} FROM checkpoints WHERE %s"  # noqa: S608 - constants only, as below
 
 _LIST: Final = f"""
 SELECT {HEAD} FROM checkpoints WHERE thread = ({_THREAD}) AND sequence < ?
@@ -105,10 +102,6 @@ WITH RECURSIVE chain (thread, sequence, base) AS (
 SELECT {HEAD}, payload FROM checkpoints WHERE sequence IN (SELECT sequence FROM chain)
 ORDER BY sequence DESC
 """  # noqa: S608
-
-_CHAIN_OF_NEWEST: Final = _CHAIN % f"thread = ({_THREAD}) ORDER BY sequence DESC LIMIT 1"
-
-_CHAIN_OF_NAMED: Final = _CHAIN % f"thread = ({_THREAD}) AND checkpoint_id = ?"
 
 _MATCHING: Final = f"""
 SELECT {HEAD}, CAST(thread_id AS BLOB)
@@ -368,15 +361,20 @@ def _give_pages_back(connection: sqlite3.Connection) -> bool:
     return 0 < free() < before
 
 
+def _selected(
+    connection: sqlite3.Connection, statement: str, thread_id: str, checkpoint_id: str | None
+) -> sqlite3.Cursor:
+    """Run a statement on a checkpoint, the newest for `None`."""
+    if checkpoint_id is None:
+        return connection.execute(statement % _NEWEST, (encode_text(thread_id),))
+    names = encode_text(thread_id), encode_text(checkpoint_id)
+    return connection.execute(statement % _NAMED, names)
+
+
 def _find(
     connection: sqlite3.Connection, thread_id: str, checkpoint_id: str | None
 ) -> RecordHead | None:
-    if checkpoint_id is None:
-        cursor = connection.execute(_FIND_NEWEST, (encode_text(thread_id),))
-    else:
-        names = (encode_text(thread_id), encode_text(checkpoint_id))
-        cursor = connection.execute(_FIND_NAMED, names)
-    row = cursor.fetchone()
+    row = _selected(connection, _FIND, thread_id, checkpoint_id).fetchone()
     if row is None:
         return None
     head = read_head(thread_id, row)
@@ -386,12 +384,8 @@ def _find(
 def _chain(
     connection: sqlite3.Connection, thread_id: str, checkpoint_id: str | None
 ) -> list[Record]:
-    if checkpoint_id is None:
-        cursor = connection.execute(_CHAIN_OF_NEWEST, (encode_text(thread_id),))
-    else:
-        names = (encode_text(thread_id), encode_text(checkpoint_id))
-        cursor = connection.execute(_CHAIN_OF_NAMED, names)
-    return chain_from([read_record(thread_id, row) for row in cursor], checkpoint_id)
+    rows = _selected(connection, _CHAIN, thread_id, checkpoint_id)
+    return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
 
 def _heads(

@@ -40,12 +40,14 @@ from locus_memory.store.listing import Listing
 
 __all__ = [
     "Address",
+    "OutdatedError",
     "Past",
     "Row",
     "Scope",
     "clear",
     "item_of",
     "item_of_hit",
+    "items_of_matches",
     "items_of_vectors",
     "namespaces",
     "read_item",
@@ -59,6 +61,10 @@ __all__ = [
 _FIRST_PAGE, _PAGE = 16, 500
 _EXTRA: Final = struct.Struct("<qddd")
 _NEVER: Final = float("inf")
+
+
+class OutdatedError(Exception):
+    """A search has seen a later state of the file than this transaction does."""
 
 
 @lru_cache(maxsize=1024)
@@ -214,7 +220,7 @@ def _put(connection: sqlite3.Connection, row: Row, now: float, code: bytes | Non
     )
     documents = row.metadata.decode(), row.value.decode()
     content = version, *times, *documents, row.text, checksum
-    connection.execute(queries.TAKE_REVISION)
+    connection.execute(queries.TAKE_REVISIONS, (1,))
     namespace, item = found.namespace, found.item
     if namespace is None:
         namespace = connection.execute(queries.ADD_NAMESPACE, (address.path,)).lastrowid
@@ -252,11 +258,11 @@ def _delete(connection: sqlite3.Connection, address: Address, now: float) -> boo
 def _remove(connection: sqlite3.Connection, found: _Found) -> None:
     """Delete an item, its words, its vector, and its namespace if it is empty then."""
     if found.item is not None:
+        connection.execute(queries.TAKE_REVISIONS, (1,))
         _remove_text(connection, found)
         _remove_vector(connection, found)
         connection.execute(queries.REMOVE_ITEM, (found.item,))
-        if connection.execute(queries.REMOVE_EMPTY, (found.namespace,)).rowcount:
-            connection.execute(queries.FORGET_LOST, (found.namespace,))
+        connection.execute(queries.REMOVE_EMPTY, (found.namespace,))
 
 
 def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
@@ -267,9 +273,7 @@ def _remove_text(connection: sqlite3.Connection, found: _Found) -> None:
 def _remove_vector(connection: sqlite3.Connection, found: _Found) -> None:
     values = {"id": found.revision, "namespace": found.namespace}
     connection.execute(queries.REMOVE_CODE, values)
-    if connection.execute(queries.REMOVE_VECTOR, values).rowcount:
-        for statement in queries.COUNT_VECTOR:
-            connection.execute(statement, values)
+    connection.execute(queries.REMOVE_VECTOR, values)
 
 
 def clear(connection: sqlite3.Connection, scope: Scope) -> int:
@@ -277,10 +281,11 @@ def clear(connection: sqlite3.Connection, scope: Scope) -> int:
     # No path is between a path and that of its first descendant.
     bound = scope.bound if scope.recursive else scope.path + "\x01"
     values = {**scope.bound_values, "bound": bound}
-    count: int = connection.execute(queries.COUNT, values).fetchone()[0]
+    items, count = connection.execute(queries.COUNT, values).fetchone()
+    connection.execute(queries.TAKE_REVISIONS, (items,))
     for statement in queries.CLEAR:
         connection.execute(statement, values)
-    return count
+    return int(count)
 
 
 def read_item(connection: sqlite3.Connection, address: Address, now: float) -> StoreItem | None:
@@ -419,6 +424,15 @@ def _scan(
     conditions, bound = _conditions(keys)
     statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
     return connection.execute(statement, {**scope.bound_values, **bound, "limit": limit})
+
+
+def items_of_matches(
+    connection: sqlite3.Connection, found: Sequence[tuple[int, int, float]]
+) -> list[StoreItem]:
+    """Return the items of ids, revisions and scores, with the scores."""
+    wanted = {"ids": json.dumps([item for item, _, _ in found])}
+    rows = {row[0]: row[1:] for row in connection.execute(queries.ITEMS, wanted)}
+    return [item_of(rows[revision], score) for _, revision, score in found]
 
 
 def items_of_vectors(

@@ -19,27 +19,20 @@ __all__ = [
     "ADD_VECTOR",
     "CHANGE_ITEM",
     "CLEAR",
-    "CODES_AFTER",
     "COMPACT_TEXTS",
     "COUNT",
     "COUNT_LENGTHS",
-    "COUNT_VECTOR",
+    "COUNT_MATCHES",
     "EXISTS",
     "EXPIRED",
     "FIND",
-    "FORGET_LOST",
     "GET",
     "GET_VECTOR",
-    "HAS_MATCH",
-    "IS_COMMON",
     "IS_LARGE",
     "ITEMS",
     "ITEMS_OF_VECTORS",
     "LENGTHS",
-    "LOST",
-    "LOST_KEPT",
     "NAMESPACE",
-    "NEWEST_HERE",
     "NEWEST_REVISION",
     "PLACES",
     "PLACES_IN_TEXT",
@@ -51,34 +44,23 @@ __all__ = [
     "SCHEMA",
     "SET_MOMENT",
     "SHOW_PLACES",
-    "TAKE_REVISION",
+    "TAKE_REVISIONS",
     "TEXTS",
     "TEXT_TOTALS",
-    "VECTORS",
-    "VECTORS_AFTER",
-    "VECTOR_COUNT",
-    "VECTOR_IDS",
-    "count_matches",
     "count_vectors",
-    "count_word",
     "ids_until",
     "list_namespaces",
-    "listed_that_satisfy",
     "newer",
     "newest_items",
     "newest_of",
     "of_those",
+    "other_dimension",
+    "revisions_of",
+    "rows_after",
     "scan_items",
     "search_items",
-    "vector_candidates",
-    "vector_dimension",
-    "vector_expired",
-    "vector_namespaces",
-    "vectors_that_satisfy",
+    "vectors_of",
 ]
-
-LOST_KEPT: Final = 1_024
-"""The number of deleted vectors of a namespace that are remembered."""
 
 _LIVE: Final = "(i.expires_at IS NULL OR i.expires_at > :now)"
 _SOURCE: Final = "namespaces AS n CROSS JOIN items AS i ON i.namespace = n.id"
@@ -95,8 +77,8 @@ FIND: Final = """
     FROM namespaces AS n LEFT JOIN items AS i ON i.namespace = n.id AND i.key = ?
     WHERE n.path = ?"""
 ADD_NAMESPACE: Final = "INSERT INTO namespaces (path) VALUES (?)"
-TAKE_REVISION: Final = "UPDATE revisions SET newest = newest + 1 WHERE id = 0"
-_REVISION: Final = "(SELECT newest FROM revisions WHERE id = 0)"
+TAKE_REVISIONS: Final = "UPDATE revisions SET number = number + ? WHERE id = 0"
+_REVISION: Final = "(SELECT number FROM revisions WHERE id = 0)"
 ADD_ITEM: Final = f"""
     INSERT INTO items
       (namespace, key, version, created_at, updated_at, expires_at, metadata, value, text, checksum,
@@ -118,15 +100,6 @@ REMOVE_CODE: Final = """
     DELETE FROM codes WHERE namespace = :namespace AND id = :id
       AND dimension = (SELECT dimension FROM vectors WHERE id = :id)"""
 REMOVE_VECTOR: Final = "DELETE FROM vectors WHERE id = :id"
-COUNT_VECTOR: Final = (
-    "UPDATE namespaces SET lost_vectors = lost_vectors + 1 WHERE id = :namespace",
-    """
-    INSERT INTO lost_vectors (namespace, number, id)
-    SELECT id, lost_vectors, :id FROM namespaces WHERE id = :namespace""",
-    f"""
-    DELETE FROM lost_vectors WHERE namespace = :namespace
-      AND number <= (SELECT lost_vectors FROM namespaces WHERE id = :namespace) - {LOST_KEPT}""",
-)
 # FTS5 needs the indexed text to delete it.
 REMOVE_TEXT: Final = """
     INSERT INTO texts (texts, rowid, scope, text) VALUES ('delete', ?, 'n' || ?, ?)"""
@@ -135,17 +108,16 @@ COMPACT_TEXTS: Final = "INSERT INTO texts (texts) VALUES ('optimize')"
 REMOVE_EMPTY: Final = """
     DELETE FROM namespaces
     WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE namespace = namespaces.id)"""
-FORGET_LOST: Final = "DELETE FROM lost_vectors WHERE namespace = ?"
 # Expired by the moment of the last write as well: a clock may be ahead for one write.
 EXPIRED: Final = """
     SELECT id, namespace, text, revision FROM items
-    WHERE expires_at <= min(?, (SELECT newest FROM revisions WHERE id = 1))
+    WHERE expires_at <= min(?, (SELECT number FROM revisions WHERE id = 1))
     ORDER BY expires_at LIMIT 16"""
 SET_MOMENT: Final = """
-    INSERT INTO revisions (id, newest) VALUES (1, ?)
-    ON CONFLICT (id) DO UPDATE SET newest = excluded.newest
-    WHERE newest NOT BETWEEN excluded.newest - 1 AND excluded.newest"""
-COUNT: Final = f"SELECT count(*) FROM {_SOURCE} WHERE {_BELOW} AND {_LIVE}"
+    INSERT INTO revisions (id, number) VALUES (1, ?)
+    ON CONFLICT (id) DO UPDATE SET number = excluded.number
+    WHERE number NOT BETWEEN excluded.number - 1 AND excluded.number"""
+COUNT: Final = f"SELECT count(*), coalesce(sum({_LIVE}), 0) FROM {_SOURCE} WHERE {_BELOW}"
 _CLEARED: Final = "(SELECT id FROM namespaces WHERE path >= :path AND path < :bound)"
 CLEAR: Final = (
     f"""
@@ -154,7 +126,6 @@ CLEAR: Final = (
     WHERE namespace IN {_CLEARED} AND text <> ''""",
     f"DELETE FROM vectors WHERE namespace IN {_CLEARED}",
     f"DELETE FROM codes WHERE namespace IN {_CLEARED}",
-    f"DELETE FROM lost_vectors WHERE namespace IN {_CLEARED}",
     f"DELETE FROM items WHERE namespace IN {_CLEARED}",
     "DELETE FROM namespaces WHERE path >= :path AND path < :bound",
 )
@@ -214,19 +185,7 @@ IS_LARGE: Final = """
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
-# Returns a row if more items match than three quarters of a namespace, or without one, of all items
-# that exist or existed. A rare word is not worth the query.
-IS_COMMON: Final = """
-    SELECT 1 FROM texts WHERE texts MATCH :match
-    LIMIT 1 OFFSET (
-      SELECT max(100, 3 * CASE
-        WHEN :namespace IS NULL THEN (SELECT coalesce(max(id), 0) FROM items)
-        ELSE (SELECT count(*) FROM items WHERE namespace = :namespace)
-      END / 4))"""
-
-
-NEWEST_HERE: Final = "SELECT max(revision) FROM items WHERE namespace = ?"
-HAS_MATCH: Final = "SELECT 1 FROM texts WHERE texts MATCH ? LIMIT 1"
+COUNT_MATCHES: Final = "SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT ?)"
 
 
 def _within(*, recursive: bool) -> str:
@@ -239,41 +198,24 @@ def _joined(*, recursive: bool) -> str:
     return "CROSS JOIN namespaces AS n ON n.id = i.namespace" if recursive else ""
 
 
-def _matches(condition: str, *, recursive: bool) -> str:
-    return f"""
-          FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {_joined(recursive=recursive)}
-          WHERE texts MATCH :match AND {_within(recursive=recursive)} AND {_LIVE} AND {condition}"""
-
-
-def count_matches(condition: str, *, recursive: bool) -> str:
-    """Return the query for the number of items that `search_items` would find."""
-    return f"SELECT count(*) {_matches(condition, recursive=recursive)}"
-
-
 def search_items(condition: str, *, recursive: bool) -> str:
     """Return the query for the matches of `:match`: ids, revisions and scores, the best first.
 
-    They are in the namespace with the id `:namespace`, or below `:path`. Scores are multiplied by
-    `:weight`.
+    They are in the namespace with the id `:namespace`, or below `:path`.
     """
     # The scope column only selects: it does not count in the ranking.
     return f"""
-          SELECT texts.rowid AS id, i.revision AS revision,
-            -bm25(texts, 0.0, 1.0) * :weight AS score
-          {_matches(condition, recursive=recursive)}
-          ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
-
-
-def count_word(match: str) -> tuple[str, tuple[str]]:
-    """Return the query for the number of items of the file that match, and its parameter."""
-    return "SELECT count(*) FROM texts WHERE texts MATCH ?", (match,)
+        SELECT texts.rowid AS id, i.revision AS revision, -bm25(texts, 0.0, 1.0) AS score
+        FROM texts CROSS JOIN items AS i ON i.id = texts.rowid {_joined(recursive=recursive)}
+        WHERE texts MATCH :match AND {_within(recursive=recursive)} AND {_LIVE} AND {condition}
+        ORDER BY score DESC, revision DESC LIMIT :limit OFFSET :offset"""
 
 
 TEXTS: Final = """
     SELECT i.id, i.text FROM json_each(?) AS wanted CROSS JOIN items AS i ON i.id = wanted.value"""
 TEXT_TOTALS: Final = "SELECT block FROM texts_data WHERE id = 1"
 SCHEMA: Final = "PRAGMA main.schema_version"
-NEWEST_REVISION: Final = "SELECT newest FROM revisions WHERE id = 0"
+NEWEST_REVISION: Final = "SELECT number FROM revisions WHERE id = 0"
 # A row for each place of a word: https://www.sqlite.org/fts5.html#the_fts5vocab_virtual_table_module
 SHOW_PLACES: Final = """
     CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_places USING fts5vocab (main, texts, 'instance')"""
@@ -315,27 +257,12 @@ def of_those(condition: str, *, recursive: bool) -> str:
         WHERE {_within(recursive=recursive)} AND {_LIVE} AND {condition}"""
 
 
-VECTOR_IDS: Final = """
-    SELECT id FROM vectors WHERE namespace = ? AND dimension = ? ORDER BY id"""
-VECTOR_COUNT: Final = "SELECT count(*) FROM vectors WHERE namespace = ? AND dimension = ?"
-VECTORS: Final = """
-    SELECT v.id, v.vector FROM json_each(?) AS wanted
-    CROSS JOIN vectors AS v ON v.id = wanted.value"""
-CODES_AFTER: Final = """
-    SELECT id, code FROM codes
-    WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
-LOST: Final = "SELECT number, id FROM lost_vectors WHERE namespace = ? AND number > ?"
-VECTORS_AFTER: Final = """
-    SELECT id, vector FROM vectors
-    WHERE namespace = ? AND dimension = ? AND id > ? ORDER BY id"""
-
-
-def vector_namespaces(*, recursive: bool) -> str:
-    """Return the query for the namespaces to search, each with the state of its vectors."""
+def rows_after(*, recursive: bool, is_coded: bool) -> str:
+    """Return the query for the ids of vectors, and these or their codes, after the id `:after`."""
+    table, column = ("codes", "code") if is_coded else ("vectors", "vector")
     return f"""
-        SELECT n.id, n.lost_vectors,
-          (SELECT max(id) FROM vectors WHERE namespace = n.id AND dimension = :dimension)
-        FROM namespaces AS n WHERE {_BELOW if recursive else _HERE}"""
+        SELECT v.id, v.{column} FROM namespaces AS n CROSS JOIN {table} AS v ON v.namespace = n.id
+        WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension AND v.id > :after"""
 
 
 def count_vectors(*, recursive: bool) -> str:
@@ -345,42 +272,31 @@ def count_vectors(*, recursive: bool) -> str:
         WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension"""
 
 
-def vector_dimension(*, recursive: bool) -> str:
-    """Return the query for the dimension of any vector."""
+def other_dimension(*, recursive: bool) -> str:
+    """Return the query for the dimension of any vector, if none is of the dimension `:dimension`.
+
+    There is a vector of that dimension also if it is of an expired item.
+    """
+    here = _BELOW if recursive else _HERE
     return f"""
         SELECT v.dimension FROM namespaces AS n
         CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
-        WHERE {_BELOW if recursive else _HERE} AND {_LIVE} LIMIT 1"""
+        WHERE {here} AND {_LIVE} AND NOT EXISTS (
+          SELECT 1 FROM namespaces AS n CROSS JOIN vectors AS v ON v.namespace = n.id
+          WHERE {here} AND v.dimension = :dimension)
+        LIMIT 1"""
 
 
-def vector_expired(*, recursive: bool) -> str:
-    """Return the query for the vectors of items that have expired and still exist."""
+def vectors_of(condition: str, column: str) -> str:
+    """Return the query for the listed vectors, each with a column or NULL: no hit of a filter."""
     return f"""
-        SELECT v.id FROM items AS i
-        CROSS JOIN vectors AS v ON v.id = i.revision
-        CROSS JOIN namespaces AS n ON n.id = i.namespace
-        WHERE i.expires_at <= :now AND {_BELOW if recursive else _HERE} ORDER BY v.id"""
+        SELECT v.id, CASE WHEN {_LIVE} AND {condition} THEN {column} END
+        FROM json_each(:ids) AS wanted CROSS JOIN vectors AS v ON v.id = wanted.value
+        LEFT JOIN items AS i ON i.id = v.item"""
 
 
-def vector_candidates(condition: str, *, recursive: bool) -> str:
-    """Return the query for the vectors of items that satisfy a compiled filter."""
+def revisions_of(condition: str) -> str:
+    """Return the query for those of the listed revisions whose items satisfy a filter."""
     return f"""
-        SELECT v.id FROM namespaces AS n
-        CROSS JOIN vectors AS v ON v.namespace = n.id CROSS JOIN items AS i ON i.id = v.item
-        WHERE {_BELOW if recursive else _HERE} AND v.dimension = :dimension
-          AND {_LIVE} AND {condition}
-        ORDER BY v.id"""
-
-
-def vectors_that_satisfy(condition: str) -> str:
-    """Return the query for the vectors of a namespace that satisfy a filter, expired ones too."""
-    return f"""
-        SELECT v.id FROM vectors AS v CROSS JOIN items AS i ON i.id = v.item
-        WHERE v.namespace = :namespace AND v.dimension = :dimension AND {condition}"""
-
-
-def listed_that_satisfy(condition: str) -> str:
-    """Return the query for those of the listed vectors whose items satisfy a filter."""
-    return f"""
-        SELECT v.id FROM json_each(:ids) AS wanted CROSS JOIN vectors AS v ON v.id = wanted.value
-        CROSS JOIN items AS i ON i.id = v.item WHERE {condition}"""
+        SELECT i.revision FROM json_each(:ids) AS wanted
+        CROSS JOIN items AS i ON i.revision = wanted.value WHERE {condition}"""

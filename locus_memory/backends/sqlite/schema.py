@@ -13,9 +13,10 @@ __all__ = ["APPLICATION_ID", "MIGRATIONS"]
 APPLICATION_ID: Final = 0x4C4D454D
 """The mark of this library's files: `LMEM` in ASCII, at byte 68 of the file."""
 
-# Each put takes a new revision, and no revision is ever used twice. So their order is the
-# order of writes, whatever the clock does. The id of a vector is the revision of its put, so
-# a vector never changes. An item's id stays the same, and is its row in the text index.
+# Each put and each deletion takes a new revision, and no revision is ever used twice. So their
+# order is the order of writes, whatever the clock does, and a file of the same revision has the
+# same items. The id of a vector is the revision of its put, so a vector never changes. An item's id
+# stays the same, and is its row in the text index.
 #
 # The store itself keeps its tables consistent. A trigger, a foreign key or a statement that may
 # fail after its first row makes SQLite open a savepoint, and at each savepoint FTS5 writes its
@@ -110,4 +111,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     ),
     # What was written since some revision, in however many namespaces.
     ("CREATE INDEX items_by_write ON items (revision)",),
+    # A deletion takes a revision as well, so nobody has to remember which vectors are gone. Older
+    # code that has the file open cannot write from now on: its deletions would take none.
+    # The column `lost_vectors` stays: before SQLite 3.35, no column can be dropped.
+    (
+        "ALTER TABLE revisions RENAME COLUMN newest TO number",
+        "DROP TABLE lost_vectors",
+    ),
 )

@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 from typing_extensions import override
@@ -18,12 +17,10 @@ from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.connection.opening import MEMORY
-from locus_memory.backends.sqlite.items import Address, Past, Row, Scope
-from locus_memory.backends.sqlite.newest import newest
-from locus_memory.backends.sqlite.search.caches import Caches, CurrentCaches
-from locus_memory.backends.sqlite.search.candidates import Found
-from locus_memory.backends.sqlite.search.texts import LongSearchError
+from locus_memory.backends.sqlite.connection.opening import roll_back
+from locus_memory.backends.sqlite.items import Address, OutdatedError, Past, Row, Scope
+from locus_memory.backends.sqlite.search.caches import Caches, CurrentCaches, Found
+from locus_memory.backends.sqlite.search.texts import newest
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.item import (
@@ -93,11 +90,7 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         )
         self._clock = clock
         self._dimension = embedding_dimension
-        self._caches = CurrentCaches(
-            vector_cache_bytes,
-            # A write in memory may be rolled back after a search has read it.
-            shares_writes=self._connection.path == MEMORY,
-        )
+        self._caches = CurrentCaches(vector_cache_bytes)
         self._capabilities = StoreCapabilities(
             search=True,
             semantic_search=True,
@@ -196,11 +189,11 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
     ) -> list[StoreItem]:
         scope, condition = self._scope_of(selection), selection.condition
 
-        def find(connection: sqlite3.Connection) -> list[StoreItem]:
-            texts = self._caches.of(connection).texts
-            return list(map(items.scored, texts.find(connection, scope, words, condition, page)))
+        def find(connection: sqlite3.Connection, caches: Caches) -> list[StoreItem]:
+            found = caches.matches(connection, scope, words, condition, page)
+            return items.items_of_matches(connection, found)
 
-        return await self._connection.read(find)
+        return await self._find(find)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
@@ -216,8 +209,8 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
 
         scope = self._scope_of(selection)
         query = vectors.VectorQuery(vector, threshold, selection.condition)
-        return await self._connection.read(
-            lambda c: vectors.search_vectors(c, self._caches.of(c).vectors, scope, query, page)
+        return await self._find(
+            lambda c, caches: vectors.search_vectors(c, caches.vectors, scope, query, page)
         )
 
     @override
@@ -236,30 +229,25 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         look_for = [] if words is None else await from_query(self._query_words, words)
         near = None if embedding is None else self._near(selection, embedding, page)
 
-        def find(
-            connection: sqlite3.Connection, *, is_short: bool = False
-        ) -> tuple[Candidates, Callable[[], None]]:
-            caches = self._caches.of(connection)
-            rows: list[Any] = []
-            if look_for:
-                rows = caches.texts.find(
-                    connection, scope, look_for, condition, page, whole=False, is_short=is_short
-                )
+        def find(connection: sqlite3.Connection, caches: Caches) -> Candidates:
+            rows = caches.matches(connection, scope, look_for, condition, page) if look_for else []
             by_text = list(map(Found._make, rows))
             by_vector = [] if near is None else near(connection, caches)
-            hits, new = caches.items.candidates(connection, by_text, by_vector)
-            return hits, partial(caches.items.hold, new)
+            return caches.items.candidates(connection, by_text, by_vector)
 
-        found, hold = await (self._soon(find) if near is None else self._connection.read(find))
-        hold()
-        return found
+        return await self._find(find)
 
-    async def _soon(self, find: Callable[..., _Result]) -> _Result:
-        """Return what a text search finds; one that is likely to be short may hold up a write."""
-        if self._caches.last.texts.is_quick:
-            with suppress(LongSearchError):
-                return await self._connection.read(partial(find, is_short=True), is_short=True)
-        return await self._connection.read(find)
+    async def _find(self, find: Callable[[sqlite3.Connection, Caches], _Result]) -> _Result:
+        """Return what is found in a state of the file that is as late as that of the caches."""
+
+        def read(connection: sqlite3.Connection) -> _Result:
+            while True:
+                with suppress(OutdatedError):
+                    return find(connection, self._caches.of(connection))
+                roll_back(connection)
+                connection.execute("BEGIN")
+
+        return await self._connection.read(read)
 
     def _near(
         self, selection: Selection, embedding: Sequence[float], page: Page

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory import InMemoryStore
-from locus_memory.backends.inmemory.index import Expiry, TextIndex, VectorIndex, rank
-from locus_memory.errors import VersionConflictError
+from locus_memory.backends.inmemory.index import Expiry, TextIndex, Vectors, rank
+from locus_memory.errors import InvalidEmbeddingError, VersionConflictError
 from locus_memory.store.item import Put
 
 documents = st.dictionaries(
@@ -92,7 +92,7 @@ steps = st.lists(
     st.tuples(
         st.sampled_from(["add", "remove", "search"]),
         st.sampled_from("abcdef"),
-        st.lists(st.sampled_from([0.0, 0.6, 0.8, 1.0]), min_size=1, max_size=2),
+        st.lists(st.sampled_from([0.0, 0.6, 0.8, 1.0]), min_size=2, max_size=2),
     ),
     max_size=40,
 )
@@ -102,7 +102,7 @@ steps = st.lists(
 @settings(deadline=None, max_examples=100)
 @given(steps)
 def test_vectors_are_those_that_were_added_and_not_removed(sequence):
-    index, model = VectorIndex(), {}
+    index, model = Vectors(), {}
     for what, key, numbers in sequence:
         vector = np.array(numbers, "<f4").tobytes()
         if what != "search" and key in model:
@@ -113,12 +113,22 @@ def test_vectors_are_those_that_were_added_and_not_removed(sequence):
             model[key] = vector
         if what == "search":
             keys, cosines = index.similarities(vector)
-            same = {key: each for key, each in model.items() if len(each) == len(vector)}
-            assert sorted(keys) == sorted(same)
+            assert sorted(keys) == sorted(model)
             for found, cosine in zip(keys, cosines.tolist(), strict=True):
-                expected = np.frombuffer(same[found], "<f4") @ np.frombuffer(vector, "<f4")
+                expected = np.frombuffer(model[found], "<f4") @ np.frombuffer(vector, "<f4")
                 assert cosine == pytest.approx(float(expected))
-        assert index.dimensions == {len(each) // 4 for each in model.values()}
+        assert len(index) == len(model)
+
+
+async def test_vectors_of_each_length_are_found_by_themselves():
+    async with InMemoryStore() as store:
+        for key, vector in (("a", [1.0, 0.0]), ("b", [1.0]), ("c", [0.6, 0.8])):
+            await store.put_with_embedding(("n",), key, key, vector)
+        found = await store.search_by_embedding(("n",), [1.0, 0.0])
+        assert [hit.item.key for hit in found] == ["a", "c"]
+        await store.put(("n",), "b", "without")
+        with pytest.raises(InvalidEmbeddingError, match=r"1 dimensions.* 2"):
+            await store.search_by_embedding(("n",), [1.0])
 
 
 async def test_what_a_conflict_undoes_keeps_its_place_among_the_newest():

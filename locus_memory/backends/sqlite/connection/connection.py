@@ -7,11 +7,13 @@ keeps several processes on one file apart.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeVar
@@ -31,6 +33,7 @@ from locus_memory.backends.sqlite.connection.pool import (
     dismiss,
     empty_log,
     end,
+    outcome,
 )
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
@@ -87,7 +90,6 @@ class SQLiteDatabase(SharedConnection):
         self._readers: list[threading.Thread] = []
         self._writers: list[threading.Thread] = []
         self._reading = 0
-        self._writing = 0
         self._closed = False
         self._lock = threading.Lock()
         self._process: int | None = None
@@ -112,21 +114,17 @@ class SQLiteDatabase(SharedConnection):
         """
         await self.read(_nothing)
 
-    async def read(self, work: Callable[[sqlite3.Connection], T], *, is_short: bool = False) -> T:
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside one consistent snapshot, and return its result.
 
         Args:
-            work: It reads, on a thread for readers.
-            is_short: Whether a write may wait until it is over. Then it runs on the thread that
-                writes, if that one is idle: a write makes other connections drop the pages that
-                they cached, and that thread keeps its own.
+            work: It reads, on a thread for readers; the data in memory have one connection, and it
+                reads between two writes.
 
         Raises:
             BackendError: SQLite failed; see `locus_memory.errors`.
         """
         if self._settings.path == MEMORY:
-            return await self.write(work)
-        if is_short and self._writers and not self._writing:
             return await self._put(Job(work, "read"))  # type: ignore[no-any-return] # as below
         job = Job(work, "read")
         with self._lock:
@@ -135,17 +133,13 @@ class SQLiteDatabase(SharedConnection):
             if len(self._readers) < min(self._reading, self._max_readers):
                 reader = Reader(self._settings, self._reads)
                 self._readers.append(reader.start("locus-memory-sqlite-reader"))
+            # A cancelled read keeps its thread busy for a while yet: let it count until then.
+            job.future.add_done_callback(self._end_read)
             self._reads.put(job)
-        try:
-            return await job.future  # type: ignore[no-any-return] # it is what the work returned
-        finally:
-            if job.future.cancelled() and not job.claim():
-                # It keeps its thread busy for a while yet: let it count until then.
-                job.at_end(self._end_read)
-            else:
-                self._end_read()
+        return await asyncio.wrap_future(job.future)
 
-    def _end_read(self) -> None:
+    def _end_read(self, over: Future[Any]) -> None:
+        del over
         with self._lock:
             self._reading -= 1
 
@@ -168,13 +162,8 @@ class SQLiteDatabase(SharedConnection):
             if not self._writers:
                 writer = Writer(self._settings, self._writes)
                 self._writers.append(writer.start("locus-memory-sqlite-writer"))
-            self._writing += 1
             self._writes.put(job)
-        try:
-            return await job.settled()
-        finally:
-            with self._lock:
-                self._writing -= 1
+        return await outcome(job)
 
     async def empty_log(self) -> None:
         """Fold the write-ahead log into the file and empty it, so that it keeps no old page.
@@ -209,7 +198,7 @@ class SQLiteDatabase(SharedConnection):
         for ending in endings:
             jobs.put(ending)
         for ending in endings:
-            await ending.future
+            await asyncio.wrap_future(ending.future)
         # Their connections are closed: what is left of them takes no time.
         for thread in threads:
             thread.join()

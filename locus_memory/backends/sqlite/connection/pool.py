@@ -7,7 +7,8 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, InvalidStateError
 from queue import Empty, SimpleQueue
 from traceback import clear_frames
 from typing import Any, Final, Literal
@@ -15,7 +16,7 @@ from typing import Any, Final, Literal
 from locus_memory.backends.sqlite.connection.driver_errors import translate
 from locus_memory.backends.sqlite.connection.opening import LOG_LIMIT, Settings, roll_back
 
-__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end"]
+__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end", "outcome"]
 
 _BATCH: Final = 256
 
@@ -52,99 +53,63 @@ Kind = Literal["read", "write", "alone"]
 
 
 class Job:
-    """Work for a thread, and the future of the loop that waits for it."""
+    """Work for a thread, and the future of whoever waits for it.
 
-    __slots__ = (
-        "_finished",
-        "_on_end",
-        "_unclaimed",
-        "error",
-        "future",
-        "kind",
-        "loop",
-        "result",
-        "work",
-    )
+    Attributes:
+        work: The work; it gets a connection.
+        kind: Its transaction.
+        future: The outcome; to run it is to claim it, as it is for its caller to cancel it.
+        result: What the work returned, before it is committed.
+        error: What it raised.
+    """
+
+    __slots__ = ("error", "future", "kind", "result", "work")
 
     def __init__(self, work: Callable[[sqlite3.Connection], Any], kind: Kind) -> None:
-        self.work = work
-        self.kind = kind
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.work, self.kind = work, kind
+        self.future: Future[Any] = Future()
         self.result: Any = None
         self.error: BaseException | None = None
-        self._on_end: Callable[[], None] | None = None
-        self._finished = False
-        # Taking the one element is atomic.
-        self._unclaimed = [True]
 
     def claim(self) -> bool:
-        """Return whether nobody claimed it before: the thread to run it, or its caller to not."""
-        try:
-            self._unclaimed.pop()
-        except IndexError:
-            return False
-        return True
-
-    def at_end(self, call: Callable[[], None]) -> None:
-        """Call something on the loop once the work is over, or at once if it is."""
-        if self._finished:
-            call()
-        else:
-            self._on_end = call
-
-    async def settled(self) -> Any:
-        """Wait for the result.
-
-        Cancelled before it has begun, the work is never done; once it has begun, cancelling
-        waits until it is over, so that it cannot surprise whoever comes next.
-        """
-        try:
-            return await self.future
-        except asyncio.CancelledError:
-            if not self.claim() and not self._finished:
-                self.future = self.loop.create_future()
-                with contextlib.suppress(Exception):
-                    await self.future
-            raise
+        """Return whether it may run: nobody has cancelled it, and it has not run before."""
+        return self.future.running() or (
+            not self.future.done() and self.future.set_running_or_notify_cancel()
+        )
 
     def finish(self) -> None:
-        """Hand the outcome over; runs on the loop."""
-        self._finished = True
-        if self._on_end is not None:
-            self._on_end()
-        if self.future.done():
-            return
-        if self.error is None:
-            self.future.set_result(self.result)
-        elif isinstance(self.error, StopIteration):
-            # A future refuses it.
-            self.future.set_exception(RuntimeError("the work raised StopIteration"))
-        else:
-            self.future.set_exception(self.error)
-
-
-Queue = SimpleQueue["Job | None"]
-
-
-def _deliver(jobs: Sequence[Job]) -> None:
-    """Wake the loops that wait for these jobs, each once."""
-    waiting: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        waiting.setdefault(job.loop, []).append(job)
-    for loop, done in waiting.items():
+        """Hand the outcome over, unless it is cancelled."""
         # A loop that is closed by now waits for nothing.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_finish, done)
+        with contextlib.suppress(RuntimeError, InvalidStateError):
+            if self.error is not None:
+                self.future.set_exception(self.error)
+            else:
+                self.future.set_result(self.result)
 
 
-def _finish(jobs: Iterable[Job]) -> None:
-    for job in jobs:
-        job.finish()
+Queue = SimpleQueue[Job]
 
 
-class _Worker:
-    """A thread with its own connection, fed by a queue; it holds no reference to the database."""
+async def outcome(job: Job) -> Any:
+    """Wait for the result of work that writes.
+
+    Cancelled before it has begun, the work is never done; once it has begun, cancelling waits until
+    it is over, so that it cannot surprise whoever comes next.
+    """
+    try:
+        return await asyncio.wrap_future(job.future)
+    except asyncio.CancelledError:
+        if not job.future.cancel():
+            with contextlib.suppress(Exception):
+                await asyncio.wrap_future(job.future)
+        raise
+
+
+class Reader:
+    """A thread with its own connection, fed by a queue; it holds no reference to the database.
+
+    It runs each job in a read transaction of its own, so that it sees all writes before it.
+    """
 
     def __init__(self, settings: Settings, jobs: Queue) -> None:
         self._settings = settings
@@ -160,21 +125,17 @@ class _Worker:
         return thread
 
     def _run(self) -> None:
-        while True:
-            # No local may outlive the round: it would keep a large result alive.
-            job = self._jobs.get()
-            if job is None or job.work is end:
-                break
+        # No local may outlive the round: it would keep a large result alive.
+        while (job := self._jobs.get()).work is not end:
             self._serve(job)
             del job
             if not self._keep:
                 self._disconnect()
         self._disconnect()
-        if job is not None:
-            _deliver([job])
+        job.finish()
 
     def _serve(self, first: Job) -> None:
-        raise NotImplementedError
+        self._answer(first)
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -198,7 +159,7 @@ class _Worker:
                 self._read(self._connected(), job)
         except BaseException as error:  # noqa: BLE001 - it belongs to the caller
             self._fail([job], error)
-        _deliver([job])
+        job.finish()
 
     def _read(self, connection: sqlite3.Connection, job: Job) -> None:
         # What is read from a file that went away this moment is still what was there.
@@ -218,16 +179,12 @@ class _Worker:
     def _fail(self, jobs: Iterable[Job], error: BaseException) -> None:
         for job in jobs:
             job.error = translate(error, self._settings.path)
+            if isinstance(error, StopIteration):
+                # No future of a loop holds it.
+                job.error = RuntimeError("the work raised StopIteration")
 
 
-class Reader(_Worker):
-    """Runs each job in a read transaction of its own, so that it sees all writes before it."""
-
-    def _serve(self, first: Job) -> None:
-        self._answer(first)
-
-
-class Writer(_Worker):
+class Writer(Reader):
     """Runs whatever waits to be written at one moment in one transaction.
 
     What waits to be read comes first: it need not wait until another process lets this one write.
@@ -252,7 +209,8 @@ class Writer(_Worker):
             if self._connection is not None:
                 with contextlib.suppress(sqlite3.Error):
                     roll_back(self._connection)
-        _deliver(jobs)
+        for job in jobs:
+            job.finish()
 
     def _more(self) -> Job | None:
         """Return a job that waits already, or `None`."""
@@ -260,8 +218,8 @@ class Writer(_Worker):
             job = self._jobs.get_nowait()
         except Empty:
             return None
-        if job is None or job.work is end:
-            # The end: leave it for the loop in `_run`.
+        if job.work is end:
+            # Leave it for the loop in `_run`.
             self._jobs.put(job)
             return None
         return job
@@ -328,6 +286,5 @@ class Writer(_Worker):
 
 def dismiss(reads: Queue, writes: Queue, readers: int) -> None:
     """Tell the threads of a database that nobody holds any more to end."""
-    for _ in range(readers):
-        reads.put(None)
-    writes.put(None)
+    for jobs in (*[reads] * readers, writes):
+        jobs.put(Job(end, "alone"))

@@ -1,8 +1,8 @@
-"""Search in SQLite: filters as SQL, texts by FTS5, vectors by exact comparison.
+"""Search in SQLite: filters as SQL, texts by FTS5, vectors by exact comparison or by codes.
 
 Each module turns one part of a search into bound SQL or into one multiplication of matrices.
-`candidates.py` runs both searches of a hybrid query in one transaction. `posted` ranks
-the words of large files.
+A cache is of a revision of the file, and a transaction that is older begins again.
 
-Read `filters.py` first, then `texts.py`, `vectors.py` and `candidates.py`.
+Read `filters.py` and `texts.py` first, then `caches.py`; `postings.py` and `ranking.py` rank the
+words of large files, `vectors.py` and `codes.py` vectors.
 """

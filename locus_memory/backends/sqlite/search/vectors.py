@@ -1,8 +1,9 @@
-"""Vector search: float32 rows in the file, one matrix per namespace or codes in memory.
+"""Vector search: float32 rows in the file, and the vectors of a search or their codes in memory.
 
 The module loads numpy, so the store imports it at the first search. A vector never changes, since
-every put takes a new revision: the newest id and the number of deletions tell whether a matrix is
-up to date, and a refresh reads only new vectors.
+every put takes a new revision, and its id is that revision: a refresh reads only new vectors.
+Vectors that are deleted stay in memory for a while. Each hit is looked up in the file before it
+counts, so these are never found.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,9 +22,8 @@ from numpy.typing import NDArray
 from locus_memory.backends.products import products
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
-from locus_memory.backends.sqlite.items import Scope, items_of_vectors
-from locus_memory.backends.sqlite.search.code_cache import CodeCache, Codes, Name, Shelf
-from locus_memory.backends.sqlite.search.coded import CodedSearch
+from locus_memory.backends.sqlite.items import OutdatedError, Scope, items_of_vectors
+from locus_memory.backends.sqlite.search.codes import CodedQuery, CodeRows, Steps, code_bytes
 from locus_memory.backends.sqlite.search.filters import compile_filter
 from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.filters import All, Condition
@@ -32,22 +32,38 @@ from locus_memory.store.item import SemanticSearchResult
 __all__ = ["NearVector", "VectorCache", "VectorQuery", "find_vectors", "search_vectors"]
 
 Ids = NDArray[np.int64]
-Rows = NDArray[np.float32]
+Singles = NDArray[np.float32]
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-_CHUNK: Final = 4096
-# float32 arithmetic is more precise than this; hits this near to the last one are recomputed.
-_MARGIN: Final = 1e-5
+_CHUNK: Final = 4_096
 _DIGITS: Final = 12
 _LENGTH_MARGIN: Final = 1e-3
+# float32 arithmetic is more precise than this.
+_MARGIN: Final = 1e-5
 _SMALL: Final = 2**20
 """Vectors that take no more bytes than that are cached as they are, if there is room at all."""
 
 _MOST_BY_CODES: Final = 2_000
 """Pages beyond that are read from the file, all vectors of it."""
 
-_COUNTS: Final = 4_096
-"""The number of searches whose number of vectors is remembered."""
+_OVERHEAD: Final = 1_000
+"""The bytes of a search in the cache beside its rows, about."""
+
+_WORN, _SPARE = 8, 64
+"""All is read again once one of so many rows is deleted, or so many and some more are new."""
+
+_SAMPLE: Final = 1_024
+"""A filter is evaluated for all rows if too few of so many of the best satisfy it."""
+
+_FILTERED: Final = 10
+"""So many times as many rows are estimated of a search with a filter, whose share is not known."""
+
+_LOOKED_UP: Final = 65_536
+"""For so many rows at a time a filter is evaluated."""
+
+_MASKS: Final = 8
+"""The number of filters whose result is cached, of each search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,44 +80,6 @@ class VectorQuery:
         return len(self.vector) // 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    """The ids of a shelf in ascending order, and their vectors, in buffers with room for more."""
-
-    count: int
-    id_buffer: Ids
-    row_buffer: Rows
-
-    @property
-    def ids(self) -> Ids:
-        return self.id_buffer[: self.count]
-
-    @property
-    def rows(self) -> Rows:
-        return self.row_buffer[: self.count]
-
-    @property
-    def size(self) -> int:
-        return self.id_buffer.nbytes + self.row_buffer.nbytes
-
-    @classmethod
-    def of(cls, ids: Ids, rows: Rows) -> _Matrix:
-        return cls(len(ids), ids, rows)
-
-    def extended(self, ids: Ids, rows: Rows) -> _Matrix:
-        """Return a matrix with more rows, in the same buffers if they have room."""
-        count = self.count + len(ids)
-        id_buffer, row_buffer = self.id_buffer, self.row_buffer
-        if count > len(id_buffer):
-            room = count + self.count // 4
-            id_buffer = np.empty(room, np.int64)
-            row_buffer = np.empty((room, rows.shape[1]), np.float32)
-            id_buffer[: self.count], row_buffer[: self.count] = self.ids, self.rows
-        # Other users of this matrix read its own rows only.
-        id_buffer[self.count : count], row_buffer[self.count : count] = ids, rows
-        return _Matrix(count, id_buffer, row_buffer)
-
-
 class NearVector(NamedTuple):
     """A vector that was found, by the revision of its item, and its cosine."""
 
@@ -114,143 +92,177 @@ class NearVector(NamedTuple):
         return max(0.0, self.cosine)
 
 
-class VectorCache:
-    """A cache of the last matrices and codes, shared by the reader threads.
+class _VectorRows:
+    """Vectors of one dimension, with room for more; as `CodeRows`."""
 
-    Codes take at most three quarters of its capacity, and matrices what codes leave. A search whose
-    vectors take more than a quarter uses codes.
+    is_coded = False
+
+    def __init__(self, room: int, dimension: int) -> None:
+        self._rows: Singles = np.empty((room, dimension), np.float32)
+
+    def set(self, place: slice, blobs: Sequence[Any]) -> None:
+        self._rows[place] = _decoded(blobs, self._rows.shape[1])
+
+    def query(self, vector: bytes, count: int) -> _Products:
+        rows = self._rows[:count]
+        return _Products(products(rows, np.frombuffer(vector, "<f4")), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a search, in buffers with room for more, as transactions of a revision see them.
+
+    Attributes:
+        newest: The revision of the file.
+        since: Its revision when all rows were read, or counted.
+        count: How many rows there are.
+        size: Their memory in bytes; no page of the room for more is used yet.
+        buffer: Their ids, and others behind them.
+        matrix: The vectors, or their codes.
+        gone: Marks of rows that are found to be deleted.
+        masks: For filters, which of the first rows satisfy them.
+    """
+
+    newest: int
+    since: int
+    count: int
+    size: int
+    buffer: Ids
+    matrix: _VectorRows | CodeRows
+    gone: Mask
+    masks: OrderedDict[str, Mask]
+
+    @property
+    def ids(self) -> Ids:
+        """The ids."""
+        return self.buffer[: self.count]
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so much was written since then that many of them may be deleted."""
+        return self.newest - self.since > self.count // _WORN + _SPARE
+
+
+def _size(count: int, row: int) -> int:
+    """Return the memory of rows of so many bytes, each with an id and a mark."""
+    return _OVERHEAD + count * (row + 8 + 1)
+
+
+class VectorCache:
+    """A cache of the vectors or codes of the last searches, shared by the reader threads.
+
+    A search whose vectors take more than a quarter of its capacity uses codes, and one whose codes
+    take more than three quarters reads the file.
     """
 
     def __init__(self, capacity: int) -> None:
-        self._total = capacity
+        self._capacity = capacity
         self._exact = max(capacity // 4, min(capacity, _SMALL))
-        self.codes = CodeCache(capacity * 3 // 4)
-        """The codes."""
-        self._counts: dict[Name, tuple[int, int]] = {}
-        self._held: OrderedDict[tuple[int, int], tuple[Shelf, _Matrix]] = OrderedDict()
+        self._held: OrderedDict[tuple[str, bool, int], _Rows] = OrderedDict()
         self._lock = threading.Lock()
         self.size = 0
         """The size of the cache in bytes."""
 
-    @property
-    def _capacity(self) -> int:
-        return max(self._exact, self._total - self.codes.size)
+    def find(self, connection: sqlite3.Connection, scope: Scope, dimension: int) -> _Rows | None:
+        """Return the rows of a search as this transaction sees them; `None`: too many to cache.
 
-    def is_coded(
-        self, connection: sqlite3.Connection, scope: Scope, shelves: Sequence[Shelf]
-    ) -> bool:
-        """Return whether a search has too many vectors for matrices, and not too many for codes."""
-        dimension = shelves[0].dimension
-        limit = self._exact // (4 * dimension + 8)
+        Raises:
+            OutdatedError: The cache is of a later transaction.
+        """
         name = scope.path, scope.recursive, dimension
-        count, newest = self._counts.get(name, (0, 0))
-        latest = max(shelf.newest for shelf in shelves)
-        # Each vector since then has an id of its own.
-        if count + max(0, latest - newest) <= limit:
-            return False
-        held = self.codes.holds(name)
-        if held is None or held <= limit:
-            # Cached codes may be older than the last writes.
-            statement = queries.count_vectors(recursive=scope.recursive)
-            values = {**scope.bound_values, "dimension": dimension}
-            held = int(connection.execute(statement, values).fetchone()[0])
-        if len(self._counts) >= _COUNTS:
-            self._counts.clear()
-        self._counts[name] = held, latest
-        is_coded = limit < held and self.codes.fits(held, dimension)
-        if not is_coded:
-            self.codes.drop(name)
-        return is_coded
-
-    def find(self, connection: sqlite3.Connection, shelf: Shelf) -> _Matrix | None:
-        """Return the vectors as this transaction sees them; `None`: too many to cache."""
-        name = shelf.namespace, shelf.dimension
+        (newest,) = connection.execute(queries.NEWEST_REVISION).fetchone()
         with self._lock:
-            known, matrix = self._held.get(name, (None, None))
-            if known == shelf and matrix is not None:
-                self._held.move_to_end(name)
-                return matrix
-            self._drop(name)
-            return self._load(connection, shelf, known, matrix)
+            rows = held = self._held.pop(name, None)
+            if held is not None:
+                self.size -= held.size
+                if held.newest > newest:
+                    self._hold(name, held)
+                    raise OutdatedError
+                if held.newest < newest:
+                    rows = _extended(connection, scope, dimension, held, newest)
+                if rows is not None and rows.is_worn:
+                    gone = rows.count - _count(connection, scope, dimension)
+                    rows = None if gone * _WORN > rows.count else replace(rows, since=newest)
+            if rows is None:
+                rows = self._read(connection, scope, dimension, newest)
+            if rows is not None:
+                self._hold(name, rows)
+            return rows
 
-    def _load(
-        self,
-        connection: sqlite3.Connection,
-        shelf: Shelf,
-        known: Shelf | None,
-        matrix: _Matrix | None,
-    ) -> _Matrix | None:
-        (count,) = connection.execute(
-            queries.VECTOR_COUNT, (shelf.namespace, shelf.dimension)
-        ).fetchone()
-        if count * (shelf.dimension * 4 + 8) > self._capacity:
-            return None
-        if known is not None and matrix is not None:
-            matrix = _refreshed(connection, shelf, known, matrix)
-        if matrix is None or matrix.count != count:
-            # Not cached, or this transaction still sees a vector that was deleted since.
-            matrix = _read(connection, shelf)
-        self._hold(shelf, matrix)
-        return matrix
-
-    def _hold(self, shelf: Shelf, matrix: _Matrix) -> None:
-        if matrix.size > self._capacity:
-            matrix = _Matrix.of(matrix.ids.copy(), matrix.rows.copy())
-        self._held[shelf.namespace, shelf.dimension] = shelf, matrix
-        self.size += matrix.size
+    def _hold(self, name: tuple[str, bool, int], rows: _Rows) -> None:
+        self._held[name] = rows
+        self.size += rows.size
         while self.size > self._capacity:
-            self._drop(next(iter(self._held)))
+            self.size -= self._held.popitem(last=False)[1].size
 
-    def _drop(self, name: tuple[int, int]) -> None:
-        if name in self._held:
-            self.size -= self._held.pop(name)[1].size
-
-
-def _refreshed(
-    connection: sqlite3.Connection, shelf: Shelf, known: Shelf, matrix: _Matrix
-) -> _Matrix:
-    """Return a matrix without the deleted vectors and with the new ones."""
-    if shelf.deletes != known.deletes or shelf.newest < known.newest:
-        found = connection.execute(queries.VECTOR_IDS, (shelf.namespace, shelf.dimension))
-        kept = np.isin(matrix.ids, _ids(found), assume_unique=True)
-        matrix = _Matrix.of(matrix.ids[kept], matrix.rows[kept])
-    newest = int(matrix.ids[-1]) if matrix.count else 0
-    for ids, rows in _chunks(connection, shelf, after=newest):
-        matrix = matrix.extended(ids, rows)
-    return matrix
+    def _read(
+        self, connection: sqlite3.Connection, scope: Scope, dimension: int, newest: int
+    ) -> _Rows | None:
+        count = _count(connection, scope, dimension)
+        room = count + count // _WORN + _SPARE
+        matrix: type[_VectorRows | CodeRows] = _VectorRows
+        if _size(count, 4 * dimension) > self._exact:
+            if _size(count, code_bytes(dimension)) > self._capacity * 3 // 4:
+                return None
+            matrix = CodeRows
+        ids, gone = np.empty(room, np.int64), np.zeros(0, np.bool_)
+        rows = _Rows(0, newest, 0, 0, ids, matrix(room, dimension), gone, OrderedDict())
+        return _extended(connection, scope, dimension, rows, newest)
 
 
-def _read(connection: sqlite3.Connection, shelf: Shelf) -> _Matrix:
-    chunks = list(_chunks(connection, shelf))
-    return _Matrix.of(
-        np.concatenate([ids for ids, _ in chunks]), np.concatenate([rows for _, rows in chunks])
-    )
+def _count(connection: sqlite3.Connection, scope: Scope, dimension: int) -> int:
+    """Return the number of vectors of a scope."""
+    statement = queries.count_vectors(recursive=scope.recursive)
+    values = {**scope.bound_values, "dimension": dimension}
+    return int(connection.execute(statement, values).fetchone()[0])
+
+
+def _extended(
+    connection: sqlite3.Connection, scope: Scope, dimension: int, rows: _Rows, newest: int
+) -> _Rows | None:
+    """Return the rows with those that were written later; `None`: there is no room."""
+    start, is_coded = rows.count, rows.matrix.is_coded
+    for ids, blobs in _chunks(connection, scope, dimension, rows.newest, is_coded=is_coded):
+        place = slice(start, start := start + len(ids))
+        if start > len(rows.buffer):
+            return None
+        # Other users of these buffers read their own rows only.
+        rows.buffer[place] = ids
+        rows.matrix.set(place, blobs)
+    gone = np.zeros(start, np.bool_)
+    gone[: rows.count] = rows.gone
+    size = _size(start, code_bytes(dimension) if is_coded else 4 * dimension)
+    masks = OrderedDict(rows.masks)
+    return replace(rows, newest=newest, count=start, size=size, gone=gone, masks=masks)
 
 
 def _chunks(
-    connection: sqlite3.Connection, shelf: Shelf, after: int = 0
-) -> Iterator[tuple[Ids, Rows]]:
-    """Yield ids and vectors from the file, in order of the ids."""
-    cursor = connection.execute(queries.VECTORS_AFTER, (shelf.namespace, shelf.dimension, after))
+    connection: sqlite3.Connection, scope: Scope, dimension: int, after: int, *, is_coded: bool
+) -> Iterator[tuple[Sequence[int], Sequence[Any]]]:
+    """Yield ids, and vectors or codes, from the file."""
+    statement = queries.rows_after(recursive=scope.recursive, is_coded=is_coded)
+    values = {**scope.bound_values, "dimension": dimension, "after": after}
+    cursor = connection.execute(statement, values)
     while found := cursor.fetchmany(_CHUNK):
-        yield _decoded(found, shelf.dimension)
+        ids, blobs = zip(*found, strict=True)
+        yield ids, blobs
 
 
-def _check_lengths(rows: Rows) -> None:
-    """Raise unless all vectors have the length 1, as every written vector has.
+def _decoded(blobs: Sequence[Any], dimension: int) -> Singles:
+    """Return vectors; every written vector has the length 1.
 
     Raises:
-        BackendCorruptError: A vector has another length.
+        BackendCorruptError: A vector is damaged.
     """
+    try:
+        rows = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), dimension)
+    except (TypeError, ValueError) as error:
+        raise BackendCorruptError("sqlite: a stored vector is damaged") from error
     with np.errstate(all="ignore"):
         lengths = np.einsum("ij,ij->i", rows, rows)
-        is_whole = bool((np.abs(lengths - 1.0) < _LENGTH_MARGIN).all())
-    if not is_whole:
-        raise BackendCorruptError("sqlite: a stored vector is damaged")
-
-
-def _ids(found: sqlite3.Cursor) -> Ids:
-    return np.fromiter((row[0] for row in found), np.int64)
+        if not (np.abs(lengths - 1.0) < _LENGTH_MARGIN).all():
+            raise BackendCorruptError("sqlite: a stored vector is damaged")
+    return rows.astype(np.float32, copy=False)
 
 
 def search_vectors(
@@ -264,6 +276,7 @@ def search_vectors(
 
     Raises:
         InvalidEmbeddingError: All vectors in the scope have another dimension.
+        OutdatedError: The transaction is older than the cache.
     """
     found = find_vectors(connection, cache, scope, query, page)
     items = items_of_vectors(connection, {vector.id: vector.score for vector in found})
@@ -282,145 +295,170 @@ def find_vectors(
 ) -> list[NearVector]:
     """Return the vectors that are nearest to the query by cosine, the best first.
 
-    The result is exact where the cache has room for the vectors themselves: float32 selects the
-    candidates and float64 ranks them. Otherwise codes select them. Among equals, the newest write
-    comes first.
+    The result is exact unless codes select the candidates: float32 selects them otherwise, and
+    float64 ranks them. Among equals, the newest write comes first.
 
     Raises:
         InvalidEmbeddingError: All vectors in the scope have another dimension.
+        OutdatedError: The transaction is older than the cache.
     """
-    shelves = _shelves(connection, scope, query)
-    if not shelves:
-        _refuse_dimension(connection, scope, query)
     wanted = page.offset + page.limit
-    if not shelves or not wanted:
+    if not wanted:
+        _refuse_dimension(connection, scope, query)
         return []
-    if wanted <= _MOST_BY_CODES and cache.is_coded(connection, scope, shelves):
-        name = scope.path, scope.recursive, query.dimension
-        codes = cache.codes.find(connection, name, shelves)
-        found = [_by_codes(connection, codes, scope, query, wanted)]
+    near: _Products | CodedQuery
+    rows = cache.find(connection, scope, query.dimension)
+    if rows is None or (rows.matrix.is_coded and wanted > _MOST_BY_CODES):
+        rows, near = _of_file(connection, scope, query)
     else:
-        candidate = _Candidates.of(connection, scope, query)
-        found = [
-            _best(*candidate.among(ids, rows), query.vector, wanted)
-            for shelf in shelves
-            for ids, rows in _blocks(connection, cache, shelf)
-        ]
-    ids = np.concatenate([each for each, _ in found])
-    cosines = np.concatenate([each for _, each in found])
+        near = rows.matrix.query(query.vector, rows.count)
+    ids, cosines = _Search(connection, query, scope.now, wanted, rows, near).best()
+    if not len(ids):
+        _refuse_dimension(connection, scope, query)
     if query.threshold is not None:
-        near = np.maximum(cosines, 0.0) >= query.threshold
-        ids, cosines = ids[near], cosines[near]
+        kept = np.maximum(cosines, 0.0) >= query.threshold
+        ids, cosines = ids[kept], cosines[kept]
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
     return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
 
 
-def _by_codes(
-    connection: sqlite3.Connection, codes: Codes, scope: Scope, query: VectorQuery, wanted: int
-) -> tuple[Ids, Floats]:
-    """Return the ids of the vectors whose codes are nearest to the query, and their cosines."""
-    expired = _ids(
-        connection.execute(queries.vector_expired(recursive=scope.recursive), _values(scope, query))
-    )
-
-    def exact(wanted_ids: list[int], most: int) -> tuple[Ids, Floats]:
-        return _best(*_vectors(connection, wanted_ids, query.dimension), query.vector, most)
-
-    search = CodedSearch(connection, codes, query.vector, query.condition, expired, wanted)
-    return search.best(exact)
-
-
-def _vectors(connection: sqlite3.Connection, ids: list[int], dimension: int) -> tuple[Ids, Rows]:
-    """Return those of the vectors that the transaction sees."""
-    # In the order of the file.
-    found = connection.execute(queries.VECTORS, (json.dumps(sorted(ids)),)).fetchall()
-    return _decoded(found, dimension)
-
-
-def _decoded(found: Sequence[tuple[int, Any]], dimension: int) -> tuple[Ids, Rows]:
-    """Return the ids and vectors of rows.
-
-    Raises:
-        BackendCorruptError: A vector is damaged.
-    """
-    try:
-        joined = b"".join(blob for _, blob in found)
-        rows = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
-    except (TypeError, ValueError) as error:
-        raise BackendCorruptError("sqlite: a stored vector is damaged") from error
-    _check_lengths(rows)
-    return np.array([each for each, _ in found], np.int64), rows.astype(np.float32, copy=False)
-
-
 def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
-    statement = queries.vector_dimension(recursive=scope.recursive)
-    other = connection.execute(statement, scope.bound_values).fetchone()
+    statement = queries.other_dimension(recursive=scope.recursive)
+    values = {**scope.bound_values, "dimension": query.dimension}
+    other = connection.execute(statement, values).fetchone()
     if other is not None:
         raise InvalidEmbeddingError(
             f"the query has {query.dimension} dimensions, the stored embeddings have {other[0]}"
         )
 
 
-def _values(scope: Scope, query: VectorQuery) -> dict[str, object]:
-    return {**scope.bound_values, "dimension": query.dimension}
+class _Products:
+    """The products of rows with a query, in float32; as `CodedQuery`.
 
+    Args:
+        scores: The products.
+        vectors: The rows; `None`: they are in the file.
+    """
 
-def _shelves(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> list[Shelf]:
-    statement = queries.vector_namespaces(recursive=scope.recursive)
-    return [
-        Shelf(namespace, query.dimension, deletes, newest)
-        for namespace, deletes, newest in connection.execute(statement, _values(scope, query))
-        if newest is not None
-    ]
+    def __init__(self, scores: Singles, vectors: Singles | None) -> None:
+        self._scores = scores
+        self.vectors = vectors
+        self._growth = 4
 
+    def nearest(self, hidden: Mask, wanted: int) -> tuple[Ids, Singles]:
+        left = np.flatnonzero(~hidden)
+        scores, most = self._scores[left], self._growth * (wanted + 16)
+        self._growth *= 8
+        if most < len(scores):
+            chosen = np.flatnonzero(scores >= np.partition(scores, -most)[-most])
+            left, scores = left[chosen], scores[chosen]
+        order = np.argsort(-scores, kind="stable")
+        return left[order], scores[order]
 
-def _blocks(
-    connection: sqlite3.Connection, cache: VectorCache, shelf: Shelf
-) -> Iterator[tuple[Ids, Rows]]:
-    matrix = cache.find(connection, shelf)
-    if matrix is None:
-        yield from _chunks(connection, shelf)
-    else:
-        yield matrix.ids, matrix.rows
+    def margin(self, cosine: float) -> float:
+        del cosine
+        return _MARGIN
+
+    def steps(self, wanted: int) -> Steps:
+        return Steps(wanted + 16, wanted + 64, wanted)
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidates:
-    """The ids that may be hits: those listed, or all but those listed."""
+class _Search:
+    """A search of the rows with the best estimates, until no other row can be better.
 
-    listed: Ids
-    allowed: bool
+    Attributes:
+        connection: The connection.
+        query: The query.
+        now: The moment.
+        wanted: How many vectors are wanted.
+        rows: The rows.
+        near: The estimates of their cosines.
+    """
 
-    @classmethod
-    def of(cls, connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> _Candidates:
-        """Select the ids that satisfy the filter or, without one, the expired ones."""
-        values = _values(scope, query)
-        if query.condition == All(()):
-            statement = queries.vector_expired(recursive=scope.recursive)
-        else:
-            where, bound = compile_filter(query.condition, metadata="i.metadata", value="i.value")
-            statement = queries.vector_candidates(where, recursive=scope.recursive)
-            values |= bound
-        listed = _ids(connection.execute(statement, values))
-        return cls(listed, allowed=query.condition != All(()))
+    connection: sqlite3.Connection
+    query: VectorQuery
+    now: float
+    wanted: int
+    rows: _Rows
+    near: _Products | CodedQuery
 
-    def among(self, ids: Ids, rows: Rows) -> tuple[Ids, Rows]:
-        """Return the ids and vectors that may be hits."""
-        if not self.allowed and not len(self.listed):
-            return ids, rows
-        kept = np.isin(ids, self.listed, assume_unique=True, invert=not self.allowed)
-        return ids[kept], rows[kept]
+    def best(self) -> tuple[Ids, Floats]:
+        """Return the ids and the cosines of the best, in no order, and of some more."""
+        ids, found = np.empty(0, np.int64), np.empty(0, np.float64)
+        hidden, last, examined, steps = self.rows.gone.copy(), -2.0, 0, self.near.steps(self.wanted)
+        is_plain = self.query.condition == All(())
+        if not is_plain and repr(self.query.condition) in self.rows.masks:
+            hidden, is_plain = hidden | ~self._mask(), True
+        while True:
+            # Of a filter, nothing is known of the share of rows that satisfy it.
+            of_all = self.wanted * (1 if is_plain else _FILTERED)
+            places, estimates = self.near.nearest(hidden, of_all)
+            if not len(places):
+                return ids, found
+            start, step = 0, steps.first if is_plain else steps.sample
+            while start < len(places):
+                if len(found) >= self.wanted and (
+                    len(found) >= steps.most or estimates[start] < last - self.near.margin(last)
+                ):
+                    return ids, found
+                part = places[start : start + step]
+                start, examined, step = start + len(part), examined + len(part), 2 * step
+                hidden[part] = True
+                more = self._examined(part)
+                ids, found = np.concatenate((ids, more[0])), np.concatenate((found, more[1]))
+                if len(found) >= self.wanted:
+                    last = float(np.partition(found, -self.wanted)[-self.wanted])
+                if examined >= _SAMPLE and not is_plain and len(found) < steps.enough:
+                    hidden, is_plain = hidden | ~self._mask(), True
+                    break
+
+    def _examined(self, places: Ids) -> tuple[Ids, Floats]:
+        """Return the ids of the rows that are found, with their cosines."""
+        ids, vectors = self.rows.ids[places], self.near.vectors
+        where, values = self._filter(ids)
+        statement = queries.vectors_of(where, "v.vector" if vectors is None else "1")
+        found = dict(self.connection.execute(statement, values | {"now": self.now}).fetchall())
+        self.rows.gone[places[[each not in found for each in ids.tolist()]]] = True
+        hits = places[[found.get(each) is not None for each in ids.tolist()]]
+        ids = self.rows.ids[hits]
+        blobs = [found[each] for each in ids.tolist()]
+        rows = _decoded(blobs, self.query.dimension) if vectors is None else vectors[hits]
+        exact = rows.astype(np.float64)
+        target = np.frombuffer(self.query.vector, "<f4").astype(np.float64)
+        # Summed row by row, equal vectors get equal cosines at any position.
+        lengths = np.sqrt((exact * exact).sum(axis=1) * (target * target).sum())
+        return ids, np.round((exact * target).sum(axis=1) / lengths, _DIGITS)
+
+    def _filter(self, ids: Ids) -> tuple[str, dict[str, Any]]:
+        """Return the filter as SQL, and the values of a statement about these ids."""
+        where, bound = compile_filter(self.query.condition, metadata="i.metadata", value="i.value")
+        return where, bound | {"ids": json.dumps(ids.tolist())}
+
+    def _mask(self) -> Mask:
+        """Return which rows satisfy the filter, expired ones too; new rows are looked up."""
+        name, masks = repr(self.query.condition), self.rows.masks
+        mask = masks.get(name, np.zeros(0, np.bool_))
+        for start in range(len(mask), self.rows.count, _LOOKED_UP):
+            new = self.rows.ids[start : start + _LOOKED_UP]
+            where, values = self._filter(new)
+            found = self.connection.execute(queries.revisions_of(where), values).fetchall()
+            mask = np.concatenate((mask, np.isin(new, np.array(found, np.int64))))
+        masks[name] = mask
+        while len(masks) > _MASKS:
+            masks.popitem(last=False)
+        return mask
 
 
-def _best(ids: Ids, rows: Rows, vector: bytes, wanted: int) -> tuple[Ids, Floats]:
-    """Return the ids that can be among the `wanted` best, and their cosines."""
-    query = np.frombuffer(vector, "<f4")
-    if 0 < wanted < len(ids):
-        scores = products(rows, query)
-        last = np.partition(scores, len(ids) - wanted)[len(ids) - wanted]
-        near = np.flatnonzero(scores >= last - _MARGIN)
-        ids, rows = ids[near], rows[near]
-    exact, target = rows.astype(np.float64), query.astype(np.float64)
-    # Summed row by row, equal vectors get equal cosines at any position.
-    lengths = np.sqrt((exact * exact).sum(axis=1) * (target * target).sum())
-    return ids, np.round((exact * target).sum(axis=1) / lengths, _DIGITS)
+def _of_file(
+    connection: sqlite3.Connection, scope: Scope, query: VectorQuery
+) -> tuple[_Rows, _Products]:
+    """Return all rows of the file, none of which is cached, with their products."""
+    target, every, scores = np.frombuffer(query.vector, "<f4"), list[int](), [np.empty(0, "<f4")]
+    for ids, blobs in _chunks(connection, scope, query.dimension, 0, is_coded=False):
+        every += ids
+        scores.append(products(_decoded(blobs, query.dimension), target))
+    count, none = len(every), _VectorRows(0, query.dimension)
+    gone = np.zeros(count, np.bool_)
+    rows = _Rows(0, 0, count, 0, np.array(every, np.int64), none, gone, OrderedDict())
+    return rows, _Products(np.concatenate(scores), None)

@@ -19,7 +19,7 @@ from locus_memory.cli.printing.tables import print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.backends.sqlite.backups import BackupReport
+    from locus_memory.backends.sqlite.upkeep.backups import BackupReport
 
 __all__ = ["backup", "restore"]
 

@@ -16,7 +16,6 @@ import pytest
 
 from locus_memory.backends.sqlite.connection import opening
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
-from locus_memory.backends.sqlite.connection.pool import Job
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
     BackendClosedError,
@@ -368,106 +367,6 @@ class TestReading:
         count = len(gc.get_referrers(large))
         gc.freeze()
         assert count <= 1
-
-
-class TestShortReads:
-    """Reads that may run on the thread that writes."""
-
-    @staticmethod
-    def thread(connection):
-        del connection
-        return threading.current_thread().name
-
-    async def test_an_idle_writer_reads(self, database):
-        await database.write(add("a"))
-        assert "writer" in await database.read(self.thread, is_short=True)
-        assert "reader" in await database.read(self.thread)
-
-    async def test_without_a_writer_or_with_a_busy_one_a_reader_does(self, database):
-        assert "reader" in await database.read(self.thread, is_short=True)
-        gate = Gate()
-        writing = asyncio.ensure_future(database.write(gate))
-        await gate.wait()
-        assert "reader" in await database.read(self.thread, is_short=True)
-        gate.leave.set()
-        await writing
-        assert "writer" in await database.read(self.thread, is_short=True)
-
-    async def test_of_two_at_once_one_is_on_a_reader(self, database):
-        await database.write(add("a"))
-        gate = Gate()
-        first = asyncio.ensure_future(database.read(gate, is_short=True))
-        await gate.wait()
-        assert "reader" in await database.read(self.thread, is_short=True)
-        gate.leave.set()
-        await first
-
-    async def test_what_it_writes_is_not_kept(self, database):
-        await database.write(add("a"))
-        await database.read(add("b"), is_short=True)
-        assert await database.read(names, is_short=True) == ["a"]
-        assert await database.read(names) == ["a"]
-
-    async def test_it_sees_the_writes_before_it_and_holds_up_only_the_next(self, database):
-        for number in range(20):
-            await database.write(add(f"{number:02}"))
-            assert len(await database.read(names, is_short=True)) == number + 1
-        gate = Gate()
-        reading = asyncio.ensure_future(database.read(gate, is_short=True))
-        await gate.wait()
-        writing = asyncio.ensure_future(database.write(add("next")))
-        await asyncio.sleep(0)
-        gate.leave.set()
-        await asyncio.gather(reading, writing)
-        assert len(await database.read(names)) == 21
-
-    async def test_a_failure_is_its_own(self, database):
-        await database.write(add("a"))
-        gate = Gate()
-        reading = asyncio.ensure_future(database.read(gate, is_short=True))
-        await gate.wait()
-        # Both wait for the writer at one moment, whichever comes first.
-        failing = asyncio.ensure_future(database._put(Job(fail, "read")))
-        writing = asyncio.ensure_future(database.write(add("b")))
-        await asyncio.sleep(0)
-        gate.leave.set()
-        await reading
-        with pytest.raises(LookupError, match="on purpose"):
-            await failing
-        await writing
-        assert await database.read(names, is_short=True) == ["a", "b"]
-
-    async def test_it_waits_for_no_other_process(self, database, tmp_path):
-        await database.write(add("a"))
-        other = sqlite3.connect(tmp_path / "agent.db", isolation_level=None)
-        gate = Gate()
-        first = asyncio.ensure_future(database.read(gate, is_short=True))
-        await gate.wait()
-        other.execute("BEGIN IMMEDIATE")
-        # Both wait at one moment, the write first.
-        writing = asyncio.ensure_future(database.write(add("b")))
-        await asyncio.sleep(0)
-        reading = asyncio.ensure_future(database._put(Job(names, "read")))
-        await asyncio.sleep(0)
-        gate.leave.set()
-        await first
-        assert await asyncio.wait_for(reading, PATIENCE / 2) == ["a"]
-        assert not writing.done()
-        other.close()
-        await writing
-
-    async def test_cancelling_waits_until_it_is_over(self, database):
-        await database.write(add("a"))
-        gate = Gate()
-        reading = asyncio.ensure_future(database.read(gate, is_short=True))
-        await gate.wait()
-        reading.cancel()
-        await asyncio.sleep(0.01)
-        assert not reading.done()
-        gate.leave.set()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        assert "writer" in await database.read(self.thread, is_short=True)
 
 
 class TestCancelling:

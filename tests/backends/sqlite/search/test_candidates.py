@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite.search import candidates
+from locus_memory.backends.sqlite.search import caches
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import (
     BackendCorruptError,
@@ -137,7 +137,7 @@ async def test_an_item_is_decoded_once(store):
 
 
 async def test_what_is_held_is_bounded(store, monkeypatch):
-    monkeypatch.setattr(candidates, "_CAPACITY", 40_000)
+    monkeypatch.setattr(caches, "_CAPACITY", 40_000)
     await fill(store, 100, size=3_000)
     for _ in range(3):
         found = await store.candidates(NS, 100, words="tea", embedding=VECTOR)

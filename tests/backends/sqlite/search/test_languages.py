@@ -1,4 +1,4 @@
-"""Text search with bounded work finds the best matches in any language, of any version's items."""
+"""Text search by postings finds what FTS5 finds in any language, of any version's items."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite.search import pruning
-from locus_memory.backends.sqlite.search import texts as searches
+from locus_memory.backends.sqlite.search import caches
+from locus_memory.backends.sqlite.search.postings import PostedSearch
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store import text as texts
 from locus_memory.testing.fakes import FakeClock
@@ -59,18 +59,12 @@ async def fill(store, clock, chance, common):
         await store.delete(LARGE, f"{number}")
 
 
-async def found_by(store, query, most_words, where):
+async def found_by(store, query, capacity, where):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searches, "_MOST_WORDS", most_words)
-        patch.setattr(searches, "_CHEAP", 0)
-        patch.setattr(searches, "_FEW", 0)
-        patch.setattr(searches, "_UNCOUNTED", 0)
-        patch.setattr(searches, "_MANY", -1)
-        patch.setattr(searches, "_MORE", 4)
-        patch.setattr(searches.TextSearch, "_is_large", lambda *_: True)
-        patch.setattr(searches.TextSearch, "_is_common", lambda *_: False)
-        patch.setattr(pruning, "_IMPACT", 2.2)
-        patch.setattr(pruning, "_HEAVY_IMPACT", 2.2)
+        patch.setattr(caches, "_UNCOUNTED", 0)
+        patch.setattr(caches, "_MANY", -1)
+        used = vars(store).setdefault("posted", PostedSearch(capacity))
+        store._caches.last.posted = used if capacity else None
         hits = await store.search(LARGE, query, 4, **where)
         return [(hit.key, hit.version, pytest.approx(hit.score, rel=1e-9)) for hit in hits]
 
@@ -81,10 +75,10 @@ async def test_words_of_many_deleted_items_weigh_as_if_these_had_never_been():
         texts = [f"{'boat' if n % 2 else 'keel'} sail" for n in range(400)]
         texts += ["boat tide gale", "tide gale"] * 9
         await store.put_batch([(LARGE, f"{n}", text) for n, text in enumerate(texts)])
-        await found_by(store, "boat tide gale", 99, {})
+        await found_by(store, "boat tide gale", 2**20, {})
         for n in range(1, 400, 2):
             await store.delete(LARGE, f"{n}")
-        found = await found_by(store, "boat tide gale", 99, {})
+        found = await found_by(store, "boat tide gale", 2**20, {})
         assert found == await found_by(store, "boat tide gale", 0, {})
         assert {int(key) % 2 for key, _, _ in found} == {0}
 
@@ -95,16 +89,13 @@ async def test_words_of_many_deleted_items_weigh_as_if_these_had_never_been():
     st.randoms(use_true_random=False),
     st.lists(st.sampled_from(WORDS), min_size=4, max_size=7, unique=True),
 )
-def test_bounded_work_finds_the_best(chance, words):
-    """With the bound of the formula, the hits are those of a ranking of all, in the same order."""
-
+def test_the_hits_are_those_of_fts5_in_the_same_order(chance, words):
     async def run():
         clock = FakeClock()
         async with SQLiteStore(":memory:", clock=clock) as store:
             await fill(store, clock, chance, words[:2])
             for where in PLACES:
-                store._caches.last.texts._counts.clear()
-                found = await found_by(store, " ".join(words), 99, where)
+                found = await found_by(store, " ".join(words), 2**20, where)
                 assert found == await found_by(store, " ".join(words), 0, where)
 
     asyncio.run(run())

@@ -15,15 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.selection import Page, Selection
-from locus_memory.backends.sqlite.items import Scope
-from locus_memory.backends.sqlite.search import texts
+from locus_memory.backends.sqlite.items import OutdatedError, Scope
+from locus_memory.backends.sqlite.search import caches, postings, ranking
 from locus_memory.backends.sqlite.search.filters import register_functions
-from locus_memory.backends.sqlite.search.posted import cache as posting_cache
-from locus_memory.backends.sqlite.search.posted import search as posted
-from locus_memory.backends.sqlite.search.posted.cache import PostingCache, State
-from locus_memory.backends.sqlite.search.posted.postings import Postings, _varints
-from locus_memory.backends.sqlite.search.posted.ranking import Totals
-from locus_memory.backends.sqlite.search.texts import TextSearch
+from locus_memory.backends.sqlite.search.postings import PostedSearch, _varints
+from locus_memory.backends.sqlite.search.ranking import Postings
+from locus_memory.backends.sqlite.search.texts import Matches
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
@@ -36,11 +33,9 @@ CAPACITY = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Every file is large enough, and worth a cache at once."""
-    monkeypatch.setattr(texts, "_FEW", 0)
-    monkeypatch.setattr(texts, "_UNCOUNTED", 0)
-    monkeypatch.setattr(texts, "_MANY", -1)
-    monkeypatch.setattr(posting_cache, "_WORTH", 0)
+    """Every file is large enough, and many items have every word."""
+    monkeypatch.setattr(caches, "_UNCOUNTED", 0)
+    monkeypatch.setattr(caches, "_MANY", -1)
 
 
 def sentence(chance):
@@ -58,7 +53,7 @@ def put_of(chance, number):
 
 
 def searching(store, capacity):
-    store._caches.last.texts = TextSearch(capacity)
+    store._caches.last.posted = PostedSearch(capacity) if capacity else None
     return store
 
 
@@ -69,14 +64,11 @@ async def hits(store, namespace, query, **how):
 
 async def same(store, namespace, query, **how):
     """Return the hits of a search by postings, which are those of FTS5 with no bound on work."""
-    cached = store._caches.last.texts
+    cached = store._caches.last.posted
     found = await hits(store, namespace, query, **how)
-    assert cached._posted is not None
-    assert cached._posted.cache._words
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts, "_MOST_WORDS", 0)
-        expected = await hits(searching(store, 0), namespace, query, **how)
-    store._caches.last.texts = cached
+    assert cached._words
+    expected = await hits(searching(store, 0), namespace, query, **how)
+    store._caches.last.posted = cached
     assert [key for key, _ in found] == [key for key, _ in expected]
     assert [score for _, score in found] == pytest.approx([score for _, score in expected])
     return found
@@ -109,13 +101,13 @@ def test_the_hits_are_those_of_fts5(chance, words, wide):
                             await same(store, ("all", "b"), query, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(posted, "_FEW", 0 if wide else 4_096)
+        patch.setattr(postings, "_FEW", 0 if wide else 4_096)
         asyncio.run(run())
 
 
 @pytest.mark.parametrize("wide", [True, False])
 async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
-    monkeypatch.setattr(posted, "_FEW", 0 if wide else 4_096)
+    monkeypatch.setattr(postings, "_FEW", 0 if wide else 4_096)
     chance = random.Random(5)
     async with SQLiteStore(tmp_path / "posted.db") as store:
         searching(store, CAPACITY)
@@ -130,7 +122,7 @@ async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
         assert len(after) == 10
         gone = {key for key, _ in before[:8]} | {"299", "new"}
         assert not gone & {key for key, _ in after}
-        assert store._caches.last.texts._posted.cache.size > 0
+        assert store._caches.last.posted.size > 0
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -158,20 +150,20 @@ async def test_what_other_namespaces_get_counts_for_the_weights(tmp_path):
 
 
 async def test_in_a_large_file_new_items_elsewhere_are_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(posted, "RECENT", 10)
+    monkeypatch.setattr(postings, "_RECENT", 10)
     read = []
-    newer = posted.Target.newer
+    newer = Matches.newer
 
     def watched(*args, **how):
         read.append(len(found := newer(*args, **how)))
         return found
 
-    monkeypatch.setattr(posted.Target, "newer", watched)
+    monkeypatch.setattr(Matches, "newer", watched)
     async with SQLiteStore(tmp_path / "texts.db") as store:
         searching(store, CAPACITY)
         await store.put_batch([(("a",), f"{n}", f"boats keel{n % 40}") for n in range(640)])
         await same(store, ("a",), "boats keel1")
-        cache = store._caches.last.texts._posted.cache
+        cache = store._caches.last.posted
         await store.put_batch([(("b",), f"{n}", f"keel1 mast{n}") for n in range(15)])
         await store.put_batch([(("a",), f"new{n}", f"keel1 keel1 {n}") for n in range(3)])
         found = await hits(store, ("a",), "keel1")
@@ -185,8 +177,9 @@ async def test_in_a_large_file_new_items_elsewhere_are_not_read(tmp_path, monkey
             [score for _, score in plain], rel=0.25
         )
         await store.put_batch([(("b",), f"more{n}", "mast") for n in range(9)])
-        await hits(store, ("a",), "keel1")
-        assert cache.size == 0
+        then = cache._newest
+        assert await hits(store, ("a",), "keel1") == await same(store, ("a",), "keel1")
+        assert cache._newest > then
 
 
 async def test_after_many_deletes_the_cache_is_made_again(tmp_path):
@@ -197,41 +190,33 @@ async def test_after_many_deletes_the_cache_is_made_again(tmp_path):
         await same(store, ("a",), "boats keel7")
         await store.clear_namespace(("b",))
         await store.put(("a",), "more", "boats")
-        found = await hits(store, ("a",), "boats keel7")
-        assert store._caches.last.texts._posted.cache.size == 0
-        assert found == await same(store, ("a",), "boats keel7")
+        await same(store, ("a",), "boats keel7")
 
 
 async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(posting_cache, "RECENT", 20)
-    monkeypatch.setattr(posted, "RECENT", 20)
-    monkeypatch.setattr(posted, "_FEW", 0)
+    monkeypatch.setattr(postings, "_RECENT", 20)
+    monkeypatch.setattr(postings, "_FEW", 0)
     chance = random.Random(6)
     async with SQLiteStore(tmp_path / "posted.db") as store:
         searching(store, CAPACITY)
         for stage in range(4):
             puts = [(("a",), f"{stage} {n}", sentence(chance)) for n in range(30)]
             await store.put_batch(puts)
-            # The cache is dropped, FTS5 finds the hits, and then the cache is made of this state.
-            await hits(store, ("a",), "boats running")
             await same(store, ("a",), "boats running")
-            assert store._caches.last.texts._posted.cache._lengths[0].totals.rows == 30 * (
-                stage + 1
-            )
+            assert store._caches.last.posted._newest == 30 * (stage + 1)
 
 
-async def test_a_cache_is_made_only_if_it_is_worth_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(posting_cache, "_WORTH", 2)
+async def test_many_new_items_of_a_large_scope_make_it_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(postings, "_RECENT", 4)
+    monkeypatch.setattr(postings, "_STEADY", 1)
     async with SQLiteStore(tmp_path / "posted.db") as store:
         searching(store, CAPACITY)
-        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
-        sizes = []
-        for _ in range(4):
-            await store.search(("a",), "boats run")
-            sizes.append(store._caches.last.texts._posted.cache.size)
-        # A search steps through 200 postings, and the cache is worth it after as many.
-        assert sizes[0] == 0
-        assert sizes[-1] > 0
+        await store.put_batch([(("a",), f"{n}", f"boats keel{n % 9}") for n in range(60)])
+        await same(store, ("a",), "boats keel1")
+        await store.put_batch([(("a",), f"new {n}", "boats keel1") for n in range(5)])
+        found = await same(store, ("a",), "boats keel1")
+        assert {key for key, _ in found[:5]} == {f"new {n}" for n in range(5)}
+        assert store._caches.last.posted._newest == 65
 
 
 async def test_the_cache_is_bounded(tmp_path):
@@ -241,8 +226,8 @@ async def test_the_cache_is_bounded(tmp_path):
         await store.put_batch([(("a",), f"{n}", " ".join(words)) for n in range(200)])
         for word in words:
             await store.search(("a",), word)
-            assert store._caches.last.texts._posted.cache.size <= 8_000
-        assert 0 < len(store._caches.last.texts._posted.cache._words) < 40
+            assert store._caches.last.posted.size <= 8_000
+        assert 0 < len(store._caches.last.posted._words) < 40
 
 
 async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
@@ -250,52 +235,61 @@ async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
         searching(store, 1_000)
         await store.put_batch([(("a",), f"{n}", "boats") for n in range(400)])
         assert len(await store.search(("a",), "boats", 50)) == 50
-        [word] = store._caches.last.texts._posted.cache._words.values()
-        assert word.postings is None
+        assert list(store._caches.last.posted._words.values()) == [None]
 
 
-async def test_nothing_is_cached_of_a_file_in_memory():
+async def test_a_database_in_memory_has_a_cache_too():
     async with SQLiteStore(":memory:") as store:
-        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
-        for _ in range(3):
-            assert len(await store.search(("a",), "boats run")) == 10
-        assert store._caches.last.texts._posted is None
+        searching(store, CAPACITY)
+        for stage in range(3):
+            await store.put_batch([(("a",), f"{n} {stage}", f"boats x{n}") for n in range(100)])
+            for _ in range(2):
+                await same(store, ("a",), "boats x7")
+
+
+async def view(store, searched, words, revision=None):
+    """Return the cached postings of words as the file is, or as if it were of a revision."""
+
+    def read(connection):
+        every = Selection.of(("a",), None).condition
+        matches = Matches.of(connection, Scope.of(("a",), 0.0, recursive=False), every)
+        if revision is not None:
+            connection.execute(
+                "CREATE TEMP TABLE revisions AS SELECT 0 AS id, ? AS number", revision
+            )
+        try:
+            return searched._view(matches, [f'"{word}"' for word in words])
+        finally:
+            connection.execute("DROP TABLE IF EXISTS temp.revisions")
+
+    return await store._connection.read(read)
 
 
 async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
-    cache = PostingCache(CAPACITY)
-
-    def view(connection, newest, rows):
-        return cache.view(connection, State(newest, Totals(rows, 400)), ['"boats"'])
-
+    searched = PostedSearch(CAPACITY)
     async with SQLiteStore(tmp_path / "posted.db") as store:
         await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
-        read = store._connection.read
-        assert await read(lambda c: view(c, 100, 100)) is not None
-        assert await read(lambda c: view(c, 99, 99)) is None
-        assert await read(lambda c: view(c, 99, 100)) is None
-        # More items and no newer revision: one of them was deleted since.
-        assert await read(lambda c: view(c, 100, 101)) is None
-        assert await read(lambda c: view(c, 100, 99)) is not None
+        assert await view(store, searched, ["boats"]) is not None
+        with pytest.raises(OutdatedError):
+            await view(store, searched, ["boats"], (99,))
+        await store.delete(("a",), "7")
+        assert await view(store, searched, ["boats"]) is not None
+        with pytest.raises(OutdatedError):
+            await view(store, searched, ["run"], (100,))
 
 
 @pytest.mark.slow
 async def test_words_without_items_take_space_too(tmp_path):
-    cache = PostingCache(8_000)
-
-    def view(connection, word):
-        return cache.view(connection, State(100, Totals(100, 400)), [f'"{word}"'])
-
+    searched = PostedSearch(8_000)
     async with SQLiteStore(tmp_path / "posted.db") as store:
         await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
         for number in range(1_000):
-            word = f"unknown{number}"
-            assert await store._connection.read(lambda c, word=word: view(c, word)) is not None
-    assert 1 <= len(cache._words) < 20
-    assert 0 < cache.size <= 8_000
+            assert await view(store, searched, [f"unknown{number}"]) is not None
+    assert 1 <= len(searched._words) < 20
+    assert 0 < searched.size <= 8_000
 
 
-async def test_an_older_snapshot_finds_what_is_replaced_meanwhile(tmp_path):
+async def test_an_older_snapshot_begins_again_if_something_is_replaced_meanwhile(tmp_path):
     """Another search lists the namespace's items in between, without the replaced one."""
     path = tmp_path / "posted.db"
     async with SQLiteStore(path) as store:
@@ -312,16 +306,19 @@ async def test_an_older_snapshot_finds_what_is_replaced_meanwhile(tmp_path):
             assert [hit.key for hit in await store.search(("a",), "keel")] == ["0"]
             scope = Scope.of(("a",), 0.0, recursive=False)
             every = Selection.of(("a",), None).condition
-            rows = store._caches.last.texts.find(connection, scope, ["keel"], every, Page(5))
-            assert len(rows) == 1
+            find = store._caches.last.matches
+            with pytest.raises(OutdatedError):
+                find(connection, scope, ["keel"], every, Page(5))
+            connection.execute("ROLLBACK")
+            assert len(find(connection, scope, ["keel"], every, Page(5))) == 1
 
 
 def test_postings_are_their_places():
     places = np.array([1, 1, 7, 65_536, 65_536, 65_536, 200_000, *[300_000] * 300])
     found = Postings.of(places)
-    assert found.ids().tolist() == [1, 7, 65_536, 200_000, 300_000]
+    assert found.ids.tolist() == [1, 7, 65_536, 200_000, 300_000]
     assert found.times.tolist() == [2, 1, 3, 1, 300]
-    assert Postings.of(np.array([], np.int64)).ids().tolist() == []
+    assert Postings.of(np.array([], np.int64)).ids.tolist() == []
 
 
 def test_varints_of_any_length():
@@ -329,12 +326,24 @@ def test_varints_of_any_length():
     assert _varints(np.frombuffer(data, np.uint8)).tolist() == [1, 127, 128, 65_535, 0]
 
 
-async def test_long_queries_use_postings_as_well(tmp_path, monkeypatch):
+async def test_long_queries_use_postings_as_well(tmp_path):
     """A message of many words finds what FTS5 finds, also where it was put later."""
-    monkeypatch.setattr(texts, "_MOST_WORDS", 3)
     chance = random.Random(7)
     async with SQLiteStore(tmp_path / "posted.db") as store:
         searching(store, CAPACITY)
         for _ in range(2):
             await store.put_batch([put_of(chance, n) for n in range(60)])
             assert await same(store, ("all",), " ".join(VOCABULARY), limit=20, recursive=True)
+
+
+@pytest.mark.parametrize("size", [10, 300])
+async def test_items_of_many_blocks_are_ranked_together(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(postings, "_FEW", 0)
+    monkeypatch.setattr(ranking, "_BLOCK", size)
+    chance = random.Random(8)
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, CAPACITY)
+        await store.put_batch([(("a",), f"{n}", sentence(chance)) for n in range(300)])
+        for limit in (1, 7, 299):
+            await same(store, ("a",), "boats Ärger keel", limit=limit)
+            await same(store, ("a",), "mast x", limit=limit, offset=9)
