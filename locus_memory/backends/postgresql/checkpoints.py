@@ -46,7 +46,8 @@ from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
     pool_for,
 )
-from locus_memory.backends.postgresql.connection.driver import Pool, UniqueViolationError
+from locus_memory.backends.postgresql.connection.driver import Pool, errors
+from locus_memory.backends.postgresql.connection.standbys import reads
 from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
@@ -84,6 +85,9 @@ from locus_memory.store.encoding import encode_text, prefix_upper_bound
 from locus_memory.store.filters import Condition
 
 __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
+
+
+_read = reads(of_standbys=False)
 
 
 class _Append(NamedTuple):
@@ -150,7 +154,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         try:
             sequence: int | None = await self._connection.fetchval(append.statement, *append.values)
         except BackendError as error:
-            if isinstance(error.__cause__, UniqueViolationError):
+            if isinstance(error.__cause__, errors.UniqueViolationError):
                 # Another save of the same name was faster.
                 return None
             raise
@@ -163,7 +167,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         try:
             written = await self._connection.fetchmany(TOGETHER[appends[0].statement], rows)
         except BackendError as error:
-            if isinstance(error.__cause__, UniqueViolationError):
+            if isinstance(error.__cause__, errors.UniqueViolationError):
                 return [None] * len(appends)
             raise
         sequences = {row[1]: int(row[0]) for row in written}
@@ -205,6 +209,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return chain[-1] if chain else None
 
     @override
+    @_read
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         if checkpoint_id is None:
             row = await self._connection.fetchrow(FIND_NEWEST, digest_of(thread_id))
@@ -214,6 +219,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return None if row is None else check_name(read_head(thread_id, row), checkpoint_id)
 
     @override
+    @_read
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
@@ -225,6 +231,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     @override
+    @_read
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
@@ -236,6 +243,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return [read_head(thread_id, row) for row in rows]
 
     @override
+    @_read
     async def sequences(self, thread_id: str) -> list[int]:
         rows = await self._connection.fetch(SEQUENCES, digest_of(thread_id))
         return [row["sequence"] for row in rows]
@@ -267,6 +275,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return await self._connection.transact(work)
 
     @override
+    @_read
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
@@ -308,6 +317,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return mask, head.sequence, change, fork_text(origin)
 
     @override
+    @_read
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
         matching, bound = compile_filter(condition, metadata="document", value="NULL", first=2)
         rows = await self._connection.fetch(MATCHING % matching, clamped(limit), *bound)

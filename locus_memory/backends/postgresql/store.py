@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial, wraps
-from typing import Any, Literal, TypeVar, Unpack, cast
+from functools import partial
+from typing import Any, Literal, Unpack
 
 from typing_extensions import override
 
@@ -17,7 +17,7 @@ from locus_memory.backends.postgresql.connection.connection import (
     pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
-from locus_memory.backends.postgresql.connection.standbys import reading
+from locus_memory.backends.postgresql.connection.standbys import reads
 from locus_memory.backends.postgresql.items import items, queries, restoring
 from locus_memory.backends.postgresql.items.namespaces import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
@@ -54,18 +54,7 @@ from locus_memory.store.words.long_texts import are_long, prepared
 
 __all__ = ["PostgreSQLStore"]
 
-_Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
-
-
-def _read(verb: _Verb) -> _Verb:
-    """Let a standby answer a verb, if the pool reads from standbys."""
-
-    @wraps(verb)
-    async def answered(*arguments: Any, **options: Any) -> Any:
-        with reading():
-            return await verb(*arguments, **options)
-
-    return cast("_Verb", answered)
+_read = reads(of_standbys=True)
 
 
 class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address]):

@@ -243,7 +243,8 @@ class TestNetwork:
             for _ in range(3):
                 assert await pool.fetchval("SELECT 1") == 1
                 # Nothing can be read from it, and nothing says that it is closed.
-                ((connection, _),) = pool._loop_pools.here()._idle
+                opened = pool._loop_pools.here()._opened
+                [connection] = [each for each in opened if not each.is_closed()]
                 connection._transport.abort()
                 async with pool.transaction() as connection:
                     assert await connection.fetchval("SELECT 2") == 2

@@ -7,13 +7,7 @@ import re
 from typing import Any, Final
 
 from locus_memory.backends.postgresql.connection.address import each_host, is_url
-from locus_memory.backends.postgresql.connection.driver import (
-    CannotConnectNowError,
-    ClientConfigurationError,
-    Connection,
-    TargetServerAttributeNotMatched,
-    connect,
-)
+from locus_memory.backends.postgresql.connection.driver import OwnConnection, asyncpg, errors
 from locus_memory.backends.postgresql.connection.driver_errors import translated
 from locus_memory.errors import ConfigurationError
 
@@ -24,7 +18,12 @@ _PLAN_LIFETIME: Final = 60
 were, and a plan for empty tables reads all of a namespace."""
 
 
-_NO_FIT: Final = TargetServerAttributeNotMatched
+async def _connect(arguments: dict[str, Any]) -> OwnConnection:
+    connection: OwnConnection = await asyncpg.connect(connection_class=OwnConnection, **arguments)
+    return connection
+
+
+_NO_FIT: Final = errors.TargetServerAttributeNotMatched
 _PREFERS_STANDBY: Final = re.compile(r"[?&]target_session_attrs=prefer-standby\b")
 
 
@@ -38,7 +37,7 @@ def connection_arguments(database: str | None, **options: float | None) -> dict[
     return arguments
 
 
-async def connected(where: str, arguments: dict[str, Any]) -> Connection:
+async def connected(where: str, arguments: dict[str, Any]) -> OwnConnection:
     """Return a new connection, to the first host that answers and fits.
 
     A host that is silent takes its part of the time only. The one that answered is the first to be
@@ -56,7 +55,7 @@ async def connected(where: str, arguments: dict[str, Any]) -> Connection:
     with translated(where):
         try:
             return await _connected(arguments)
-        except ClientConfigurationError:
+        except errors.ClientConfigurationError:
             raise
         except (ValueError, OverflowError) as error:
             # Its message quotes what may be a part of the password.
@@ -67,11 +66,11 @@ async def connected(where: str, arguments: dict[str, Any]) -> Connection:
             ) from None
 
 
-async def _connected(arguments: dict[str, Any]) -> Connection:
+async def _connected(arguments: dict[str, Any]) -> OwnConnection:
     options = dict(arguments)
     urls: list[str] = options.pop("urls", [])
     if len(urls) < 2:  # noqa: PLR2004 - several
-        return await connect({**options, "dsn": urls[0]} if urls else options)
+        return await _connect({**options, "dsn": urls[0]} if urls else options)
     options["timeout"] /= len(urls)
     failures: list[Exception] = []
     # The driver knows the other hosts no more, of which it would prefer one.
@@ -80,8 +79,8 @@ async def _connected(arguments: dict[str, Any]) -> Connection:
         chosen = options if wanted is None else {**options, "target_session_attrs": wanted}
         for url in urls:
             try:
-                connection = await connect({**chosen, "dsn": url})
-            except (OSError, CannotConnectNowError, _NO_FIT) as error:
+                connection = await _connect({**chosen, "dsn": url})
+            except (OSError, errors.CannotConnectNowError, _NO_FIT) as error:
                 failures.append(error)
             else:
                 arguments["urls"] = [url, *(each for each in urls if each != url)]
@@ -90,7 +89,7 @@ async def _connected(arguments: dict[str, Any]) -> Connection:
     raise next((e for e in failures if not isinstance(e, _NO_FIT)), failures[-1])
 
 
-async def connected_to_standby(where: str, arguments: dict[str, Any]) -> Connection:
+async def connected_to_standby(where: str, arguments: dict[str, Any]) -> OwnConnection:
     """Return a new connection to one of the standbys, in any order; see `connected`."""
     urls = arguments["urls"]
     chosen = {"urls": random.sample(urls, len(urls)), "target_session_attrs": "standby"}

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 from uuid import UUID
 
-from locus_memory.backends.postgresql.connection.driver import (
-    Connection,
-    LockNotAvailableError,
-    Record,
-)
+from locus_memory.backends.postgresql.connection.driver import Connection, Record, errors
 
 __all__ = [
     "COUNT_SCOPE",
@@ -172,6 +168,6 @@ async def locked_at_once(connection: Connection, statement: str) -> bool:
     """Return whether a lock was free."""
     try:
         await connection.execute(statement)
-    except LockNotAvailableError:
+    except errors.LockNotAvailableError:
         return False
     return True

@@ -24,7 +24,7 @@ from typing import Final
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.connection.connection import Connection, PostgreSQLPool
-from locus_memory.backends.postgresql.connection.standbys import on_primary
+from locus_memory.backends.postgresql.connection.standbys import reading
 from locus_memory.backends.postgresql.items import index_queries as queries
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
@@ -191,7 +191,7 @@ class VectorIndexes:
 
     async def _build_or_tell(self, index: _Index) -> None:
         try:
-            with on_primary():
+            with reading(of_standbys=None):
                 await self._build(index)
         except BackendError as error:
             # Without an index every search is exact.

@@ -296,7 +296,10 @@ class VectorSearch:
 
         async def ask(connection: Connection) -> list[Record]:
             await connection.execute(queries.SETTINGS, _BREADTH, _MOST_SCANNED)
-            return await connection.fetch(self._pool.sql(template), *statement.arguments.values)
+            rows: list[Record] = await connection.fetch(
+                self._pool.sql(template), *statement.arguments.values
+            )
+            return rows
 
         return await self._pool.transact(ask)
 
