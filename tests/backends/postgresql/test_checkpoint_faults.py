@@ -243,7 +243,7 @@ class TestNetwork:
             for _ in range(3):
                 assert await pool.fetchval("SELECT 1") == 1
                 # Nothing can be read from it, and nothing says that it is closed.
-                opened = pool._loop_pools.here()._opened
+                opened = pool._loop_pools.here()._connections
                 [connection] = [each for each in opened if not each.is_closed()]
                 connection._transport.abort()
                 async with pool.transaction() as connection:

@@ -1,9 +1,8 @@
 """The connections of one event loop, in a pool of asyncpg's: one of its own, or the caller's.
 
-Three things are not left to asyncpg. A call waits for a connection in a line that `close` can end;
-asyncpg's own refuses nobody who waits already. A connection that the server closed while it was
-idle is replaced before a statement runs on it. And a driver that connects is not interrupted: it
-would report an error to the event loop.
+Beside what `sql.pool` says, two things are not left to asyncpg. A connection that the server closed
+while it was idle is replaced before a statement runs on it. And a driver that connects is not
+interrupted: it would report an error to the event loop.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final
 from weakref import WeakSet
 
-from locus_memory._internal.running.live import POOLS, PoolUse
-from locus_memory.backends.loops import sever, until_the_loop_ends
+from typing_extensions import override
+
+from locus_memory.backends.loops import sever
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
     Connection,
@@ -26,32 +26,19 @@ from locus_memory.backends.postgresql.connection.driver import (
     errors,
 )
 from locus_memory.backends.postgresql.connection.driver_errors import is_readonly
-from locus_memory.errors import (
-    BackendClosedError,
-    BackendError,
-    BackendUnavailableError,
-    ConfigurationError,
-)
+from locus_memory.backends.sql import pool as sql
+from locus_memory.errors import BackendError, ConfigurationError
 
 __all__ = ["LoopPool"]
 
-_LONGEST_IDLE: Final = 240.0
-"""Seconds: firewalls forget a connection that is quiet for longer, without a word."""
-
-_SETTLING: Final = 1.0
-"""Seconds that the statement of a cancelled call may take before its connection is closed."""
-
 _FAREWELL: Final = 5.0
 """Seconds to close a connection whose statement was cancelled."""
-
-_TURNS: Final = 6
-"""How many turns the event loop may need to notice that a connection was closed."""
 
 _LEAST_TO_SHARE: Final = 4
 """The least size of a caller's pool that lends two connections for long."""
 
 
-class LoopPool:
+class LoopPool(sql.LoopPool[Connection]):
     """Lends connections to the calls of one event loop.
 
     Args:
@@ -74,42 +61,33 @@ class LoopPool:
         where: str,
         borrowed: Pool | None = None,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         # asyncpg does not say which loop a pool belongs to.
-        if borrowed is not None and getattr(borrowed, "_loop", None) is not self._loop:
+        if borrowed and getattr(borrowed, "_loop", None) is not asyncio.get_running_loop():
             raise ConfigurationError(
                 f"{where}: the asyncpg pool passed in belongs to another event loop; use it "
                 "there, or pass the database's URL instead"
             )
-        self._connect, self._where, self._acquire_timeout = connect, where, acquire_timeout
-        self._opened: WeakSet[OwnConnection] = WeakSet()
-        self._is_own = borrowed is None
+        self._connect = connect
+        self._connections: WeakSet[OwnConnection] = WeakSet()
         self._pool: Pool = borrowed or asyncpg.create_pool(
             min_size=0,
             max_size=size,
-            max_inactive_connection_lifetime=_LONGEST_IDLE,
+            max_inactive_connection_lifetime=sql.LONGEST_IDLE,
             connect=self._connected,
             connection_class=OwnConnection,
         )
-        self._size = self._pool.get_max_size()
-        self._free = asyncio.Semaphore(self._size)
-        self._waiting = 0
-        self._closed = self._ended = False
-        self._ending = until_the_loop_ends(self._end)
-        if self._is_own:
-            POOLS.add(self, where)
+        super().__init__(
+            size=self._pool.get_max_size(),
+            acquire_timeout=acquire_timeout,
+            where=where,
+            is_own=borrowed is None,
+        )
 
-    def use(self) -> PoolUse:
-        """Return the use of the connections now."""
-        idle = self._pool.get_idle_size()
-        return PoolUse(self._pool.get_size() - idle, idle, self._size, self._waiting)
-
+    @override
     async def open(self) -> None:
-        """Open the first connection, and close all when the event loop ends, at the latest."""
         if self._is_own:
             await self._pool
-        await self.release(await self.acquire())
-        await anext(self._ending)
+        await super().open()
 
     async def _connected(self, *_: Any, **__: Any) -> OwnConnection:
         """Open a connection for the pool; one that nobody waits for any more is closed again."""
@@ -119,79 +97,59 @@ class LoopPool:
         except BaseException:
             opening.add_done_callback(_drop)
             raise
-        self._opened.add(opening.result())
+        self._connections.add(opening.result())
         return opening.result()
 
-    async def acquire(self) -> Connection:
-        """Return a connection that nobody else has, and that the server has not closed.
-
-        Raises:
-            BackendUnavailableError: None came back in time.
-            BackendClosedError: The pool was closed.
-        """
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._acquire_timeout):
-                await self._free.acquire()
-        except TimeoutError:
-            raise self._busy() from None
-        finally:
-            self._waiting -= 1
-        try:
-            return await self._lent()
-        except BaseException:
-            self._give_place()
-            raise
-
-    async def _lent(self) -> Connection:
+    @override
+    async def _take(self) -> Connection | None:
         timeout = None if self._is_own else self._acquire_timeout
-        while not self._closed:
-            connection = await self._pool.acquire(timeout=timeout)
-            is_alive = False
-            try:
-                is_alive = await _is_alive(connection) and not self._closed
-            finally:
-                if not is_alive:
-                    _terminate(connection)
-            if is_alive:
-                return connection
-        raise BackendClosedError(f"{self._where}: used after close()")
-
-    def _busy(self) -> BackendUnavailableError:
-        return BackendUnavailableError(
-            f"{self._where}: all {self._size} connections are busy, and none came back within "
-            f"{self._acquire_timeout:g} s"
-        )
-
-    async def release(self, connection: Connection) -> None:
-        """Take a connection back, once a cancelled statement is over and nothing is uncommitted.
-
-        Whoever is cancelled again meanwhile does not wait for that.
-        """
+        connection = await self._pool.acquire(timeout=timeout)
+        is_alive = False
         try:
+            is_alive = await _is_alive(connection) and not self._closed
+        finally:
+            if not is_alive:
+                _terminate(connection)
+        return connection if is_alive else None
+
+    @override
+    async def _put(self, connection: Connection) -> None:
+        # It waits until a statement that was cancelled is over.
+        with contextlib.suppress(*DRIVER_ERRORS):
             if self._loop.is_closed():
                 _sever(connection)
             elif _is_gone(connection) or not connection.is_in_transaction():
-                await self._pool.release(connection, timeout=_SETTLING)
+                await self._pool.release(connection, timeout=sql.SETTLING)
             else:
                 await asyncio.shield(self._rolled_back(connection))
-        except DRIVER_ERRORS:
-            # The pool has closed it, and opens another one.
-            pass
-        finally:
-            self._give_place()
-
-    def _give_place(self) -> None:
-        if not self._loop.is_closed():
-            self._free.release()
 
     async def _rolled_back(self, connection: Connection) -> None:
         try:
-            async with asyncio.timeout(_SETTLING):
+            async with asyncio.timeout(sql.SETTLING):
                 await connection.execute("ROLLBACK")
         except DRIVER_ERRORS:
             _terminate(connection)
         await self._pool.release(connection)
+
+    @override
+    def _opened(self) -> int:
+        return int(self._pool.get_size())
+
+    @override
+    async def _shut(self) -> None:
+        with contextlib.suppress(*DRIVER_ERRORS):
+            async with asyncio.timeout(sql.SETTLING):
+                await self._pool.close()
+
+    @override
+    async def _stop(self) -> None:
+        self._pool.terminate()
+
+    @override
+    def abandon(self) -> None:
+        self._closed = True
+        for connection in list(self._connections):
+            _sever(connection)
 
     @contextlib.asynccontextmanager
     async def lent(self) -> AsyncGenerator[Connection]:
@@ -230,37 +188,6 @@ class LoopPool:
             async with self.lent() as connection:
                 yield connection
 
-    async def close(self) -> None:
-        """Refuse the calls that wait, let running calls end, and close what was opened here."""
-        self._closed = True
-        # One place more: each call that waits hands it on to the next one, and is refused.
-        self._free.release()
-        for _ in range(self._size + 1):
-            await self._free.acquire()
-        if self._is_own:
-            with contextlib.suppress(*DRIVER_ERRORS):
-                async with asyncio.timeout(_SETTLING):
-                    await self._pool.close()
-        await self._ending.aclose()
-
-    async def _end(self) -> None:
-        """Close the connections because the event loop ends."""
-        self._closed = self._ended = True
-        if self._is_own:
-            self._pool.terminate()
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
-
-    def has_ended(self) -> bool:
-        """Return whether the connections were closed because the event loop ended."""
-        return self._ended
-
-    def abandon(self) -> None:
-        """Close the sockets opened here; the event loop is closed, or does not run."""
-        self._closed = True
-        for connection in list(self._opened):
-            _sever(connection)
-
 
 async def _left(connection: Connection) -> None:
     """Close a connection; the server is told to end a cancelled statement."""
@@ -292,7 +219,7 @@ def _terminate(connection: Connection) -> None:
 
 async def _is_alive(connection: Connection) -> bool:
     """Return whether the other side has not closed the connection meanwhile."""
-    for _ in range(_TURNS):
+    for _ in range(sql.TURNS):
         if _is_gone(connection):
             return False
         if not _has_something_to_read(connection):
