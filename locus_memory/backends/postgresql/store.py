@@ -22,7 +22,7 @@ from locus_memory.backends.postgresql.items import items, queries, restoring
 from locus_memory.backends.postgresql.items.namespaces import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
-from locus_memory.backends.postgresql.items.rows import Columns, Row
+from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
@@ -50,7 +50,7 @@ from locus_memory.store.item import (
     timestamp,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.words.long_texts import are_long, prepared
+from locus_memory.store.words.long_texts import prepared
 
 __all__ = ["PostgreSQLStore"]
 
@@ -217,15 +217,6 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         await self._connection.execute(queries.VACUUM_ITEMS)
 
     @override
-    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        given = list(items)
-        if len(given) > 1 and _are_plain(given):
-            fields: list[Sequence[Any]] = list(zip(*given, strict=True))
-            if not are_long(fields[2]) and (columns := Columns.of(*fields)).is_distinct:
-                return await self._put_columns(columns)
-        return await super().put_batch(given)
-
-    @override
     async def restore(self, items: Iterable[Restored]) -> None:
         await self._restore(as_restored(items))
 
@@ -290,32 +281,3 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         if capability == "semantic_search":
             return "The database lacks the extension vector: CREATE EXTENSION vector"
         return super()._remedy(capability)
-
-    @override
-    async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
-        plain = [
-            each
-            for each in operations
-            if isinstance(each, Put) and each.if_version is None and each.embedding is None
-        ]
-        if 1 < len(plain) == len(operations):
-            columns = await prepared(_columns, plain)
-            if columns.is_distinct:
-                return await self._put_columns(columns)
-        return await super()._write_all(operations)
-
-    async def _put_columns(self, columns: Columns) -> list[int]:
-        await self._connection.open()
-        now = self._now()
-        versions = await items.put_columns(self._connection, columns, now)
-        await self._purging.wrote(len(versions), now)
-        return versions
-
-
-def _columns(operations: Sequence[Put | Delete]) -> Columns:
-    return Columns.of_puts([each for each in operations if isinstance(each, Put)])
-
-
-def _are_plain(items: list[Any]) -> bool:
-    """Whether all are tuples of the same fields, none of them with an option."""
-    return set(map(type, items)) == {tuple} and set(map(len, items)) in ({3}, {4})

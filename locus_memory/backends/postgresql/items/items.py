@@ -22,9 +22,10 @@ from locus_memory.backends.postgresql.items.naming import (
 from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope, key_condition
 from locus_memory.backends.postgresql.items.rows import (
-    Columns,
     Row,
+    addresses_of,
     checksum_name,
+    contents_of,
     embeddings_of,
     interval,
 )
@@ -47,7 +48,6 @@ __all__ = [
     "item_of",
     "newest",
     "purge",
-    "put_columns",
     "read_item",
     "read_value",
     "read_vector",
@@ -104,23 +104,13 @@ async def _put(pool: PostgreSQLPool, row: Row, now: str) -> int:
     return version
 
 
-async def put_columns(pool: PostgreSQLPool, columns: Columns, now: str) -> list[int]:
-    """Put the items of columns, no two of the same name, in one round trip; return the versions."""
-    statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
-    arguments = *columns.addresses(), *columns.contents()
-    return _versions(await pool.fetchval(statement, now, *arguments))
-
-
 async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: str) -> list[int]:
-    columns = Columns.of_rows(rows)
-    if all(row.embedding is None for row in rows):
-        return await put_columns(pool, columns, now)
-    arguments = *columns.addresses(), *columns.contents(), *embeddings_of(rows)
-    return _versions(await pool.fetchval(queries.PUT_MANY_VECTORS, now, *arguments))
-
-
-def _versions(found: str) -> list[int]:
-    return list(map(int, found.split()))
+    statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
+    vectors: Sequence[str] = ()
+    if any(row.embedding is not None for row in rows):
+        statement, vectors = queries.PUT_MANY_VECTORS, embeddings_of(rows)
+    arguments = *addresses_of(rows), *contents_of(rows), *vectors
+    return list(map(int, (await pool.fetchval(statement, now, *arguments)).split()))
 
 
 def _nothing(address: Address) -> Row:
@@ -137,8 +127,7 @@ async def _write_in_order(
         "" if each.if_version is None else str(min(each.if_version, _MOST_VERSION))
         for each in addresses
     )
-    columns = Columns.of_rows(rows)
-    arguments = *columns.addresses(), conditions, *columns.contents()
+    arguments = *addresses_of(rows), conditions, *contents_of(rows)
     if not pool.features.has_vector:
         found = await pool.fetch(queries.WRITE, now, *arguments)
     else:
