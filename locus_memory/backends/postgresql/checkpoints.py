@@ -17,7 +17,18 @@ from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.grouping import Grouping
 from locus_memory.backends.loops import LoopLocal
-from locus_memory.backends.postgresql.checkpoint_queries import (
+from locus_memory.backends.postgresql.connection.connection import (
+    Connection,
+    PostgreSQLPool,
+    pool_for,
+)
+from locus_memory.backends.postgresql.connection.driver import Pool, errors
+from locus_memory.backends.postgresql.connection.standbys import reads
+from locus_memory.backends.postgresql.options import (
+    PostgreSQLKeywords,
+    PostgreSQLOptions,
+)
+from locus_memory.backends.postgresql.records import (
     APPEND,
     APPEND_LOCKED,
     BEGIN,
@@ -40,19 +51,6 @@ from locus_memory.backends.postgresql.checkpoint_queries import (
     THREADS,
     TOGETHER,
     VACUUM,
-)
-from locus_memory.backends.postgresql.connection.connection import (
-    Connection,
-    PostgreSQLPool,
-    pool_for,
-)
-from locus_memory.backends.postgresql.connection.driver import Pool, errors
-from locus_memory.backends.postgresql.connection.standbys import reads
-from locus_memory.backends.postgresql.options import (
-    PostgreSQLKeywords,
-    PostgreSQLOptions,
-)
-from locus_memory.backends.postgresql.records import (
     name_of,
     read_head,
     read_record,

@@ -19,7 +19,7 @@ from locus_memory.backends.postgresql.connection.connection import (
 from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.connection.standbys import reads
 from locus_memory.backends.postgresql.items import items, queries, restoring
-from locus_memory.backends.postgresql.items.namespaces import list_namespaces
+from locus_memory.backends.postgresql.items.items import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.items.rows import Row

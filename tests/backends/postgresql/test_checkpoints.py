@@ -16,13 +16,12 @@ import asyncpg
 import pytest
 
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
-from locus_memory.backends.postgresql.checkpoint_queries import APPEND
 from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLCheckpointer,
     PostgreSQLDeltaStorage,
 )
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.records import to_row
+from locus_memory.backends.postgresql.records import APPEND, to_row
 from locus_memory.backends.record_rows import digest_of
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError

@@ -16,11 +16,6 @@ from locus_memory.backends.postgresql.connection.address import (
     check_standbys,
     described,
 )
-from locus_memory.backends.postgresql.connection.connecting import (
-    connected,
-    connected_to_standby,
-    connection_arguments,
-)
 from locus_memory.backends.postgresql.connection.driver import (
     Connection,
     OwnConnection,
@@ -34,7 +29,12 @@ from locus_memory.backends.postgresql.connection.driver_errors import (
     was_never_sent,
 )
 from locus_memory.backends.postgresql.connection.opening import NOTHING_THERE, Features, prepare
-from locus_memory.backends.postgresql.connection.pool import LoopPool
+from locus_memory.backends.postgresql.connection.pool import (
+    LoopPool,
+    connected,
+    connected_to_standby,
+    connection_arguments,
+)
 from locus_memory.backends.postgresql.connection.standbys import (
     WRITTEN,
     Standbys,

@@ -9,7 +9,6 @@ from typing import Any, Final
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool, Record
 from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.columns import join_column, join_names
 from locus_memory.backends.postgresql.items.documents import decode_document
 from locus_memory.backends.postgresql.items.naming import (
     AFTER_KEYS,
@@ -19,7 +18,7 @@ from locus_memory.backends.postgresql.items.naming import (
     name_bound,
     whole_name,
 )
-from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.backends.postgresql.items.queries import NAMESPACES, Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope, key_condition
 from locus_memory.backends.postgresql.items.rows import (
     Row,
@@ -28,6 +27,8 @@ from locus_memory.backends.postgresql.items.rows import (
     contents_of,
     embeddings_of,
     interval,
+    join_column,
+    join_names,
 )
 from locus_memory.backends.selection import KeyRange, Page, at_most
 from locus_memory.errors import BackendCorruptError, VersionConflictError
@@ -40,12 +41,14 @@ from locus_memory.store.checksum import (
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import StoreItem
+from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.listing import Listing, listed
 
 __all__ = [
     "clear",
     "get_values",
     "item_of",
+    "list_namespaces",
     "newest",
     "purge",
     "read_item",
@@ -55,6 +58,26 @@ __all__ = [
     "scan_keys",
     "write",
 ]
+
+_PAGE: Final = 500
+_SPARE: Final = 8
+"""A page has so many more namespaces than are wanted: some may be the same once they are cut."""
+
+
+async def list_namespaces(
+    pool: PostgreSQLPool, listing: Listing, limit: int, now: str
+) -> list[Namespace]:
+    """Return the namespaces that hold an item, in order."""
+    size = (limit + _SPARE + 1) // 2
+
+    async def read(low: str, high: str | None) -> tuple[list[Namespace], bool]:
+        nonlocal size
+        size = min(_PAGE, 2 * size)
+        rows = await pool.fetch(NAMESPACES, low, now, high, size)
+        return [decode_namespace(row["path"]) for row in rows], len(rows) < size
+
+    return await listed(listing, limit, read)
+
 
 _FEW_SCOPES, _MANY_SCOPES = 64, 2_000
 """The newest items of so many namespaces are read one namespace after the other."""

@@ -7,12 +7,13 @@ from typing import Final
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.columns import join_column, split_column
+from locus_memory.backends.postgresql.items.queries import split_column
 from locus_memory.backends.postgresql.items.rows import (
     Row,
     addresses_of,
     contents_of,
     embeddings_of,
+    join_column,
 )
 from locus_memory.store.item import Restored
 

@@ -1,18 +1,19 @@
-"""The rows of puts: checked, encoded and ready to write."""
+r"""The rows of puts, checked and encoded, and the columns of a batch.
+
+A column is one text that the server splits: asyncpg takes as long for each element of a `text[]` as
+for a whole parameter. A column holds numbers, JSON, digests, words, encoded keys, encoded paths or
+names, and only a path or a name contains the character `\x01`. A path has it at the end, and never
+twice in a row; a name has it neither at its start nor at its end, and never three times in a row.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
-from locus_memory.backends.postgresql.items.columns import (
-    join_column,
-    join_names,
-    join_paths,
-)
 from locus_memory.backends.postgresql.items.documents import (
     NO_METADATA,
     encode_document,
@@ -27,7 +28,35 @@ from locus_memory.store.checksum import (
     vector_checksum,
 )
 
-__all__ = ["Row", "addresses_of", "checksum_name", "contents_of", "embeddings_of", "interval"]
+__all__ = [
+    "Row",
+    "addresses_of",
+    "checksum_name",
+    "contents_of",
+    "embeddings_of",
+    "interval",
+    "join_column",
+    "join_names",
+    "join_paths",
+]
+
+
+MARK: Final = "\x01"
+
+
+def join_column(column: Iterable[str]) -> str:
+    """Return a column as one text."""
+    return MARK.join(column)
+
+
+def join_paths(paths: Iterable[str]) -> str:
+    """Return encoded namespaces as one text, each without the mark at its end."""
+    return (MARK + MARK).join([path[:-1] for path in paths])
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Return names of items as one text."""
+    return (MARK + MARK + MARK).join(names)
 
 
 def interval(ttl: float | None) -> str | None:

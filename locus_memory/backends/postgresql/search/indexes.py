@@ -25,7 +25,7 @@ from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.connection.connection import Connection, PostgreSQLPool
 from locus_memory.backends.postgresql.connection.standbys import reading
-from locus_memory.backends.postgresql.items import index_queries as queries
+from locus_memory.backends.postgresql.search import vector_queries as queries
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
 

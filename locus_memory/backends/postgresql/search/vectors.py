@@ -21,12 +21,11 @@ from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
     Record,
 )
-from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.index_queries import LARGE_DIMENSIONS, OWN_KIND
 from locus_memory.backends.postgresql.items.items import item_of
 from locus_memory.backends.postgresql.items.naming import scope_of
 from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope
+from locus_memory.backends.postgresql.search import vector_queries as queries
 from locus_memory.backends.postgresql.search.indexes import OwnIndex, VectorIndexes
 from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
@@ -167,7 +166,7 @@ class VectorSearch:
 
     async def make_indexes(self) -> None:
         """Build the indexes that the search of a single namespace would use, and wait for them."""
-        rows = await self._pool.fetch(LARGE_DIMENSIONS, max(1, self._exact_below))
+        rows = await self._pool.fetch(queries.LARGE_DIMENSIONS, max(1, self._exact_below))
         await self._indexes.build([row["dimension"] for row in rows])
         if rows:
             await self._indexes.build_own()
@@ -223,7 +222,7 @@ class VectorSearch:
         kind = await self._indexes.kind(query.dimension)
         own = _own(scope, query)
         if own is not None and self._indexes.has_own(own):
-            return _Index(OWN_KIND, own)
+            return _Index(queries.OWN_KIND, own)
         return None if kind is None else _Index(kind, None)
 
     async def _size(self, scope: Scope, query: VectorQuery) -> int:
