@@ -1,22 +1,18 @@
 """Checkpoints in PostgreSQL: a save is one statement, and so is the load of a chain.
 
 Every write to a thread locks its row first. A save does this in the statement that appends
-the record; only one that replaces another, or that was refused, needs a transaction. If many
-records are saved at the same moment, those of several threads share a round trip.
+the record; only one that replaces another, or that was refused, needs a transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from operator import itemgetter
-from typing import Any, Generic, NamedTuple, Unpack
+from typing import Generic, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.grouping import Grouping
-from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.postgresql.connection.connection import (
     Connection,
     PostgreSQLPool,
@@ -49,7 +45,6 @@ from locus_memory.backends.postgresql.records import (
     RENEW,
     SEQUENCES,
     THREADS,
-    TOGETHER,
     VACUUM,
     name_of,
     read_head,
@@ -88,13 +83,6 @@ __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
 _read = reads(of_standbys=False)
 
 
-class _Append(NamedTuple):
-    """An append that takes one statement: the statement, and its arguments."""
-
-    statement: str
-    values: tuple[Any, ...]
-
-
 class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
     """Records in a PostgreSQL database, safe for many tasks, event loops and processes.
 
@@ -116,7 +104,6 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
     ) -> None:
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._connection, self._owned = pool_for(database, pool, options)
-        self._groupings: LoopLocal[Grouping[_Append, int | None]] = LoopLocal()
 
     @override
     async def store(
@@ -137,39 +124,21 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         """Append in one statement; `None` if one statement is not enough."""
         thread = digest_of(record.thread_id)
         values = (thread, *to_row(record), expected_parent is UNSET)
+        last: bytes | str | None = None
         if record.base is None and not isinstance(expected_parent, str):
-            append = _Append(BEGIN, (*values, encode_text(record.thread_id)))
+            statement, last = BEGIN, encode_text(record.thread_id)
+        elif isinstance(expected_parent, str):
+            statement, last = APPEND, name_of(expected_parent)[0]
         else:
-            parent = name_of(expected_parent)[0] if isinstance(expected_parent, str) else None
-            append = _Append(APPEND, (*values, parent))
-        grouping = self._groupings.get(self._new_grouping)
-        return await grouping.send(append, key=thread, kind=append.statement)
-
-    def _new_grouping(self) -> Grouping[_Append, int | None]:
-        return Grouping(self._alone, self._together)
-
-    async def _alone(self, append: _Append) -> int | None:
+            statement = APPEND
         try:
-            sequence: int | None = await self._connection.fetchval(append.statement, *append.values)
+            sequence: int | None = await self._connection.fetchval(statement, *values, last)
         except BackendError as error:
             if isinstance(error.__cause__, errors.UniqueViolationError):
                 # Another save of the same name was faster.
                 return None
             raise
         return sequence
-
-    async def _together(self, appends: Sequence[_Append]) -> list[int | None]:
-        """Append to several threads; `None` for each append that needs its own statement."""
-        # New threads in one order, so that no two groups wait for each other.
-        rows = sorted((append.values for append in appends), key=itemgetter(0))
-        try:
-            written = await self._connection.fetchmany(TOGETHER[appends[0].statement], rows)
-        except BackendError as error:
-            if isinstance(error.__cause__, errors.UniqueViolationError):
-                return [None] * len(appends)
-            raise
-        sequences = {row[1]: int(row[0]) for row in written}
-        return [sequences.get(append.values[0]) for append in appends]
 
     async def _make_room(
         self,

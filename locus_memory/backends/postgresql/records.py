@@ -40,7 +40,6 @@ __all__ = [
     "RENEW",
     "SEQUENCES",
     "THREADS",
-    "TOGETHER",
     "VACUUM",
     "name_of",
     "read_head",
@@ -176,7 +175,7 @@ _INSERT: Final = f"""
 INSERT INTO {{checkpoints}} (thread, base_sequence, {COLUMNS})
 SELECT id, %s, $2, $3::text, $4::bigint, $5::bigint, $6::smallint, $7::float8, $8::text::json,
   $9::bigint, $10::integer, $11::bytea, $12::text
-FROM thread RETURNING sequence, $1
+FROM thread RETURNING sequence
 """  # noqa: S608 - constants only, here and below
 
 _INSERT_DELTA: Final = _INSERT % "(SELECT sequence FROM based)"
@@ -211,23 +210,6 @@ thread AS (
   RETURNING id)
 {_INSERT % "NULL::bigint"}
 """  # noqa: S608
-
-# Appends in a shared transaction leave out a thread whose row another session has locked: else all
-# of them would wait for it.
-_FREE: Final = """
-WITH free AS (SELECT FROM {threads} WHERE digest = $1 FOR UPDATE SKIP LOCKED),
-known AS"""
-
-TOGETHER: Final = {
-    APPEND: APPEND.replace("\nWITH known AS", _FREE).replace(
-        "  WHERE digest = $1 AND", "  WHERE EXISTS (SELECT FROM free) AND digest = $1 AND"
-    ),
-    BEGIN: BEGIN.replace("\nWITH known AS", _FREE).replace(
-        "SELECT $1, $14, $2",
-        "SELECT $1, $14, $2 WHERE EXISTS (SELECT FROM free) OR NOT EXISTS (SELECT FROM known)",
-    ),
-}
-"""The same for one append of several."""
 
 APPEND_LOCKED: Final = f"""
 WITH thread AS (UPDATE {{threads}} SET newest = $2 WHERE id = $1 RETURNING id),

@@ -162,12 +162,16 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
     @override
     @_read
     async def _get_value(self, namespace: Namespace, key: str) -> Any:
-        return await items.read_value(self._connection, Address.of(namespace, key), self._now())
+        address = Address.of(namespace, key)
+        row = await self._connection.fetchrow(queries.GET_VALUE, address.name, self._now())
+        return None if row is None else items.value_of(row, address)
 
     @override
     @_read
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(self._connection, Address.of(namespace, key), self._now())
+        name = Address.of(namespace, key).name
+        row = await self._connection.fetchrow(queries.GET, name, self._now())
+        return None if row is None else items.item_of(row)
 
     @override
     @_read

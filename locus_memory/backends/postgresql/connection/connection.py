@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
 from typing import Any, Final, TypeVar, Unpack
 
@@ -123,14 +123,6 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         """
         rows: list[Record] = await self._call("fetch", template, arguments)
         return rows
-
-    async def fetchmany(self, template: str, rows: Sequence[Sequence[Any]]) -> list[Record]:
-        """Return what one statement returns for several rows of arguments, all or nothing.
-
-        They take one round trip and one transaction; see `fetch`.
-        """
-        found: list[Record] = await self._call("fetchmany", template, (rows,))
-        return found
 
     async def fetchrow(self, template: str, *arguments: Any) -> Record | None:
         """Return the first row of one statement, or `None`; see `fetch`."""

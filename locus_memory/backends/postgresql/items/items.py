@@ -51,11 +51,10 @@ __all__ = [
     "list_namespaces",
     "newest",
     "purge",
-    "read_item",
-    "read_value",
     "read_vector",
     "scan",
     "scan_keys",
+    "value_of",
     "write",
 ]
 
@@ -177,6 +176,11 @@ async def _delete_many(pool: PostgreSQLPool, addresses: Sequence[Address], now: 
     return results
 
 
+async def purge(pool: PostgreSQLPool, now: str, limit: int) -> None:
+    """Delete some of the expired items."""
+    await pool.execute(queries.PURGE, now, limit)
+
+
 async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
     """Delete all items in the scope; return how many of them were not expired."""
     low, high = scope.path, scope.high
@@ -185,33 +189,16 @@ async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
     return count
 
 
-async def purge(pool: PostgreSQLPool, now: str, limit: int) -> None:
-    """Delete some of the expired items."""
-    await pool.execute(queries.PURGE, now, limit)
-
-
-async def read_item(pool: PostgreSQLPool, address: Address, now: str) -> StoreItem | None:
-    """Return the item at an address, unless it is expired."""
-    row = await pool.fetchrow(queries.GET, address.name, now)
-    return None if row is None else item_of(row)
-
-
-async def read_value(pool: PostgreSQLPool, address: Address, now: str) -> Any:
-    """Return the value at an address, unless it is expired."""
-    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
-    return None if row is None else _value_of(row, address)
-
-
 async def get_values(
     pool: PostgreSQLPool, addresses: Sequence[Address], now: str
 ) -> dict[str, Any]:
     """Return the values of the items that exist, by name."""
     places = {address.name: address for address in addresses}
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
-    return {row["name"]: _value_of(row, places[row["name"]]) for row in rows}
+    return {row["name"]: value_of(row, places[row["name"]]) for row in rows}
 
 
-def _value_of(row: Record, address: Address) -> Any:
+def value_of(row: Record, address: Address) -> Any:
     """Return the value of an item that was read without its metadata.
 
     Raises:

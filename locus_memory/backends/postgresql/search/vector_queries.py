@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 from uuid import UUID
 
-from locus_memory.backends.postgresql.connection.driver import Connection, Record, errors
 from locus_memory.backends.postgresql.items.queries import COLUMNS
 
 __all__ = [
@@ -25,11 +23,9 @@ __all__ = [
     "SETTINGS",
     "SIZE_OF_VECTORS",
     "TRY_LOCK",
-    "FoundIndex",
     "count_vectors",
     "drop_index",
     "index_names",
-    "locked_at_once",
     "make_index",
     "nearest_by_index",
     "nearest_exactly",
@@ -87,26 +83,6 @@ SELECT count(*) AS here, (
   SELECT reltuples::bigint FROM pg_catalog.pg_class WHERE oid = '{vectors}'::regclass) AS everywhere
 FROM {vectors} AS v WHERE v.scope = $1::text::uuid AND v.dimension = $2::bigint
 """
-
-
-@dataclass(frozen=True, slots=True)
-class FoundIndex:
-    """An index of the table of vectors.
-
-    Attributes:
-        name: Its name, with the prefix.
-        is_valid: Whether its build is finished.
-        number: Its `oid`.
-    """
-
-    name: str
-    is_valid: bool
-    number: int
-
-    @classmethod
-    def of(cls, row: Record) -> Self:
-        """Return the index of a row of `INDEXES`."""
-        return cls(row["name"], row["is_valid"], row["number"])
 
 
 def index_names(prefix: str, dimension: int) -> list[tuple[str, str]]:
@@ -170,15 +146,6 @@ def rename_index(name: str, new: str) -> str:
 def drop_index(name: str) -> str:
     """Return the statement that drops an index without blocking a writer."""
     return f'DROP INDEX CONCURRENTLY IF EXISTS {{schema}}."{name}"'
-
-
-async def locked_at_once(connection: Connection, statement: str) -> bool:
-    """Return whether a lock was free."""
-    try:
-        await connection.execute(statement)
-    except errors.LockNotAvailableError:
-        return False
-    return True
 
 
 # The limits of the index, and its use: the planner overestimates the cost of an index that may be
