@@ -94,9 +94,6 @@ class Session:
         The first error ends the pipeline, so that nothing after it is done, nor committed. An
         older server gets one operation after the other.
         """
-        if len(operations) == 1 and isinstance(operations[0], Write) and not commit:
-            await self._write(operations[0])
-            return []
         pipeline = oracledb.create_pipeline()
         for each in operations:
             statement = self._sql(each.template)
@@ -112,15 +109,6 @@ class Session:
             pipeline.add_commit()
         results = await self._connection.run_pipeline(pipeline)
         return [list(result.rows) for result in results if result.rows is not None]
-
-    async def _write(self, write: Write) -> None:
-        statement = self._sql(write.template)
-        with self._connection.cursor() as cursor:
-            for rows in arrays(write.rows):
-                if _is_large(rows[0]):
-                    await cursor.execute(statement, rows[0])
-                else:
-                    await cursor.executemany(statement, rows)
 
     async def commit(self) -> None:
         """Commit."""

@@ -78,6 +78,9 @@ _PREPARED: Final = frozenset({"26000", "42P05"})
 _QUOTING: Final = "22"
 """The class of the errors whose messages quote the data they are about."""
 
+_ENDED: Final = frozenset({"57P01", "57P02"})
+"""The server ends the connection: an administrator, or a crash of another process."""
+
 _ROLLED_BACK: Final = frozenset({"40001", "40P01"})
 
 
@@ -147,9 +150,9 @@ def is_readonly(error: BaseException | None) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection went away; what was sent over it may or may not be done."""
-    return isinstance(error, errors.PostgresConnectionError | ConnectionError) or was_never_sent(
-        error
-    )
+    if getattr(error, "sqlstate", None) in _ENDED or was_never_sent(error):
+        return True
+    return isinstance(error, errors.PostgresConnectionError | ConnectionError)
 
 
 def was_never_sent(error: BaseException) -> bool:

@@ -271,8 +271,11 @@ class LoopPool(sql.LoopPool[Connection]):
                 "opens its own"
             )
         else:
-            async with self.lent() as connection:
-                yield connection
+            lent = await self._pool.acquire(timeout=self._acquire_timeout)
+            try:
+                yield lent
+            finally:
+                await self._put(lent)
 
 
 async def _left(connection: Connection) -> None:
