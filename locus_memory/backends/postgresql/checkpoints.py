@@ -54,7 +54,7 @@ from locus_memory.backends.postgresql.records import (
     to_mask,
     to_row,
 )
-from locus_memory.backends.postgresql.search.filters import compile_filter
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.record_rows import (
     LARGEST,
     chain_from,
@@ -286,8 +286,10 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
     @override
     @_read
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        matching, bound = compile_filter(condition, metadata="document", value="NULL", first=2)
-        rows = await self._connection.fetch(MATCHING % matching, clamped(limit), *bound)
+        arguments = Arguments()
+        arguments.bind(clamped(limit), "bigint")
+        matching = arguments.compile(condition, metadata="document", value=None)
+        rows = await self._connection.fetch(MATCHING % matching, *arguments.values)
         return [read_head(read_thread(row[11]), row) for row in rows]
 
     @override

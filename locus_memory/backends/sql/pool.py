@@ -76,7 +76,7 @@ class LoopPool(ABC, Generic[C]):
 
     def use(self) -> PoolUse:
         """Return the use of the connections now."""
-        idle = max(0, self._opened() - self._lent)
+        idle = 0 if self._closed else max(0, self._opened() - self._lent)
         return PoolUse(self._lent, idle, self._size, self._waiting)
 
     async def open(self) -> None:

@@ -18,7 +18,7 @@ from locus_memory.backends.postgresql.items.naming import (
     name_bound,
     whole_name,
 )
-from locus_memory.backends.postgresql.items.queries import NAMESPACES, Arguments
+from locus_memory.backends.postgresql.items.queries import NAMESPACES
 from locus_memory.backends.postgresql.items.ranges import Scope, key_condition
 from locus_memory.backends.postgresql.items.rows import (
     Row,
@@ -30,6 +30,7 @@ from locus_memory.backends.postgresql.items.rows import (
     join_column,
     join_names,
 )
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.selection import KeyRange, Page, at_most
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (

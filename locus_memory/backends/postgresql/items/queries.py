@@ -10,12 +10,9 @@ query the server for the type, once per connection. The columns of a batch are o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from locus_memory.backends.postgresql.items.naming import AFTER_DIGESTS, AFTER_KEYS, LONGEST
-from locus_memory.backends.postgresql.search.filters import compile_filter
-from locus_memory.store.filters import Condition
 
 __all__ = [
     "CLEAR",
@@ -38,7 +35,6 @@ __all__ = [
     "VACUUM_VECTORS",
     "WRITE",
     "WRITE_VECTORS",
-    "Arguments",
     "count_items",
     "newest_items",
     "newest_of_each",
@@ -275,35 +271,6 @@ NAMESPACES: Final = f"""
 WITH {_PATHS}
 SELECT found.path FROM found WHERE {_WITHIN} AND {_LIVES} LIMIT $4
 """
-
-
-class Arguments:
-    """The parameters of a statement; the same value is bound once."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._names: dict[tuple[str, Any], str] = {}
-
-    def bind(self, value: str | float | datetime, kind: str) -> str:
-        """Return the parameter of a value; `kind` is its type."""
-        name = kind, value
-        if name not in self._names:
-            self.values.append(value)
-            self._names[name] = f"${len(self.values)}::{kind}"
-        return self._names[name]
-
-    def bind_list(self, values: list[str]) -> str:
-        """Return the parameter of a `text[]`."""
-        self.values.append(values)
-        return f"${len(self.values)}::text[]"
-
-    def compile(self, condition: Condition) -> str:
-        """Return a filter on the items `i` as SQL."""
-        expression, bound = compile_filter(
-            condition, metadata="i.metadata", value="i.value", first=len(self.values) + 1
-        )
-        self.values += bound
-        return f"({expression})"
 
 
 def scan_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:

@@ -10,8 +10,9 @@ from typing import Final
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.items.items import item_of
-from locus_memory.backends.postgresql.items.queries import COLUMNS, Arguments
+from locus_memory.backends.postgresql.items.queries import COLUMNS
 from locus_memory.backends.postgresql.items.ranges import Scope
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.postgresql.search.words import any_of
 from locus_memory.backends.selection import Page, at_most
 from locus_memory.store.filters import Condition
@@ -261,7 +262,7 @@ class TextSearch:
             scope.condition("i", arguments),
             scope.live(arguments),
             arguments.compile(condition),
-            words=arguments.bind_list([any_of([word]) for word in words]),
+            words=arguments.bind(tuple(any_of([word]) for word in words), "text[]"),
             count=len(words),
             any_word=arguments.bind(any_of(words), "text"),
             first=first,

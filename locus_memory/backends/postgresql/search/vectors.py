@@ -23,9 +23,9 @@ from locus_memory.backends.postgresql.connection.connection import (
 )
 from locus_memory.backends.postgresql.items.items import item_of
 from locus_memory.backends.postgresql.items.naming import scope_of
-from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.search import vector_queries as queries
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.postgresql.search.indexes import OwnIndex, VectorIndexes
 from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
@@ -265,7 +265,9 @@ class VectorSearch:
         """Return a page of the hits; those that the index found come first."""
         statement = _Statement.of(scope, query)
         limit, offset = statement.bind(page.limit), statement.bind(page.offset)
-        names = statement.arguments.bind_list([row["name"] for row in first]) if first else ""
+        names = (
+            statement.arguments.bind(tuple(row["name"] for row in first), "text[]") if first else ""
+        )
         template = queries.nearest_exactly(
             statement.scope,
             statement.live,
