@@ -110,7 +110,8 @@ class LoopPool(ABC, Generic[C]):
     async def _wait(self) -> None:
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._acquire_timeout):
+            # A call that need not wait takes no timer.
+            async with asyncio.timeout(self._acquire_timeout if self._free.locked() else None):
                 await self._free.acquire()
         except TimeoutError:
             raise BackendUnavailableError(

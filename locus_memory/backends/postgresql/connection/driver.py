@@ -37,6 +37,6 @@ class OwnConnection(asyncpg.Connection):  # type: ignore[misc] # it is untyped
 
     async def reset(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncpg's own
         """Roll back what was not committed; nothing here sets anything in a session."""
-        async with asyncio.timeout(timeout):
-            if self.is_in_transaction():
+        if self.is_in_transaction():
+            async with asyncio.timeout(timeout):
                 await self.execute("ROLLBACK")
