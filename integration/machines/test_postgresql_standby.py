@@ -37,18 +37,18 @@ def events():
 async def reads_on_standby(store, namespace):
     """Return how many of 20 searches ran on a standby."""
     pool, count = store._connection, 0
-    asked = pool._standbys.acquire
+    asked = pool._standbys.answer
 
-    async def counted():
+    async def counted(work):
         nonlocal count
-        found = await asked()
+        found = await asked(work)
         count += found is not None
         return found
 
-    pool._standbys.acquire = counted
+    pool._standbys.answer = counted
     for _ in range(20):
         await store.search(namespace, "rose")
-    pool._standbys.acquire = asked
+    pool._standbys.answer = asked
     return count
 
 

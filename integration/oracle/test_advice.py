@@ -138,12 +138,11 @@ def test_what_this_server_has_not():
     assert found.name == "oracle.unencrypted"
     for protocol, address in ("tcps", "10.0.0.7"), ("tcp", "127.0.0.1"), (None, None):
         assert list(module._on_protocol(protocol, address)) == []
-    indexes = [(f"P_{each}", "VALID") for each in module._WANTED]
-    assert list(module._on_indexes(indexes, "P_")) == []
-    [found] = module._on_indexes([*indexes[1:], (indexes[0][0], "UNUSABLE")], "P_")
-    assert (found.name, "UNUSABLE" in found.finding) == ("oracle.index", True)
-    assert list(module._on_indexes([], "P_")) == []
-    assert "invisible" in module._on_invisible(("P_ITEMS",)).finding
+    assert list(module._on_missing([(f"P_{each}",) for each in module._WANTED], "P_")) == []
+    assert list(module._on_missing([], "P_")) == []
+    broken, invisible = (each.finding.format("P_ITEMS", "UNUSABLE") for each in module._CHECKS[:2])
+    assert "P_ITEMS is UNUSABLE" in broken
+    assert "P_ITEMS is invisible" in invisible
 
 
 async def test_tables_of_an_earlier_version_are_told_before_they_change(server, monkeypatch):

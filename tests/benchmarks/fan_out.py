@@ -202,7 +202,7 @@ async def fan_out(folder: Path, minutes: float = 10.0) -> list[Row]:
         theirs = f"; the bare driver {bare['p50'] * 1e3:.1f} / {bare['p99'] * 1e3:.1f} ms"
         name = f"{backend}: 64 clients in 8 processes"
         rows += [
-            Row(f"{name}, calls / bare driver", ours["calls"] / bare["calls"], 0.5, calls, True),
+            Row(f"{name}, calls / bare driver", ours["calls"] / bare["calls"], 0.3, calls, True),
             Row(f"{name}, p99 / p50", ours["p99"] / ours["p50"], 10, times + theirs),
             Row(f"{name}, errors", len(ours["errors"]), 0, "; ".join(ours["errors"][:3])),
             Row(f"{name}, lost writes", found["lost"], 0),

@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from asyncpg import InternalClientError
 
 from locus_memory import FileCheckpointer, get_checkpointer
 from locus_memory.backends.postgresql.connection import driver_errors
-from locus_memory.backends.postgresql.connection.driver import InternalClientError
 from locus_memory.checkpoint import record
 from locus_memory.errors import BackendUnavailableError, CheckpointCorruptError
 

@@ -4,7 +4,7 @@ The exact JSON of a value is in a BLOB, names are bytes in code point order, and
 numbers. So nothing depends on the settings of a session: no `NLS` parameter, no time zone.
 
 Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search/`; `checkpoints.py`
-and `checkpoint_queries.py` stand alone.
+and `records.py` stand alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from locus_memory.backends.advice import Advice, is_remote, on_clock, on_version
 from locus_memory.backends.oracle.connection.connection import OraclePool
@@ -34,42 +34,79 @@ SELECT RESOURCE_NAME, 0, LIMIT FROM USER_RESOURCE_LIMITS WHERE RESOURCE_NAME = '
 """
 
 _INDEXES: Final = """
-SELECT INDEX_NAME, STATUS FROM ALL_INDEXES
+SELECT INDEX_NAME FROM ALL_INDEXES
 WHERE TABLE_OWNER = :owner AND SUBSTR(TABLE_NAME, 1, :length) = :prefix
 """
 
-_INVISIBLE: Final = """
-SELECT INDEX_NAME FROM ALL_INDEXES WHERE VISIBILITY = 'INVISIBLE'
-AND TABLE_OWNER = :owner AND SUBSTR(TABLE_NAME, 1, :length) = :prefix
-"""
 
-_STATISTICS: Final = """
-SELECT TABLE_NAME, NUM_ROWS FROM ALL_TAB_STATISTICS WHERE STALE_STATS = 'YES'
-AND OWNER = :owner AND SUBSTR(TABLE_NAME, 1, :length) = :prefix
-"""
+class _Check(NamedTuple):
+    """A query that returns a row for each case of a finding, whose columns are in the texts."""
 
-_QUOTAS: Final = """
-SELECT TABLESPACE_NAME, BYTES / MAX_BYTES * 100 FROM USER_TS_QUOTAS WHERE MAX_BYTES > 0
-"""
+    name: str
+    query: str
+    finding: str
+    remedy: str
 
-_SPACE: Final = """
-SELECT M.TABLESPACE_NAME, M.USED_PERCENT FROM DBA_TABLESPACE_USAGE_METRICS M
-WHERE M.TABLESPACE_NAME IN (SELECT T.TABLESPACE_NAME FROM ALL_TABLES T
-  WHERE T.OWNER = :owner AND SUBSTR(T.TABLE_NAME, 1, :length) = :prefix)
-"""
+
+_IS_FULL: Final = "is {1:.0f}% full: writes will fail soon"
+_EXTEND: Final = "extend {0}, or delete data with locus-memory retain"
+
+_CHECKS: Final = (
+    _Check(
+        "index",
+        """
+        SELECT INDEX_NAME, STATUS FROM ALL_INDEXES
+        WHERE TABLE_OWNER = :owner AND SUBSTR(TABLE_NAME, 1, :length) = :prefix
+          AND STATUS IN ('UNUSABLE', 'INPROGRS', 'FAILED')
+        """,
+        "the index {0} is {1}: no query uses it, and writes may fail",
+        'run ALTER INDEX "{0}" REBUILD ONLINE',
+    ),
+    _Check(
+        "index",
+        """
+        SELECT INDEX_NAME FROM ALL_INDEXES WHERE VISIBILITY = 'INVISIBLE'
+        AND TABLE_OWNER = :owner AND SUBSTR(TABLE_NAME, 1, :length) = :prefix
+        """,
+        "the index {0} is invisible: no query uses it",
+        'run ALTER INDEX "{0}" VISIBLE',
+    ),
+    _Check(
+        "statistics",
+        """
+        SELECT TABLE_NAME, NUM_ROWS FROM ALL_TAB_STATISTICS WHERE STALE_STATS = 'YES'
+        AND OWNER = :owner AND SUBSTR(TABLE_NAME, 1, :length) = :prefix AND NUM_ROWS >= 10000
+        """,
+        "the statistics of {0} ({1:,.0f} rows) are stale: plans may be slow",
+        "run DBMS_STATS.GATHER_TABLE_STATS(ownname, '{0}')",
+    ),
+    _Check(
+        "space",
+        """
+        SELECT TABLESPACE_NAME, BYTES / MAX_BYTES * 100 FROM USER_TS_QUOTAS
+        WHERE MAX_BYTES > 0 AND BYTES > MAX_BYTES * 0.9
+        """,
+        f"the quota on the tablespace {{0}} {_IS_FULL}",
+        _EXTEND,
+    ),
+    _Check(
+        "space",
+        """
+        SELECT M.TABLESPACE_NAME, M.USED_PERCENT FROM DBA_TABLESPACE_USAGE_METRICS M
+        WHERE M.USED_PERCENT > 90 AND M.TABLESPACE_NAME IN (
+          SELECT T.TABLESPACE_NAME FROM ALL_TABLES T
+          WHERE T.OWNER = :owner AND SUBSTR(T.TABLE_NAME, 1, :length) = :prefix)
+        """,
+        f"the tablespace {{0}} {_IS_FULL}",
+        _EXTEND,
+    ),
+)
 
 _WANTED: Final = (
     *("ITEMS_BY_SCOPE", "ITEMS_BY_EXPIRY", "WORDS_BY_NAME"),
     *("CHECKPOINTS_BY_BASE", "CHECKPOINTS_BY_SEQUENCE"),
 )
 """The indexes that the tables have from the start."""
-
-_NEARLY_FULL: Final = 90.0
-"""Percent of a tablespace or a quota."""
-
-_LEAST_ROWS: Final = 10_000
-
-_BROKEN: Final = frozenset({"UNUSABLE", "INPROGRS", "FAILED"})
 
 
 async def advise(pool: OraclePool) -> list[Advice]:
@@ -80,16 +117,16 @@ async def advise(pool: OraclePool) -> list[Advice]:
     prefix = pool.options.table_prefix
     ours = {"owner": pool.options.schema or schema, "prefix": prefix, "length": len(prefix)}
     limits = [*await _rows(pool, _LIMITS), *await _rows(pool, _PROFILE)]
-    return [
+    found = [
         *on_clock("oracle", float(seconds), before),
         *_on_protocol(protocol, address),
         *_on_sessions(limits, pool.options.pool_size),
-        *_on_indexes(await _rows(pool, _INDEXES, ours), prefix),
-        *map(_on_invisible, await _rows(pool, _INVISIBLE, ours)),
-        *_on_statistics(await _rows(pool, _STATISTICS, ours)),
-        *_on_space(await _rows(pool, _QUOTAS), "the quota on the tablespace"),
-        *_on_space(await _rows(pool, _SPACE, ours), "the tablespace"),
+        *_on_missing(await _rows(pool, _INDEXES, ours), prefix),
     ]
+    for name, query, finding, remedy in _CHECKS:
+        rows = await _rows(pool, query, ours if ":owner" in query else None)
+        found += [Advice(f"oracle.{name}", finding.format(*r), remedy.format(*r)) for r in rows]
+    return found
 
 
 async def outdated(pool: OraclePool) -> list[Advice]:
@@ -135,48 +172,13 @@ def _on_sessions(limits: Sequence[Row], pool_size: int) -> Iterator[Advice]:
             )
 
 
-def _on_indexes(indexes: Sequence[Row], prefix: str) -> Iterator[Advice]:
-    states = {str(row[0]): str(row[1]) for row in indexes}
-    for name, status in states.items():
-        if status in _BROKEN:
-            yield Advice(
-                "oracle.index",
-                f"the index {name} is {status}: no query uses it, and writes may fail",
-                f'run ALTER INDEX "{name}" REBUILD ONLINE',
-            )
+def _on_missing(indexes: Sequence[Row], prefix: str) -> Iterator[Advice]:
+    names = {str(row[0]) for row in indexes}
     # Without any, the user may not see them.
-    for name in _WANTED if states else ():
-        if prefix + name not in states:
+    for name in _WANTED if names else ():
+        if prefix + name not in names:
             yield Advice(
                 "oracle.index_missing",
                 f"the index {prefix}{name} is missing: searches or deletes read whole tables",
                 "create it again with the statement in locus_memory/backends/oracle/schema.py",
-            )
-
-
-def _on_invisible(row: Row) -> Advice:
-    return Advice(
-        "oracle.index",
-        f"the index {row[0]} is invisible: no query uses it",
-        f'run ALTER INDEX "{row[0]}" VISIBLE',
-    )
-
-
-def _on_statistics(tables: Sequence[Row]) -> Iterator[Advice]:
-    for name, rows in tables:
-        if (rows or 0) >= _LEAST_ROWS:
-            yield Advice(
-                "oracle.statistics",
-                f"the statistics of {name} ({int(rows):,} rows) are stale: plans may be slow",
-                f"run DBMS_STATS.GATHER_TABLE_STATS(ownname, '{name}')",
-            )
-
-
-def _on_space(spaces: Sequence[Row], place: str) -> Iterator[Advice]:
-    for name, percent in spaces:
-        if float(percent) > _NEARLY_FULL:
-            yield Advice(
-                "oracle.space",
-                f"{place} {name} is {float(percent):.0f}% full: writes will fail soon",
-                f"extend {name}, or delete data with locus-memory retain",
             )

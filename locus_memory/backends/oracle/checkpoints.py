@@ -14,7 +14,23 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.oracle.checkpoint_queries import (
+from locus_memory.backends.oracle.connection.connection import (
+    OraclePool,
+    Query,
+    Session,
+    Write,
+    pool_for,
+)
+from locus_memory.backends.oracle.connection.driver import Binds, Pool, Row
+from locus_memory.backends.oracle.connection.driver_errors import (
+    NO_PARENT,
+    NULL_GUARD,
+    NULL_GUARD_IN_UPDATE,
+    UNIQUE_VIOLATED,
+)
+from locus_memory.backends.oracle.items.naming import BEYOND, LONGEST, cut, first_of, is_cut
+from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
+from locus_memory.backends.oracle.records import (
     ADVANCE,
     APPEND,
     CHAIN_OF_NAMED,
@@ -37,24 +53,6 @@ from locus_memory.backends.oracle.checkpoint_queries import (
     SEQUENCES,
     SET_LONG_NAME,
     THREADS,
-)
-from locus_memory.backends.oracle.connection.connection import (
-    OraclePool,
-    Query,
-    Session,
-    Write,
-    pool_for,
-)
-from locus_memory.backends.oracle.connection.driver import Binds, Pool, Row
-from locus_memory.backends.oracle.connection.driver_errors import (
-    NO_PARENT,
-    NULL_GUARD,
-    NULL_GUARD_IN_UPDATE,
-    UNIQUE_VIOLATED,
-)
-from locus_memory.backends.oracle.items.naming import BEYOND, LONGEST, cut, first_of, is_cut
-from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
-from locus_memory.backends.oracle.records import (
     name_of,
     read_head,
     read_record,

@@ -4,7 +4,7 @@ Each verb is one statement, and `schema.py` migrates the tables at the first use
 Values are `jsonb`, text search is BM25 over `tsvector`, and vector search uses pgvector.
 
 Read `backend.py` and `store.py` first, then `connection/`, `items/` and `search/`; `checkpoints.py`
-and `checkpoint_queries.py` stand alone.
+and `records.py` stand alone.
 """
 
 from __future__ import annotations

@@ -3,166 +3,145 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from locus_memory.backends.advice import Advice, is_remote, on_clock, on_version
+from locus_memory.backends.advice import Advice, on_clock, on_version
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.connection.driver import Record
 from locus_memory.backends.postgresql.schema import MIGRATIONS
 
 __all__ = ["advise", "outdated"]
 
-_SERVER: Final = """
-SELECT extract(epoch FROM clock_timestamp())::float8 AS clock,
-  coalesce(host(inet_server_addr()), '') AS host,
-  coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS ssl,
-  current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
-  current_setting('synchronous_commit') AS synchronous_commit,
-  current_setting('autovacuum') AS autovacuum,
-  current_setting('max_connections')::int
-    - current_setting('superuser_reserved_connections')::int AS room,
-  (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS used,
-  EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector') AS available
-"""
 
-_TABLES: Final = """
-SELECT relname, n_live_tup AS live, n_dead_tup AS dead,
-  last_analyze IS NULL AND last_autoanalyze IS NULL AS unknown
-FROM pg_stat_all_tables WHERE relid = any(ARRAY[
-  to_regclass('{items}'), to_regclass('{vectors}'), to_regclass('{checkpoints}')])
-"""
+class _Check(NamedTuple):
+    """A query that returns a row for each case of a finding, whose columns are in the texts."""
 
-_BROKEN: Final = """
-SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-WHERE NOT i.indisvalid AND i.indrelid = any(ARRAY[
-  to_regclass('{items}'), to_regclass('{vectors}'), to_regclass('{checkpoints}')])
-  AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index AS p WHERE p.index_relid = c.oid)
-"""
-"""Indexes that nobody builds at the moment, and no query may use."""
+    name: str
+    query: str
+    finding: str
+    remedy: str
+
+
+_CLOCK: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
+
+_OURS: Final = """any(ARRAY[
+  to_regclass('{items}'), to_regclass('{vectors}'), to_regclass('{checkpoints}')])"""
+
+# `%(size)s` is the size of a pool.
+_CHECKS: Final = (
+    _Check(
+        "unencrypted",
+        """
+        SELECT host(inet_server_addr()) AS host
+        WHERE NOT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false)
+          AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1'
+        """,
+        "the connection to {host} is not encrypted",
+        "add ?sslmode=verify-full to the URL, and set ssl = on at the server",
+    ),
+    _Check(
+        "connections",
+        """
+        SELECT %(size)s AS size, room, room - used AS free FROM (SELECT
+          current_setting('max_connections')::int
+            - current_setting('superuser_reserved_connections')::int AS room,
+          (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS used
+        ) AS counted WHERE %(size)s > room - used
+        """,
+        "a pool may open {size} connections in each event loop, and the server has {free} left of "
+        "{room}",
+        "lower pool_size, raise max_connections, or put PgBouncer between",
+    ),
+    *(
+        _Check(
+            name,
+            f"SELECT WHERE current_setting('{name}') = 'off'",
+            f"{name} is off: {effect}",
+            f"set {name} = on",
+        )
+        for name, effect in (
+            ("fsync", "a crash of the machine may damage the database"),
+            ("full_page_writes", "a crash of the machine may damage the database"),
+            ("synchronous_commit", "a crash may lose writes that were acknowledged"),
+            ("autovacuum", "tables grow, and plans of queries become stale"),
+        )
+    ),
+    _Check(
+        "vector",
+        """
+        SELECT CASE WHEN EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector')
+          THEN '' ELSE 'install pgvector on the server, then ' END AS first
+        WHERE to_regclass('{vectors}') IS NULL
+          OR NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector')
+        """,
+        "the extension vector is missing: there is no search by meaning",
+        "{first}run CREATE EXTENSION vector, as a user with that right",
+    ),
+    _Check(
+        "vacuum",
+        f"""
+        SELECT relname, n_live_tup AS live, n_dead_tup AS dead FROM pg_stat_all_tables
+        WHERE relid = {_OURS} AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup * 0.5
+        """,  # noqa: S608 - constants only, here and below
+        "{relname} has {dead:,} dead rows beside {live:,} live ones: vacuum is behind",
+        "run VACUUM (ANALYZE) {relname}, and end transactions that are open for long",
+    ),
+    _Check(
+        "analyze",
+        f"""
+        SELECT relname, n_live_tup AS live FROM pg_stat_all_tables
+        WHERE relid = {_OURS} AND n_live_tup > 10000
+          AND last_analyze IS NULL AND last_autoanalyze IS NULL
+          AND NOT (n_dead_tup > 10000 AND n_dead_tup > n_live_tup * 0.5)
+        """,  # noqa: S608
+        "{relname} has {live:,} rows and was never analysed: plans may be slow",
+        "run ANALYZE {relname}",
+    ),
+    # No query may use such an index, and nobody builds it at the moment.
+    _Check(
+        "index",
+        f"""
+        SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+        WHERE NOT i.indisvalid AND i.indrelid = {_OURS} AND NOT EXISTS (
+          SELECT FROM pg_stat_progress_create_index AS p WHERE p.index_relid = c.oid)
+        """,  # noqa: S608
+        "the index {relname} is not valid: no query uses it, and each write pays for it",
+        "run REINDEX INDEX CONCURRENTLY {relname}, or locus-memory compact",
+    ),
+)
 
 _VERSIONS: Final = """
-SELECT part, version, pg_is_in_recovery() AS is_standby, current_user::text AS role,
-  coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class
-    WHERE oid = to_regclass('{items}')), true) AS is_owner,
+SELECT part, version, CASE
+    WHEN pg_is_in_recovery() THEN 'open it once on the primary: this server is a standby'
+    WHEN NOT coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class
+      WHERE oid = to_regclass('{items}')), true)
+    THEN 'open it once as the owner of its tables, which ' || current_user || ' is not' END
+    AS remedy,
   (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'
     AND datname = current_database() AND pid <> pg_backend_pid()) AS others
 FROM {migrations} ORDER BY part
 """
-
-_LEAST_DEAD: Final = 10_000
-_MOST_DEAD: Final = 0.5
-_LEAST_ROWS: Final = 10_000
 
 
 async def advise(pool: PostgreSQLPool) -> list[Advice]:
     """Return what is configured badly, and what to do."""
     await pool.open()
     before = time.time()
-    server = await pool.fetchrow(_SERVER)
-    if server is None:
-        return []
-    tables = await pool.fetch(_TABLES)
-    broken = await pool.fetch(_BROKEN)
-    return [
-        *on_clock("postgresql", server["clock"], before),
-        *_on_connection(server, pool.pool_size),
-        *_on_safety(server),
-        *_on_vectors(server, has_vector=pool.features.has_vector),
-        *(each for table in tables for each in _on_table(table)),
-        *(_on_index(row["relname"]) for row in broken),
-    ]
+    found = list(on_clock("postgresql", await pool.fetchval(_CLOCK), before))
+    for name, query, finding, remedy in _CHECKS:
+        for row in await pool.fetch(query % {"size": pool.pool_size}):
+            texts = finding.format(**row), remedy.format(**row)
+            found.append(Advice(f"postgresql.{name}", *texts))
+    return found
 
 
 async def outdated(pool: PostgreSQLPool) -> list[Advice]:
     """Return advice if an earlier version of the library made the tables, which are only read."""
-    return [each for row in await pool.peek(_VERSIONS) for each in _on_part(row, pool.where)]
-
-
-def _on_part(row: Record, where: str) -> Iterator[Advice]:
-    part, known = row["part"], MIGRATIONS.get(row["part"], ())
-    for found in on_version("postgresql", f"{part} of {where}", row["version"], len(known)):
-        if row["is_standby"]:
-            yield replace(found, remedy="open it once on the primary: this server is a standby")
-        elif not row["is_owner"]:
-            remedy = f"open it once as the owner of its tables, which {row['role']} is not"
-            yield replace(found, remedy=remedy)
-        elif row["others"]:
-            remedy = f"{found.remedy}; {row['others']} other sessions are in this database"
-            yield replace(found, remedy=remedy)
-        else:
-            yield found
-
-
-def _on_connection(server: Record, pool_size: int) -> Iterator[Advice]:
-    if is_remote(server["host"]) and not server["ssl"]:
-        yield Advice(
-            "postgresql.unencrypted",
-            f"the connection to {server['host']} is not encrypted",
-            "add ?sslmode=verify-full to the URL, and set ssl = on at the server",
-        )
-    left = server["room"] - server["used"]
-    if pool_size > left:
-        yield Advice(
-            "postgresql.connections",
-            f"a pool may open {pool_size} connections in each event loop, and the server has "
-            f"{left} left of {server['room']}",
-            "lower pool_size, raise max_connections, or put PgBouncer between",
-        )
-
-
-def _on_safety(server: Record) -> Iterator[Advice]:
-    for name in ("fsync", "full_page_writes"):
-        if server[name] == "off":
-            yield Advice(
-                f"postgresql.{name}",
-                f"{name} is off: a crash of the machine may damage the database",
-                f"set {name} = on",
-            )
-    if server["synchronous_commit"] == "off":
-        yield Advice(
-            "postgresql.synchronous_commit",
-            "synchronous_commit is off: a crash may lose writes that were acknowledged",
-            "set synchronous_commit = on",
-        )
-    if server["autovacuum"] == "off":
-        yield Advice(
-            "postgresql.autovacuum",
-            "autovacuum is off: tables grow, and plans of queries become stale",
-            "set autovacuum = on",
-        )
-
-
-def _on_vectors(server: Record, *, has_vector: bool) -> Iterator[Advice]:
-    if not has_vector:
-        first = "" if server["available"] else "install pgvector on the server, then "
-        yield Advice(
-            "postgresql.vector",
-            "the extension vector is missing: there is no search by meaning",
-            f"{first}run CREATE EXTENSION vector, as a user with that right",
-        )
-
-
-def _on_table(table: Record) -> Iterator[Advice]:
-    name, live, dead = table["relname"], table["live"], table["dead"]
-    if dead > _LEAST_DEAD and dead > live * _MOST_DEAD:
-        yield Advice(
-            "postgresql.vacuum",
-            f"{name} has {dead:,} dead rows beside {live:,} live ones: vacuum is behind",
-            f"run VACUUM (ANALYZE) {name}, and end transactions that are open for long",
-        )
-    elif table["unknown"] and live > _LEAST_ROWS:
-        yield Advice(
-            "postgresql.analyze",
-            f"{name} has {live:,} rows and was never analysed: plans may be slow",
-            f"run ANALYZE {name}",
-        )
-
-
-def _on_index(name: str) -> Advice:
-    return Advice(
-        "postgresql.index",
-        f"the index {name} is not valid: no query uses it, and each write pays for it",
-        f"run REINDEX INDEX CONCURRENTLY {name}, or locus-memory compact",
-    )
+    found: list[Advice] = []
+    for row in await pool.peek(_VERSIONS):
+        part, known = f"{row['part']} of {pool.where}", len(MIGRATIONS.get(row["part"], ()))
+        for each in on_version("postgresql", part, row["version"], known):
+            others = f"; {row['others']} other sessions are in this database"
+            remedy = row["remedy"] or each.remedy + (others if row["others"] else "")
+            found.append(replace(each, remedy=remedy))
+    return found

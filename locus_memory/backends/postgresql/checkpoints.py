@@ -1,23 +1,30 @@
 """Checkpoints in PostgreSQL: a save is one statement, and so is the load of a chain.
 
 Every write to a thread locks its row first. A save does this in the statement that appends
-the record; only one that replaces another, or that was refused, needs a transaction. If many
-records are saved at the same moment, those of several threads share a round trip.
+the record; only one that replaces another, or that was refused, needs a transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from operator import itemgetter
-from typing import Any, Generic, NamedTuple, Unpack
+from typing import Generic, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.grouping import Grouping
-from locus_memory.backends.loops import LoopLocal
-from locus_memory.backends.postgresql.checkpoint_queries import (
+from locus_memory.backends.postgresql.connection.connection import (
+    Connection,
+    PostgreSQLPool,
+    pool_for,
+)
+from locus_memory.backends.postgresql.connection.driver import Pool, errors
+from locus_memory.backends.postgresql.connection.standbys import reads
+from locus_memory.backends.postgresql.options import (
+    PostgreSQLKeywords,
+    PostgreSQLOptions,
+)
+from locus_memory.backends.postgresql.records import (
     APPEND,
     APPEND_LOCKED,
     BEGIN,
@@ -38,20 +45,7 @@ from locus_memory.backends.postgresql.checkpoint_queries import (
     RENEW,
     SEQUENCES,
     THREADS,
-    TOGETHER,
     VACUUM,
-)
-from locus_memory.backends.postgresql.connection.connection import (
-    Connection,
-    PostgreSQLPool,
-    pool_for,
-)
-from locus_memory.backends.postgresql.connection.driver import Pool, UniqueViolationError
-from locus_memory.backends.postgresql.options import (
-    PostgreSQLKeywords,
-    PostgreSQLOptions,
-)
-from locus_memory.backends.postgresql.records import (
     name_of,
     read_head,
     read_record,
@@ -60,7 +54,7 @@ from locus_memory.backends.postgresql.records import (
     to_mask,
     to_row,
 )
-from locus_memory.backends.postgresql.search.filters import compile_filter
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.record_rows import (
     LARGEST,
     chain_from,
@@ -86,11 +80,7 @@ from locus_memory.store.filters import Condition
 __all__ = ["PostgreSQLCheckpointer", "PostgreSQLDeltaStorage"]
 
 
-class _Append(NamedTuple):
-    """An append that takes one statement: the statement, and its arguments."""
-
-    statement: str
-    values: tuple[Any, ...]
+_read = reads(of_standbys=False)
 
 
 class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
@@ -114,7 +104,6 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
     ) -> None:
         options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
         self._connection, self._owned = pool_for(database, pool, options)
-        self._groupings: LoopLocal[Grouping[_Append, int | None]] = LoopLocal()
 
     @override
     async def store(
@@ -135,39 +124,21 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         """Append in one statement; `None` if one statement is not enough."""
         thread = digest_of(record.thread_id)
         values = (thread, *to_row(record), expected_parent is UNSET)
+        last: bytes | str | None = None
         if record.base is None and not isinstance(expected_parent, str):
-            append = _Append(BEGIN, (*values, encode_text(record.thread_id)))
+            statement, last = BEGIN, encode_text(record.thread_id)
+        elif isinstance(expected_parent, str):
+            statement, last = APPEND, name_of(expected_parent)[0]
         else:
-            parent = name_of(expected_parent)[0] if isinstance(expected_parent, str) else None
-            append = _Append(APPEND, (*values, parent))
-        grouping = self._groupings.get(self._new_grouping)
-        return await grouping.send(append, key=thread, kind=append.statement)
-
-    def _new_grouping(self) -> Grouping[_Append, int | None]:
-        return Grouping(self._alone, self._together)
-
-    async def _alone(self, append: _Append) -> int | None:
+            statement = APPEND
         try:
-            sequence: int | None = await self._connection.fetchval(append.statement, *append.values)
+            sequence: int | None = await self._connection.fetchval(statement, *values, last)
         except BackendError as error:
-            if isinstance(error.__cause__, UniqueViolationError):
+            if isinstance(error.__cause__, errors.UniqueViolationError):
                 # Another save of the same name was faster.
                 return None
             raise
         return sequence
-
-    async def _together(self, appends: Sequence[_Append]) -> list[int | None]:
-        """Append to several threads; `None` for each append that needs its own statement."""
-        # New threads in one order, so that no two groups wait for each other.
-        rows = sorted((append.values for append in appends), key=itemgetter(0))
-        try:
-            written = await self._connection.fetchmany(TOGETHER[appends[0].statement], rows)
-        except BackendError as error:
-            if isinstance(error.__cause__, UniqueViolationError):
-                return [None] * len(appends)
-            raise
-        sequences = {row[1]: int(row[0]) for row in written}
-        return [sequences.get(append.values[0]) for append in appends]
 
     async def _make_room(
         self,
@@ -205,6 +176,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return chain[-1] if chain else None
 
     @override
+    @_read
     async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
         if checkpoint_id is None:
             row = await self._connection.fetchrow(FIND_NEWEST, digest_of(thread_id))
@@ -214,6 +186,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return None if row is None else check_name(read_head(thread_id, row), checkpoint_id)
 
     @override
+    @_read
     async def retrieve_chain(
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
@@ -225,6 +198,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     @override
+    @_read
     async def list_checkpoints(
         self, thread_id: str, limit: int | None = 10, *, before: int | None = None
     ) -> list[RecordHead]:
@@ -236,6 +210,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return [read_head(thread_id, row) for row in rows]
 
     @override
+    @_read
     async def sequences(self, thread_id: str) -> list[int]:
         rows = await self._connection.fetch(SEQUENCES, digest_of(thread_id))
         return [row["sequence"] for row in rows]
@@ -267,6 +242,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return await self._connection.transact(work)
 
     @override
+    @_read
     async def list_threads(
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
@@ -308,9 +284,12 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         return mask, head.sequence, change, fork_text(origin)
 
     @override
+    @_read
     async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        matching, bound = compile_filter(condition, metadata="document", value="NULL", first=2)
-        rows = await self._connection.fetch(MATCHING % matching, clamped(limit), *bound)
+        arguments = Arguments()
+        arguments.bind(clamped(limit), "bigint")
+        matching = arguments.compile(condition, metadata="document", value=None)
+        rows = await self._connection.fetch(MATCHING % matching, *arguments.values)
         return [read_head(read_thread(row[11]), row) for row in rows]
 
     @override

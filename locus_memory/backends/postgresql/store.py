@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial, wraps
-from typing import Any, Literal, TypeVar, Unpack, cast
+from functools import partial
+from typing import Any, Literal, Unpack
 
 from typing_extensions import override
 
@@ -17,12 +17,12 @@ from locus_memory.backends.postgresql.connection.connection import (
     pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
-from locus_memory.backends.postgresql.connection.standbys import reading
+from locus_memory.backends.postgresql.connection.standbys import reads
 from locus_memory.backends.postgresql.items import items, queries, restoring
-from locus_memory.backends.postgresql.items.namespaces import list_namespaces
+from locus_memory.backends.postgresql.items.items import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
-from locus_memory.backends.postgresql.items.rows import Columns, Row
+from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
@@ -50,22 +50,11 @@ from locus_memory.store.item import (
     timestamp,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.words.long_texts import are_long, prepared
+from locus_memory.store.words.long_texts import prepared
 
 __all__ = ["PostgreSQLStore"]
 
-_Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
-
-
-def _read(verb: _Verb) -> _Verb:
-    """Let a standby answer a verb, if the pool reads from standbys."""
-
-    @wraps(verb)
-    async def answered(*arguments: Any, **options: Any) -> Any:
-        with reading():
-            return await verb(*arguments, **options)
-
-    return cast("_Verb", answered)
+_read = reads(of_standbys=True)
 
 
 class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address]):
@@ -173,12 +162,16 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
     @override
     @_read
     async def _get_value(self, namespace: Namespace, key: str) -> Any:
-        return await items.read_value(self._connection, Address.of(namespace, key), self._now())
+        address = Address.of(namespace, key)
+        row = await self._connection.fetchrow(queries.GET_VALUE, address.name, self._now())
+        return None if row is None else items.value_of(row, address)
 
     @override
     @_read
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(self._connection, Address.of(namespace, key), self._now())
+        name = Address.of(namespace, key).name
+        row = await self._connection.fetchrow(queries.GET, name, self._now())
+        return None if row is None else items.item_of(row)
 
     @override
     @_read
@@ -226,15 +219,6 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
             await self._connection.execute(queries.VACUUM_VECTORS)
         # Until then a deleted row, and its words, are still in the files.
         await self._connection.execute(queries.VACUUM_ITEMS)
-
-    @override
-    async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
-        given = list(items)
-        if len(given) > 1 and _are_plain(given):
-            fields: list[Sequence[Any]] = list(zip(*given, strict=True))
-            if not are_long(fields[2]) and (columns := Columns.of(*fields)).is_distinct:
-                return await self._put_columns(columns)
-        return await super().put_batch(given)
 
     @override
     async def restore(self, items: Iterable[Restored]) -> None:
@@ -301,32 +285,3 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         if capability == "semantic_search":
             return "The database lacks the extension vector: CREATE EXTENSION vector"
         return super()._remedy(capability)
-
-    @override
-    async def _write_all(self, operations: Sequence[Put | Delete]) -> Sequence[int]:
-        plain = [
-            each
-            for each in operations
-            if isinstance(each, Put) and each.if_version is None and each.embedding is None
-        ]
-        if 1 < len(plain) == len(operations):
-            columns = await prepared(_columns, plain)
-            if columns.is_distinct:
-                return await self._put_columns(columns)
-        return await super()._write_all(operations)
-
-    async def _put_columns(self, columns: Columns) -> list[int]:
-        await self._connection.open()
-        now = self._now()
-        versions = await items.put_columns(self._connection, columns, now)
-        await self._purging.wrote(len(versions), now)
-        return versions
-
-
-def _columns(operations: Sequence[Put | Delete]) -> Columns:
-    return Columns.of_puts([each for each in operations if isinstance(each, Put)])
-
-
-def _are_plain(items: list[Any]) -> bool:
-    """Whether all are tuples of the same fields, none of them with an option."""
-    return set(map(type, items)) == {tuple} and set(map(len, items)) in ({3}, {4})

@@ -3,5 +3,5 @@
 Each of them has its own driver, statements and types, and fills in a few methods here. Nothing in
 this folder imports a driver.
 
-Read `connections.py` first, then `database.py`.
+Read `pool.py` first, then `database.py`.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from locus_memory.backends.oracle import checkpoint_queries, schema
+from locus_memory.backends.oracle import records, schema
 from locus_memory.backends.oracle.checkpoints import _advance, _claim
 from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.items import _binds, _in_lists, _place, _State
@@ -174,32 +174,32 @@ def of_checkpoints() -> Iterator[tuple[str, str, dict]]:
     own = {"digest": b"t" * 16}
     page = {"before": 9, "most": 5}
     row = record()
-    yield "claim", checkpoint_queries.CLAIM, _claim(row, UNSET)
-    yield "advance", checkpoint_queries.ADVANCE, _advance(row, UNSET)
-    yield "append", checkpoint_queries.APPEND, thread | to_row(row)
-    yield "overwrite", checkpoint_queries.OVERWRITE, thread | to_rewrite(row)
+    yield "claim", records.CLAIM, _claim(row, UNSET)
+    yield "advance", records.ADVANCE, _advance(row, UNSET)
+    yield "append", records.APPEND, thread | to_row(row)
+    yield "overwrite", records.OVERWRITE, thread | to_rewrite(row)
     found = thread | {"revision": 1}
-    yield "sequence", checkpoint_queries.SEQUENCE, found
-    yield "remove", checkpoint_queries.REMOVE, found
-    yield "lock", checkpoint_queries.LOCK, own
-    yield "remove all", checkpoint_queries.REMOVE_ALL, thread
+    yield "sequence", records.SEQUENCE, found
+    yield "remove", records.REMOVE, found
+    yield "lock", records.LOCK, own
+    yield "remove all", records.REMOVE_ALL, thread
     named = thread | {"name": b"c"}
-    yield "remove named", checkpoint_queries.REMOVE_NAMED, named
-    yield "newest", checkpoint_queries.NEWEST, thread
-    yield "renew", checkpoint_queries.RENEW, own | {"newest": b"c"}
+    yield "remove named", records.REMOVE_NAMED, named
+    yield "newest", records.NEWEST, thread
+    yield "renew", records.RENEW, own | {"newest": b"c"}
     long_name = {"long_name": thread_row("t" * 2_000)["long_name"]}
-    yield "long name", checkpoint_queries.SET_LONG_NAME, own | long_name
-    yield "remove thread", checkpoint_queries.REMOVE_THREAD, own
-    yield "find newest", checkpoint_queries.FIND_NEWEST, thread
-    yield "find named", checkpoint_queries.FIND_NAMED, named
-    yield "list", checkpoint_queries.LIST, thread | page
+    yield "long name", records.SET_LONG_NAME, own | long_name
+    yield "remove thread", records.REMOVE_THREAD, own
+    yield "find newest", records.FIND_NEWEST, thread
+    yield "find named", records.FIND_NAMED, named
+    yield "list", records.LIST, thread | page
     bounds = {"after": 0, "through": 9, "most": 5}
-    yield "records", checkpoint_queries.RECORDS, thread | bounds
-    yield "sequences", checkpoint_queries.SEQUENCES, thread
-    yield "chain of newest", checkpoint_queries.CHAIN_OF_NEWEST, thread
-    yield "chain of named", checkpoint_queries.CHAIN_OF_NAMED, named
-    yield "threads", checkpoint_queries.THREADS, {"low": b"a", "high": b"b", "most": 5}
-    yield "heads of all", checkpoint_queries.HEADS_OF_ALL, page
+    yield "records", records.RECORDS, thread | bounds
+    yield "sequences", records.SEQUENCES, thread
+    yield "chain of newest", records.CHAIN_OF_NEWEST, thread
+    yield "chain of named", records.CHAIN_OF_NAMED, named
+    yield "threads", records.THREADS, {"low": b"a", "high": b"b", "most": 5}
+    yield "heads of all", records.HEADS_OF_ALL, page
 
 
 def statements():

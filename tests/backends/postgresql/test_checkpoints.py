@@ -16,13 +16,12 @@ import asyncpg
 import pytest
 
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
-from locus_memory.backends.postgresql.checkpoint_queries import APPEND
 from locus_memory.backends.postgresql.checkpoints import (
     PostgreSQLCheckpointer,
     PostgreSQLDeltaStorage,
 )
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
-from locus_memory.backends.postgresql.records import to_row
+from locus_memory.backends.postgresql.records import APPEND, to_row
 from locus_memory.backends.record_rows import digest_of
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError
@@ -218,127 +217,17 @@ class TestStatements:
             assert await pool.fetchval(f"SELECT count(*) FROM {table}") == 0
 
 
-class TestGroups:
-    """Appends that share a statement."""
-
-    @pytest.fixture
-    async def together(self, pool, storage, begun, monkeypatch):
-        """Stores records in one group; returns what became of each."""
-        groups = []
-        send = pool.fetchmany
-
-        async def watched(template, rows):
-            groups.append(len(rows))
-            return await send(template, rows)
-
-        monkeypatch.setattr(pool, "fetchmany", watched)
-
-        async def together(*stores, cancelled=()):
-            # Four that go alone, and a group of one; the rest waits for that.
-            first = [asyncio.create_task(storage.store(record(1, thread=n))) for n in "vwxyz"]
-            rest = [asyncio.create_task(store) for store in stores]
-            await asyncio.sleep(0)
-            for number in cancelled:
-                rest[number].cancel()
-            await asyncio.gather(*first)
-            done = await asyncio.gather(*rest, return_exceptions=True)
-            assert sum(groups) == 1 + len(stores) - len(cancelled)
-            # One for appends, and one for what may be the first of its thread.
-            assert len(groups) <= 3
-            return done
-
-        return together
-
-    @pytest.fixture
-    async def begun(self, storage):
-        """Threads that have a checkpoint."""
-        threads = [f"t{number}" for number in range(5)]
-        for thread in threads:
-            await storage.store(record(1, thread=thread))
-        return threads
-
-    async def test_deltas_of_several_threads(self, storage, begun, together):
-        done = await together(*(storage.store(record(2, 1, thread=thread)) for thread in begun))
-        assert len(set(done)) == 5
-        for thread, sequence in zip(begun, done, strict=True):
-            assert await names(storage, thread) == ["c2", "c1"]
-            assert (await storage.find(thread)).sequence == sequence
-
-    async def test_new_threads_and_full_records(self, storage, together):
-        await together(
-            storage.store(record(2, thread="t1")),
-            storage.store(record(2, thread="new")),
-            storage.store(record(2, thread="newer"), expected_parent=None),
-        )
-        assert await names(storage, "t1") == ["c2", "c1"]
-        assert await names(storage, "new") == ["c2"]
-        assert await names(storage, "newer") == ["c2"]
-
-    async def test_each_is_checked_by_itself(self, storage, together):
-        *done, conflict, stale, copy = await together(
-            storage.store(record(2, 1, thread="t0")),
-            storage.store(record(2, 1, thread="t1"), expected_parent="c1"),
-            storage.store(record(2, 1, thread="t2"), expected_parent="c0"),
-            storage.store(record(3, 77, thread="t3")),
-            storage.store(record(2, 1, thread="t4", name="c1")),
-        )
-        assert isinstance(conflict, CheckpointConflictError)
-        assert isinstance(stale, StaleChainError)
-        # It would be a delta against what it replaces.
-        assert isinstance(copy, StaleChainError)
-        assert [(await storage.find(thread)).sequence for thread in ("t0", "t1")] == done
-        for thread in ("t2", "t3", "t4"):
-            assert await names(storage, thread) == ["c1"]
-
-    async def test_a_thread_that_is_locked_keeps_nobody_else_waiting(
-        self, pool, storage, together, other, until
-    ):
-        await other.execute("BEGIN")
-        lock = "UPDATE {threads} SET removals = removals WHERE thread_id = ANY ($1)"
-        await other.execute(pool.sql(lock), ["t1", "t2"])
-        saving = asyncio.create_task(
-            together(
-                storage.store(record(2, 1, thread="t0")),
-                storage.store(record(2, 1, thread="t1")),
-                storage.store(record(2, thread="t3")),
-                storage.store(record(2, thread="t2")),
-            )
-        )
-
-        async def others_are_there():
-            return [await names(storage, thread) for thread in ("t0", "t3")] == [["c2", "c1"]] * 2
-
-        await until(others_are_there)
-        assert [await names(storage, thread) for thread in ("t1", "t2")] == [["c1"]] * 2
-        await other.execute("COMMIT")
-        assert len(set(await saving)) == 4
-        assert [await names(storage, thread) for thread in ("t1", "t2")] == [["c2", "c1"]] * 2
-
-    async def test_one_may_be_cancelled(self, storage, begun, together):
-        stores = [storage.store(record(2, 1, thread=thread)) for thread in begun]
-        done = await together(*stores, cancelled=[1, 3])
-        assert [isinstance(each, asyncio.CancelledError) for each in done] == [0, 1, 0, 1, 0]
-        found = [await names(storage, thread) for thread in begun]
-        assert found == [["c2", "c1"], ["c1"], ["c2", "c1"], ["c1"], ["c2", "c1"]]
+class TestCrowds:
+    """Many saves at the same moment."""
 
     @pytest.mark.slow
-    async def test_a_crowd_takes_few_statements(self, checkpointer, storage, pool, monkeypatch):
-        sent = []
-        call = pool._call
-
-        async def counted(verb, template, arguments):
-            sent.append(verb)
-            return await call(verb, template, arguments)
-
+    async def test_a_crowd_is_saved_whole(self, checkpointer, pool):
         async def live(thread):
             for number in range(20):
                 await checkpointer.save({"thread": thread, "n": number}, thread, f"c{number}")
 
         threads = [f"t{number}" for number in range(40)]
-        await pool.open()
-        monkeypatch.setattr(pool, "_call", counted)
         await asyncio.gather(*map(live, threads))
-        assert sent.count("fetchmany") + sent.count("fetchval") < 400
         fresh = PostgreSQLCheckpointer(pool=pool, state_type=None)
         for thread in threads:
             expected = [f"c{number}" for number in reversed(range(20))]

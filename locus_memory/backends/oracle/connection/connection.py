@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+import contextlib
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, Unpack
 
+import oracledb
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
@@ -18,7 +19,7 @@ from locus_memory.backends.oracle.connection.driver import (
     Pool,
     Row,
     connect,
-    new_pipeline,
+    create_pool,
 )
 from locus_memory.backends.oracle.connection.driver_errors import (
     is_readable_again,
@@ -26,7 +27,7 @@ from locus_memory.backends.oracle.connection.driver_errors import (
     translated,
 )
 from locus_memory.backends.oracle.connection.opening import Features, Opening
-from locus_memory.backends.oracle.connection.pool import BorrowedPool, LoopPool, OwnPool
+from locus_memory.backends.oracle.connection.pool import LoopPool
 from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.oracle.schema import Names
 from locus_memory.backends.sql.database import SQLDatabase
@@ -93,10 +94,7 @@ class Session:
         The first error ends the pipeline, so that nothing after it is done, nor committed. An
         older server gets one operation after the other.
         """
-        if len(operations) == 1 and isinstance(operations[0], Write) and not commit:
-            await self._write(operations[0])
-            return []
-        pipeline = new_pipeline()
+        pipeline = oracledb.create_pipeline()
         for each in operations:
             statement = self._sql(each.template)
             if isinstance(each, Query):
@@ -111,15 +109,6 @@ class Session:
             pipeline.add_commit()
         results = await self._connection.run_pipeline(pipeline)
         return [list(result.rows) for result in results if result.rows is not None]
-
-    async def _write(self, write: Write) -> None:
-        statement = self._sql(write.template)
-        with self._connection.cursor() as cursor:
-            for rows in arrays(write.rows):
-                if _is_large(rows[0]):
-                    await cursor.execute(statement, rows[0])
-                else:
-                    await cursor.executemany(statement, rows)
 
     async def commit(self) -> None:
         """Commit."""
@@ -230,7 +219,8 @@ class OraclePool(SQLDatabase[LoopPool, Names, Features]):
 
     async def _connect_again(self) -> Connection:
         if self._borrowed is None:
-            return await _connected(self.where, self._arguments, None)
+            with self._options_checked():
+                return await connect(self._arguments)
         try:
             async with asyncio.timeout(self._options.acquire_timeout):
                 connection: Any = await self._borrowed.acquire()
@@ -250,15 +240,25 @@ class OraclePool(SQLDatabase[LoopPool, Names, Features]):
 
     @override
     def _make_pool(self) -> LoopPool:
-        if self._borrowed is not None:
-            return BorrowedPool(self._borrowed)
-        connecting = partial(_connected, self.where, self._arguments, self._options.call_timeout)
-        return OwnPool(
-            connecting,
-            size=self._options.pool_size,
-            acquire_timeout=self._options.acquire_timeout,
-            where=self.where,
-        )
+        options, borrowed = self._options, self._borrowed
+        with translated(self.where), self._options_checked():
+            return LoopPool(
+                lambda: borrowed or create_pool(self._arguments, options.pool_size),
+                size=borrowed.max if borrowed is not None else options.pool_size,
+                acquire_timeout=options.acquire_timeout,
+                call_timeout=None if borrowed is not None else _milliseconds(options.call_timeout),
+                where=self.where,
+                is_own=borrowed is None,
+            )
+
+    @contextlib.contextmanager
+    def _options_checked(self) -> Generator[None]:
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"{self.where}: the driver cannot use the options ({type(error).__name__})"
+            ) from None
 
 
 def pool_for(
@@ -291,20 +291,8 @@ def _arguments(address: Address, options: OracleOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-async def _connected(
-    where: str, arguments: dict[str, Any], call_timeout: float | None
-) -> Connection:
-    # The pool is not held here, so that one that is dropped is collected.
-    with translated(where):
-        try:
-            connection = await connect(arguments)
-        except (TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"{where}: the driver cannot use the options ({type(error).__name__})"
-            ) from None
-        if call_timeout is not None:
-            connection.call_timeout = max(1, round(call_timeout * 1000))
-    return connection
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, round(seconds * 1000))
 
 
 def arrays(rows: Sequence[Binds]) -> list[list[Binds]]:

@@ -18,7 +18,6 @@ from locus_memory.errors import (
 )
 
 __all__ = [
-    "CHECK_VIOLATED",
     "NO_PARENT",
     "NULL_GUARD",
     "NULL_GUARD_IN_UPDATE",
@@ -34,7 +33,6 @@ __all__ = [
 UNIQUE_VIOLATED: Final = "ORA-00001"
 NULL_GUARD: Final = "ORA-01400"
 NULL_GUARD_IN_UPDATE: Final = "ORA-01407"
-CHECK_VIOLATED: Final = "ORA-02290"
 NO_PARENT: Final = "ORA-02291"
 
 _TO_UNAVAILABLE: Final = (

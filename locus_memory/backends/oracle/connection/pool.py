@@ -1,6 +1,6 @@
-"""The connections of one event loop: opened when needed, lent to one call at a time.
+"""The connections of one event loop, in a pool of oracledb's: one of its own, or the caller's.
 
-The pool of oracledb has lost connections to calls that were cancelled or waited too long
+The driver loses connections to calls that are cancelled
 (https://github.com/oracle/python-oracledb/issues/392), and a statement that is cancelled waits for
 the server. So each call works in a task of its own, which nobody cancels: a cancelled call leaves
 its task behind, and the connection comes back when the task is done, or is closed.
@@ -11,27 +11,51 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, cast
 
-from locus_memory.backends.oracle.connection.driver import DRIVER_ERRORS, Connection, Pool
-from locus_memory.backends.sql.connections import LONGEST_IDLE, SETTLING, Connections
+from typing_extensions import override
 
-__all__ = ["BorrowedPool", "Connect", "LoopPool", "OwnPool"]
+from locus_memory.backends.oracle.connection.driver import DRIVER_ERRORS, Connection, Pool
+from locus_memory.backends.sql import pool as sql
+
+__all__ = ["LoopPool"]
 
 T = TypeVar("T")
 
-Connect = Callable[[], Awaitable[Connection]]
 Work = Callable[[Connection], Awaitable[T]]
 
 
-class LoopPool(ABC):
-    """Lends connections to the calls of one event loop."""
+class LoopPool(sql.LoopPool[Connection]):
+    """Lends connections to the calls of one event loop.
 
-    def __init__(self) -> None:
+    Args:
+        make: Makes the driver's pool, which connects when it is needed.
+        size: The most that are lent at once.
+        acquire_timeout: Seconds to wait for one.
+        call_timeout: Milliseconds of one round trip; `None`: those of the caller's pool, or no
+            limit.
+        where: The name of the database in messages.
+        is_own: Whether the pool is closed here.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Pool],
+        *,
+        size: int,
+        acquire_timeout: float,
+        call_timeout: int | None,
+        where: str,
+        is_own: bool,
+    ) -> None:
+        before = asyncio.all_tasks()
+        self._pool = make()
+        self._pool_tasks = asyncio.all_tasks() - before
+        self._call_timeout = call_timeout
         self._tasks: set[asyncio.Task[Any]] = set()
         self._working: dict[asyncio.Task[Any], Connection] = {}
+        super().__init__(size=size, acquire_timeout=acquire_timeout, where=where, is_own=is_own)
 
     async def run(self, work: Work[T]) -> T:
         """Return the result of `work` for a connection, which it leaves without a transaction.
@@ -41,9 +65,7 @@ class LoopPool(ABC):
             BackendClosedError: The pool is closed.
             Exception: The error of `work`, after a rollback.
         """
-        task = asyncio.ensure_future(self._lend(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._started(self._lend(work))
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
@@ -56,132 +78,94 @@ class LoopPool(ABC):
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._working[task] = connection
         try:
-            result = await work(connection)
+            return await work(connection)
         except asyncio.CancelledError:
             # The event loop ends: the driver is in the middle of a statement.
-            del self._working[task]
-            await self.release(connection, usable=False)
+            _terminate(connection)
             raise
         except BaseException as error:
             _free_cursors(error)
-            await self._return(task, connection, failed=True)
+            with contextlib.suppress(*DRIVER_ERRORS):
+                await connection.rollback()
             raise
-        await self._return(task, connection, failed=False)
-        return result
-
-    async def _return(
-        self, task: asyncio.Task[Any], connection: Connection, *, failed: bool
-    ) -> None:
-        try:
-            usable = await _settled(connection, failed=failed)
         finally:
             del self._working[task]
-        await self.release(connection, usable=usable)
+            await self.release(connection)
 
     async def _settle(self, task: asyncio.Task[Any]) -> None:
         """Wait for the task of a cancelled call for a moment, then close its connection."""
         if task not in self._working:
             # It waits for a connection, or opens one for somebody else.
-            self._dismiss(task)
+            task.add_done_callback(_retrieve)
+            task.cancel()
             return
-        await asyncio.wait([task], timeout=SETTLING)
+        await asyncio.wait([task], timeout=sql.SETTLING)
         if not task.done() and task in self._working:
-            self._working[task].terminate()
-            await asyncio.wait([task], timeout=SETTLING)
+            _terminate(self._working[task])
+            await asyncio.wait([task], timeout=sql.SETTLING)
         if task.done() and not task.cancelled():
             # The caller has another error to raise.
             task.exception()
         else:
             task.add_done_callback(_retrieve)
 
-    def _dismiss(self, task: asyncio.Task[Any]) -> None:
-        task.add_done_callback(_retrieve)
-        task.cancel()
-
-    @abstractmethod
-    async def open(self) -> None:
-        """Connect, before the first call."""
-
-    @abstractmethod
-    async def acquire(self) -> Connection:
-        """Return a connection that no other call has."""
-
-    @abstractmethod
-    async def release(self, connection: Connection, *, usable: bool) -> None:
-        """Take a connection back."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Wait for the calls, and close the connections opened here."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Close the connections without their event loop, which does not run."""
-
-    def has_ended(self) -> bool:
-        """Return whether the connections were closed because the event loop ended."""
-        return False
-
-
-class OwnPool(Connections[Connection], LoopPool):
-    """Connections that are opened and closed here."""
-
-    async def release(self, connection: Connection, *, usable: bool) -> None:
-        """Take a connection back, and give it to the call that waits longest."""
-        self.give_back(connection, usable=usable)
-
-    async def _is_alive(self, connection: Connection, idle: float) -> bool:
-        if not connection.is_healthy() or idle < LONGEST_IDLE:
-            return connection.is_healthy()
+    @override
+    async def _take(self) -> Connection | None:
+        # The driver loses a connection whose caller is cancelled.
+        taking = self._started(self._acquired())
         try:
-            async with asyncio.timeout(SETTLING):
-                await connection.ping()
-        except (*DRIVER_ERRORS, TimeoutError):
-            return False
-        return True
+            await asyncio.wait([taking])
+        except BaseException:
+            taking.add_done_callback(self._keep)
+            raise
+        return taking.result()
 
-    def _transport(self, connection: Connection) -> Any:
-        # Without it, the system closes the socket later.
-        return getattr(getattr(connection, "_impl", None), "_transport", None)
+    async def _acquired(self) -> Connection:
+        connection: Connection = await self._pool.acquire()
+        if self._call_timeout is not None:
+            connection.call_timeout = self._call_timeout
+        return connection
 
-    async def _end(self) -> None:
-        await super()._end()
-        if self._tasks:
-            await asyncio.wait([*self._tasks], timeout=SETTLING)
+    def _keep(self, taking: asyncio.Task[Connection]) -> None:
+        """Give back a connection that no call waits for any more."""
+        if not taking.cancelled() and taking.exception() is None:
+            self._started(self._put(taking.result()))
 
+    def _started(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
-class BorrowedPool(LoopPool):
-    """Lends from a pool of the caller's, which is never closed here.
-
-    Args:
-        pool: The pool, which belongs to one event loop.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        super().__init__()
-        self._pool = pool
-
-    async def open(self) -> None:
-        """Check that the caller's pool has a connection."""
-        await self.run(_nothing)
-
-    async def acquire(self) -> Connection:
-        """Return a connection of the caller's pool."""
-        return cast("Connection", await self._pool.acquire())
-
-    async def release(self, connection: Connection, *, usable: bool) -> None:
-        """Give it back to the caller's pool, which does without it if it is of no use."""
-        given = cast("Any", connection)
+    @override
+    async def _put(self, connection: Connection) -> None:
+        given: Any = connection
         with contextlib.suppress(*DRIVER_ERRORS):
-            await (self._pool.release(given) if usable else self._pool.drop(given))
+            if connection.is_healthy() and connection.transaction_in_progress:
+                await connection.rollback()
+            await (self._pool.release if connection.is_healthy() else self._pool.drop)(given)
 
-    async def close(self) -> None:
-        """Leave the caller's pool open, without a call of ours."""
+    @override
+    def _opened(self) -> int:
+        return self._pool.opened
+
+    @override
+    async def _shut(self) -> None:
+        with contextlib.suppress(*DRIVER_ERRORS):
+            async with asyncio.timeout(sql.SETTLING):
+                await self._pool.close(force=True)
+
+    @override
+    async def _stop(self) -> None:
+        await self._shut()
         if self._tasks:
-            await asyncio.wait([*self._tasks])
+            await asyncio.wait([*self._tasks], timeout=sql.SETTLING)
 
+    @override
     def abandon(self) -> None:
-        """Leave the caller's pool alone."""
+        # The system closes the sockets later, which the driver hides.
+        for task in self._pool_tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001 - its loop does not run
 
 
 def _free_cursors(error: BaseException | None) -> None:
@@ -195,21 +179,15 @@ def _free_cursors(error: BaseException | None) -> None:
         error = error.__context__
 
 
-async def _nothing(connection: Connection) -> None:
-    del connection
+def _terminate(connection: Connection) -> None:
+    """Close the socket of a connection; the pool, which drops it, needs the rest."""
+    given: Any = connection
+    whole = given._impl  # noqa: SLF001 - without it the pool keeps the place of the connection
+    given.terminate()
+    given._impl = whole  # noqa: SLF001
 
 
 def _retrieve(task: asyncio.Future[Any]) -> None:
     """Take the error of a task, so that the event loop does not report it."""
     if not task.cancelled():
         task.exception()
-
-
-async def _settled(connection: Connection, *, failed: bool) -> bool:
-    """Roll back what a call has left; return whether the connection can be used."""
-    try:
-        if connection.is_healthy() and (failed or connection.transaction_in_progress):
-            await connection.rollback()
-        return connection.is_healthy()
-    except DRIVER_ERRORS:
-        return False

@@ -4,6 +4,5 @@
 its own. Nothing here knows items or checkpoints.
 
 Read `connection.py` first, then `pool.py`, `opening.py` and `standbys.py`; `address.py` reads a
-URL, `connecting.py` connects, `driver_errors.py` translates the errors of asyncpg, and `driver.py`
-gives it types.
+URL, `driver_errors.py` translates the errors of asyncpg, and `driver.py` has its connections.
 """

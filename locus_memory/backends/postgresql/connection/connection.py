@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, Final, TypeVar, Unpack
 
 from typing_extensions import override
 
@@ -17,32 +16,32 @@ from locus_memory.backends.postgresql.connection.address import (
     check_standbys,
     described,
 )
-from locus_memory.backends.postgresql.connection.connecting import (
-    connected,
-    connected_to_standby,
-    connection_arguments,
-)
 from locus_memory.backends.postgresql.connection.driver import (
-    DRIVER_ERRORS,
     Connection,
+    OwnConnection,
     Pool,
     Record,
 )
 from locus_memory.backends.postgresql.connection.driver_errors import (
     is_lost,
-    is_readonly,
     is_repeatable,
     translated,
     was_never_sent,
 )
 from locus_memory.backends.postgresql.connection.opening import NOTHING_THERE, Features, prepare
 from locus_memory.backends.postgresql.connection.pool import (
-    BorrowedPool,
     LoopPool,
-    OwnPool,
-    is_gone,
+    connected,
+    connected_to_standby,
+    connection_arguments,
 )
-from locus_memory.backends.postgresql.connection.standbys import WRITTEN, Standbys, is_reading
+from locus_memory.backends.postgresql.connection.standbys import (
+    WRITTEN,
+    Standbys,
+    is_reading,
+    may_ask_standby,
+    reading,
+)
 from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
@@ -56,6 +55,9 @@ from locus_memory.errors import (
 __all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
 
 T = TypeVar("T")
+Connect = Callable[[str, dict[str, Any]], Awaitable[OwnConnection]]
+
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
 class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
@@ -103,7 +105,7 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         if options.standby_reads:
             check_standbys(database, borrowed=pool is not None)
             self._standbys = Standbys(
-                partial(self._make_own_pool, connected_to_standby), self._position, where
+                partial(self._loop_pool, connected_to_standby), self._position, where
             )
         names = Names(options.schema, options.table_prefix)
         super().__init__(where, names, translated, owned=pool is None)
@@ -121,14 +123,6 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         """
         rows: list[Record] = await self._call("fetch", template, arguments)
         return rows
-
-    async def fetchmany(self, template: str, rows: Sequence[Sequence[Any]]) -> list[Record]:
-        """Return what one statement returns for several rows of arguments, all or nothing.
-
-        They take one round trip and one transaction; see `fetch`.
-        """
-        found: list[Record] = await self._call("fetchmany", template, (rows,))
-        return found
 
     async def fetchrow(self, template: str, *arguments: Any) -> Record | None:
         """Return the first row of one statement, or `None`; see `fetch`."""
@@ -148,35 +142,36 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         with translated(self.where):
             loop_pool = await self._ready()
             statement = self.sql(template)
-            if self._standbys is not None and is_reading():
-                return await self._read(self._standbys, loop_pool, verb, statement, arguments)
-            try:
-                return await repeated(
-                    lambda: _call_once(loop_pool, verb, statement, arguments), _may_repeat_call
-                )
-            finally:
-                if self._standbys is not None:
-                    self._standbys.wrote()
 
-    async def _read(
-        self,
-        standbys: Standbys,
-        primary: LoopPool,
-        verb: str,
-        statement: str,
-        arguments: tuple[Any, ...],
-    ) -> Any:
-        """Ask a standby, or the primary where none is ready or one fails."""
-        found = await standbys.acquire()
-        if found is not None:
-            try:
-                return await _asked(*found, verb, statement, arguments)
-            except DRIVER_ERRORS as error:
-                if not is_repeatable(error):
-                    standbys.failed(error)
-        return await repeated(
-            lambda: _call_once(primary, verb, statement, arguments), _may_repeat_call
-        )
+            async def call(connection: Connection) -> Any:
+                return await getattr(connection, verb)(statement, *arguments)
+
+            async def once() -> Any:
+                async with loop_pool.lent() as connection:
+                    return await call(connection)
+
+            if (answer := await self._answer(call)) is not None:
+                return answer[0]
+            with self._writing():
+                return await repeated(once, _Repeatable())
+
+    async def _answer(self, work: Callable[[Connection], Awaitable[T]]) -> tuple[T] | None:
+        """Return what a standby answers to a task that only reads; `None`: the primary is asked."""
+        if self._standbys is None or not may_ask_standby():
+            return None
+        return await self._standbys.answer(work)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[None]:
+        """Let the next read of a standby see what the block writes, in part or in whole."""
+        if self._standbys is None or is_reading():
+            yield
+            return
+        self._standbys.wrote()
+        try:
+            yield
+        finally:
+            self._standbys.wrote()
 
     async def peek(self, template: str) -> list[Record]:
         """Return the rows of a query, without bringing the tables up to date before.
@@ -191,13 +186,13 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         with translated(self.where):
             await loop_pool.open()
             try:
-                found = await _call_once(loop_pool, "fetch", self._names.fill(template), ())
+                async with loop_pool.lent() as connection:
+                    rows: list[Record] = await connection.fetch(self._names.fill(template))
+                    return rows
             except NOTHING_THERE:
                 return []
             finally:
                 await loop_pool.close()
-        rows: list[Record] = found
-        return rows
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection]:
@@ -209,29 +204,14 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
             BackendError: The database failed, and nothing of the block is kept; only where the
                 connection was lost while it committed, that is not known.
         """
-        with translated(self.where):
+        with translated(self.where), self._writing():
             loop_pool = await self._ready()
-            if self._standbys is not None and not is_reading():
-                self._standbys.wrote()
-            found = await self._standby()
-            if found is None:
-                connection = await repeated(lambda: _begun(loop_pool), _may_begin_again)
-            else:
-                loop_pool, connection = found
-                await _begin(loop_pool, connection)
-            try:
+            async with contextlib.AsyncExitStack() as stack:
+                connection = await repeated(
+                    lambda: stack.enter_async_context(_begun(loop_pool)), _may_begin_again
+                )
                 yield connection
                 await connection.execute("COMMIT")
-            except (Exception, asyncio.CancelledError):
-                await loop_pool.settle(connection)
-                raise
-            except BaseException:
-                await loop_pool.release(connection, broken=True)
-                raise
-            finally:
-                if self._standbys is not None and not is_reading():
-                    self._standbys.wrote()
-            await loop_pool.release(connection)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Return what `work` does in a transaction, again if the server rolls it back.
@@ -240,23 +220,19 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
             BackendError: As for `transaction`.
         """
 
+        async def read(connection: Connection) -> T:
+            # What it sets in its transaction is gone once that is rolled back.
+            await connection.execute(_BEGIN)
+            return await work(connection)
+
         async def once() -> T:
             async with self.transaction() as connection:
                 return await work(connection)
 
-        try:
-            return await repeated(once, _may_repeat_transaction)
-        except BackendError as error:
-            if self._standbys is None or not is_reading():
-                raise
-            self._standbys.failed(error)
-        return await repeated(once, _may_repeat_transaction)
-
-    async def _standby(self) -> tuple[LoopPool, Connection] | None:
-        """Return a connection of a standby for a task that only reads, if there is one."""
-        if self._standbys is None or not is_reading():
-            return None
-        return await self._standbys.acquire()
+        await self._ready()
+        if (answer := await self._answer(read)) is not None:
+            return answer[0]
+        return await repeated(once, _Repeatable())
 
     @contextlib.asynccontextmanager
     async def outside(self) -> AsyncGenerator[Connection]:
@@ -269,49 +245,32 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         """
         with translated(self.where):
             loop_pool = await self._ready()
-            connecting = partial(connected, self.where, self._arguments)
-            connection = await loop_pool.outside(connecting)
-            try:
+            async with loop_pool.outside() as connection:
                 yield connection
-            finally:
-                await loop_pool.end_outside(connection)
 
     @override
     def _make_pool(self) -> LoopPool:
-        if self._borrowed is not None:
-            return BorrowedPool(
-                self._borrowed, acquire_timeout=self._acquire_timeout, where=self.where
-            )
-        return self._make_own_pool(connected)
+        return self._loop_pool(connected, self._borrowed)
 
-    def _make_own_pool(
-        self, connect: Callable[[str, dict[str, Any]], Awaitable[Connection]]
-    ) -> OwnPool:
-        connecting = partial(connect, self.where, self._arguments)
-        return OwnPool(
-            connecting, size=self.pool_size, acquire_timeout=self._acquire_timeout, where=self.where
+    def _loop_pool(self, connect: Connect, borrowed: Pool | None = None) -> LoopPool:
+        return LoopPool(
+            partial(connect, self.where, self._arguments),
+            size=self.pool_size,
+            acquire_timeout=self._acquire_timeout,
+            where=self.where,
+            borrowed=borrowed,
         )
 
     async def _position(self) -> int:
         """Return the position of the primary in its log."""
-        loop_pool = await self._ready()
-        found: int = await repeated(
-            lambda: _call_once(loop_pool, "fetchval", WRITTEN, ()), _may_repeat_call
-        )
-        return found
+        with reading(of_standbys=False):
+            position: int = await self.fetchval(WRITTEN)
+        return position
 
     @override
     async def _prepare(self, loop_pool: LoopPool) -> Features:
-        connection = await loop_pool.acquire()
-        try:
+        async with loop_pool.lent() as connection:
             features = await prepare(connection, self._names, self.where)
-        except asyncio.CancelledError:
-            await loop_pool.settle(connection)
-            raise
-        except BaseException:
-            await loop_pool.release(connection, broken=True)
-            raise
-        await loop_pool.release(connection)
         self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
         self._statements.clear()
         return features
@@ -340,56 +299,12 @@ def pool_for(
     return PostgreSQLPool(database, pool=pool, options=options), True
 
 
-async def _call_once(
-    loop_pool: LoopPool, verb: str, statement: str, arguments: tuple[Any, ...]
-) -> Any:
-    return await _asked(loop_pool, await loop_pool.acquire(), verb, statement, arguments)
-
-
-async def _asked(
-    loop_pool: LoopPool,
-    connection: Connection,
-    verb: str,
-    statement: str,
-    arguments: tuple[Any, ...],
-) -> Any:
-    try:
-        result = await getattr(connection, verb)(statement, *arguments)
-    except (TimeoutError, asyncio.CancelledError):
-        # The server may still be busy with it.
-        await loop_pool.settle(connection)
-        raise
-    except DRIVER_ERRORS as error:
-        # A primary that takes no writes any more may have been replaced by another host.
-        await loop_pool.release(connection, broken=is_gone(connection) or is_readonly(error))
-        raise
-    except BaseException:
-        await loop_pool.release(connection, broken=True)
-        raise
-    await loop_pool.release(connection)
-    return result
-
-
-async def _begun(loop_pool: LoopPool) -> Connection:
-    connection = await loop_pool.acquire()
-    await _begin(loop_pool, connection)
-    return connection
-
-
-async def _begin(loop_pool: LoopPool, connection: Connection) -> None:
-    """Begin a transaction, or give the connection back."""
-    try:
-        await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-    except asyncio.CancelledError:
-        await loop_pool.settle(connection)
-        raise
-    except BaseException:
-        await loop_pool.release(connection, broken=True)
-        raise
-
-
-def _may_repeat_call(error: BaseException) -> bool:
-    return was_never_sent(error) or is_repeatable(error)
+@contextlib.asynccontextmanager
+async def _begun(loop_pool: LoopPool) -> AsyncGenerator[Connection]:
+    """Lend a connection inside a transaction, which is rolled back unless it was committed."""
+    async with loop_pool.lent() as connection:
+        await connection.execute(_BEGIN)
+        yield connection
 
 
 def _may_begin_again(error: BaseException) -> bool:
@@ -397,5 +312,15 @@ def _may_begin_again(error: BaseException) -> bool:
     return is_lost(error) and not isinstance(error, BackendError)
 
 
-def _may_repeat_transaction(error: BaseException) -> bool:
-    return isinstance(error, BackendError) and is_repeatable(error.__cause__)
+class _Repeatable:
+    """Whether a call may be repeated after an error: nothing is done, or it reads, once more."""
+
+    def __init__(self) -> None:
+        self._reads = is_reading()
+
+    def __call__(self, error: BaseException) -> bool:
+        cause = error.__cause__ if isinstance(error, BackendError) else error
+        if cause is None or was_never_sent(cause) or is_repeatable(cause):
+            return cause is not None
+        may_repeat, self._reads = self._reads and is_lost(cause), False
+        return may_repeat

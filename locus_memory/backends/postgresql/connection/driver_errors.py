@@ -6,16 +6,7 @@ import ssl
 from typing import Final
 
 from locus_memory.backends.driver_errors import DriverErrors, ErrorTable
-from locus_memory.backends.postgresql.connection.driver import (
-    DRIVER_ERRORS,
-    ClientConfigurationError,
-    InterfaceError,
-    InternalClientError,
-    InvalidCachedStatementError,
-    PostgresConnectionError,
-    PostgresError,
-    TargetServerAttributeNotMatched,
-)
+from locus_memory.backends.postgresql.connection.driver import DRIVER_ERRORS, errors
 from locus_memory.errors import (
     NO_ROOM,
     BackendClosedError,
@@ -27,7 +18,14 @@ from locus_memory.errors import (
     LocusMemoryError,
 )
 
-__all__ = ["is_lost", "is_readonly", "is_repeatable", "translate", "translated", "was_never_sent"]
+__all__ = [
+    "is_lost",
+    "is_readonly",
+    "is_repeatable",
+    "translate",
+    "translated",
+    "was_never_sent",
+]
 
 # By SQLSTATE, else by its class, the first two characters:
 # https://www.postgresql.org/docs/current/errcodes-appendix.html. What is not here is a plain
@@ -67,8 +65,8 @@ _CLIENT: Final = ErrorTable(
         _FAREWELL: BackendUnavailableError,
     },
     classes={
-        ClientConfigurationError: ConfigurationError,
-        TargetServerAttributeNotMatched: BackendUnavailableError,
+        errors.ClientConfigurationError: ConfigurationError,
+        errors.TargetServerAttributeNotMatched: BackendUnavailableError,
         ssl.SSLCertVerificationError: ConfigurationError,
         OSError: BackendUnavailableError,
     },
@@ -80,12 +78,15 @@ _PREPARED: Final = frozenset({"26000", "42P05"})
 _QUOTING: Final = "22"
 """The class of the errors whose messages quote the data they are about."""
 
+_ENDED: Final = frozenset({"57P01", "57P02"})
+"""The server ends the connection: an administrator, or a crash of another process."""
+
 _ROLLED_BACK: Final = frozenset({"40001", "40P01"})
 
 
 def _described(error: BaseException, where: str) -> LocusMemoryError:
     """Tell of an error without a value: PostgreSQL puts those into the detail, left out here."""
-    if isinstance(error, PostgresError):
+    if isinstance(error, errors.PostgresError):
         return _of_server(error, where)
     if _quotes_an_argument(error):
         return BackendError(f"{where}: the driver cannot encode an argument")
@@ -116,8 +117,8 @@ def _client_words(error: BaseException) -> str:
 
 def _quotes_an_argument(error: BaseException) -> bool:
     # asyncpg.DataError is the server's; the driver's own has the same name and is not exported.
-    is_value = isinstance(error, InterfaceError) and isinstance(error, ValueError)
-    return is_value and not isinstance(error, ClientConfigurationError)
+    is_value = isinstance(error, errors.InterfaceError) and isinstance(error, ValueError)
+    return is_value and not isinstance(error, errors.ClientConfigurationError)
 
 
 def _quotes_data(error: BaseException) -> bool:
@@ -126,7 +127,7 @@ def _quotes_data(error: BaseException) -> bool:
 
 def _quotes(error: BaseException) -> bool:
     # What the driver says of a URL may quote the password.
-    is_url = isinstance(error, ClientConfigurationError)
+    is_url = isinstance(error, errors.ClientConfigurationError)
     return is_url or _quotes_an_argument(error) or _quotes_data(error)
 
 
@@ -139,7 +140,7 @@ translated: Final = _ERRORS.translated
 def is_repeatable(error: BaseException | None) -> bool:
     """Whether the server rolled a transaction back that may succeed when it is run again."""
     state = getattr(error, "sqlstate", None)
-    return state in _ROLLED_BACK or isinstance(error, InvalidCachedStatementError)
+    return state in _ROLLED_BACK or isinstance(error, errors.InvalidCachedStatementError)
 
 
 def is_readonly(error: BaseException | None) -> bool:
@@ -149,12 +150,14 @@ def is_readonly(error: BaseException | None) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection went away; what was sent over it may or may not be done."""
-    return isinstance(error, PostgresConnectionError | ConnectionError) or was_never_sent(error)
+    if getattr(error, "sqlstate", None) in _ENDED or was_never_sent(error):
+        return True
+    return isinstance(error, errors.PostgresConnectionError | ConnectionError)
 
 
 def was_never_sent(error: BaseException) -> bool:
     """Whether the connection had gone away before the statement was sent over it."""
-    if not isinstance(error, InterfaceError | InternalClientError):
+    if not isinstance(error, errors.InterfaceError | errors.InternalClientError):
         return False
     # Not anywhere: the driver may quote an argument.
     return str(error.args[0]).endswith(_CLOSED) or _FAREWELL in str(error.args[0])

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from locus_memory.backends.postgresql.connection.driver import (
-    Connection,
-    InvalidSchemaNameError,
-    PostgresError,
-    Record,
-    UndefinedTableError,
-)
+from locus_memory.backends.postgresql.connection.driver import Connection, Record, errors
 from locus_memory.backends.postgresql.schema import FUNCTIONS, MIGRATIONS, PROBE, Names
 from locus_memory.errors import BackendCorruptError, BackendWriteError, ConfigurationError
 from locus_memory.events import emit
@@ -40,8 +34,8 @@ _PATIENCE: Final = 86_400.0
 """Seconds that a migration may take: it may rewrite a large table."""
 
 NOTHING_THERE: Final = (
-    UndefinedTableError,
-    InvalidSchemaNameError,
+    errors.UndefinedTableError,
+    errors.InvalidSchemaNameError,
 )
 
 _REFUSED: Final = frozenset({"25006", "42501"})
@@ -144,7 +138,7 @@ async def _add_vector(connection: Connection, names: Names, where: str) -> Recor
     """Make what vectors need; `None`, and an event, where we may not."""
     try:
         await _migrate(connection, names, "vector", where)
-    except PostgresError as error:
+    except errors.PostgresError as error:
         emit("postgresql.no_vectors", error=error, database=where)
         return None
     return await _probe(connection, names)
@@ -161,7 +155,7 @@ async def _migrate_core(
     """
     try:
         await _migrate(connection, names, "core", where)
-    except PostgresError as error:
+    except errors.PostgresError as error:
         if found is None or not found["core"] or getattr(error, "sqlstate", None) not in _REFUSED:
             raise
         raise BackendWriteError(

@@ -1,35 +1,121 @@
-"""The connections of one event loop: opened when needed, lent to one call at a time.
+"""The connections of one event loop, in a pool of asyncpg's: one of its own, or the caller's.
 
-asyncpg's own pool sends every release through a task of its own: a read takes a third longer with
-it, and a thousand of 50 tasks take twice as long. While it closes, it refuses nobody who waits
-already. A call that waits for it when the event loop is closed reports an error.
+Beside what `sql.pool` says, two things are not left to asyncpg. A connection that the server closed
+while it was idle is replaced before a statement runs on it. And a driver that connects is not
+interrupted: it would report an error to the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
+import re
 import select
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Final
+from weakref import WeakSet
 
 from typing_extensions import override
 
+from locus_memory.backends.loops import sever
+from locus_memory.backends.postgresql.connection.address import each_host, is_url
 from locus_memory.backends.postgresql.connection.driver import (
     DRIVER_ERRORS,
     Connection,
-    InterfaceError,
+    OwnConnection,
     Pool,
+    asyncpg,
+    errors,
 )
-from locus_memory.backends.sql.connections import LONGEST_IDLE, SETTLING, TURNS, Connections
-from locus_memory.errors import (
-    BackendError,
-    ConfigurationError,
-)
+from locus_memory.backends.postgresql.connection.driver_errors import is_readonly, translated
+from locus_memory.backends.sql import pool as sql
+from locus_memory.errors import BackendError, ConfigurationError
 
-__all__ = ["BorrowedPool", "Connect", "LoopPool", "OwnPool", "is_gone"]
+__all__ = ["LoopPool", "connected", "connected_to_standby", "connection_arguments"]
 
-Connect = Callable[[], Awaitable[Connection]]
+_PLAN_LIFETIME: Final = 60
+"""Seconds until a statement is prepared again: the server keeps its plan for the tables as they
+were, and a plan for empty tables reads all of a namespace."""
+
+
+async def _connect(arguments: dict[str, Any]) -> OwnConnection:
+    connection: OwnConnection = await asyncpg.connect(connection_class=OwnConnection, **arguments)
+    return connection
+
+
+_NO_FIT: Final = errors.TargetServerAttributeNotMatched
+_PREFERS_STANDBY: Final = re.compile(r"[?&]target_session_attrs=prefer-standby\b")
+
+
+def connection_arguments(database: str | None, **options: float | None) -> dict[str, Any]:
+    """Return the arguments of `connected`: those of `asyncpg.connect`, with a URL for each host."""
+    arguments: dict[str, Any] = {**options, "max_cached_statement_lifetime": _PLAN_LIFETIME}
+    if database is not None and is_url(database):
+        arguments["urls"] = each_host(database)
+    elif database is not None:
+        arguments["database"] = database
+    return arguments
+
+
+async def connected(where: str, arguments: dict[str, Any]) -> OwnConnection:
+    """Return a new connection, to the first host that answers and fits.
+
+    A host that is silent takes its part of the time only. The one that answered is the first to be
+    tried the next time.
+
+    Args:
+        where: The database, for messages.
+        arguments: See `connection_arguments`; the order of the hosts is changed here.
+
+    Raises:
+        ConfigurationError: The driver cannot read the URL or the environment.
+        BackendError: The server cannot be reached, or refuses the user.
+    """
+    # Of the pool itself nothing is held here, so that one that is dropped is collected.
+    with translated(where):
+        try:
+            return await _connected(arguments)
+        except errors.ClientConfigurationError:
+            raise
+        except (ValueError, OverflowError) as error:
+            # Its message quotes what may be a part of the password.
+            raise ConfigurationError(
+                f"{where}: the driver cannot read the URL or the environment "
+                f"({type(error).__name__}); a password's special characters are written as "
+                "%40 for @, %2F for / and so on"
+            ) from None
+
+
+async def _connected(arguments: dict[str, Any]) -> OwnConnection:
+    options = dict(arguments)
+    urls: list[str] = options.pop("urls", [])
+    if len(urls) < 2:  # noqa: PLR2004 - several
+        return await _connect({**options, "dsn": urls[0]} if urls else options)
+    options["timeout"] /= len(urls)
+    failures: list[Exception] = []
+    # The driver knows the other hosts no more, of which it would prefer one.
+    prefers = _PREFERS_STANDBY.search(urls[0]) is not None
+    for wanted in ("standby", "any") if prefers else (None,):
+        chosen = options if wanted is None else {**options, "target_session_attrs": wanted}
+        for url in urls:
+            try:
+                connection = await _connect({**chosen, "dsn": url})
+            except (OSError, errors.CannotConnectNowError, _NO_FIT) as error:
+                failures.append(error)
+            else:
+                arguments["urls"] = [url, *(each for each in urls if each != url)]
+                return connection
+    # That a host does not fit is no reason why another one failed.
+    raise next((e for e in failures if not isinstance(e, _NO_FIT)), failures[-1])
+
+
+async def connected_to_standby(where: str, arguments: dict[str, Any]) -> OwnConnection:
+    """Return a new connection to one of the standbys, in any order; see `connected`."""
+    urls = arguments["urls"]
+    chosen = {"urls": random.sample(urls, len(urls)), "target_session_attrs": "standby"}
+    return await connected(where, {**arguments, **chosen})
+
 
 _FAREWELL: Final = 5.0
 """Seconds to close a connection whose statement was cancelled."""
@@ -38,170 +124,198 @@ _LEAST_TO_SHARE: Final = 4
 """The least size of a caller's pool that lends two connections for long."""
 
 
-_settling: Final[set[asyncio.Task[None]]] = set()
-"""The event loop itself holds its tasks weakly."""
-
-
-class LoopPool(ABC):
-    """Lends connections to the calls of one event loop."""
-
-    @abstractmethod
-    async def open(self) -> None:
-        """Connect, before anything is lent."""
-
-    @abstractmethod
-    async def acquire(self) -> Connection:
-        """Return a connection that nobody else has."""
-
-    @abstractmethod
-    async def release(self, connection: Connection, *, broken: bool = False) -> None:
-        """Take a connection back; a `broken` one is closed."""
-
-    async def outside(self, connect: Connect) -> Connection:
-        """Return a connection that `close` does not wait for."""
-        return await connect()
-
-    async def end_outside(self, connection: Connection) -> None:
-        """Close what `outside` returned; the server is told to end a cancelled statement."""
-        try:
-            async with asyncio.timeout(_FAREWELL):
-                await connection.close()
-        except (*DRIVER_ERRORS, asyncio.CancelledError):
-            connection.terminate()
-            raise
-
-    async def settle(self, connection: Connection) -> None:
-        """Take back the connection of a call that was cancelled, once its statement is over.
-
-        Whoever is cancelled again meanwhile does not wait for that. The driver's own request to
-        the server is not broken off: it would be reported to the event loop as an error.
-        """
-        settling = asyncio.create_task(self._settled(connection))
-        _settling.add(settling)
-        settling.add_done_callback(_settling.discard)
-        await asyncio.wait([settling])
-
-    async def _settled(self, connection: Connection) -> None:
-        await self.release(connection, broken=not await _is_over(connection))
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Wait for what is lent, and close the connections opened here."""
-
-    @abstractmethod
-    def abandon(self) -> None:
-        """Close the connections without their event loop, which does not run any more."""
-
-    def has_ended(self) -> bool:
-        """Whether there is nothing left to close, since the event loop ended."""
-        return False
-
-
-class OwnPool(Connections[Connection], LoopPool):
-    """Connections that are opened and closed here."""
-
-    async def release(self, connection: Connection, *, broken: bool = False) -> None:
-        """Take a connection back, and give it to the call that waits longest."""
-        unusable = broken or connection.is_closed() or connection.is_in_transaction()
-        self.give_back(connection, usable=not unusable)
-
-    async def _is_alive(self, connection: Connection, idle: float) -> bool:
-        """Return whether the other side has not closed the connection meanwhile."""
-        if idle >= LONGEST_IDLE:
-            return False
-        for _ in range(TURNS):
-            if connection.is_closed():
-                return False
-            if not _has_something_to_read(connection):
-                return True
-            # The server is silent unless it is asked: this is most likely its farewell.
-            await asyncio.sleep(0)
-        return not connection.is_closed()
-
-    def _transport(self, connection: Connection) -> Any:
-        return _transport(connection)
-
-
-class BorrowedPool(LoopPool):
-    """Lends from a pool of the caller's, which is never closed here.
+class LoopPool(sql.LoopPool[Connection]):
+    """Lends connections to the calls of one event loop.
 
     Args:
-        pool: The pool, which belongs to one event loop.
-        acquire_timeout: Seconds to wait for a connection.
-        where: What it leads to, for messages.
+        connect: Opens a connection.
+        size: The most that are open at once.
+        acquire_timeout: Seconds to wait for one.
+        where: The database, for messages.
+        borrowed: The caller's pool, which is never closed here; it has a size of its own.
+
+    Raises:
+        ConfigurationError: The caller's pool belongs to another event loop.
     """
 
-    def __init__(self, pool: Pool, *, acquire_timeout: float, where: str) -> None:
-        self._pool = pool
-        self._where = where
-        self._acquire_timeout = acquire_timeout
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[OwnConnection]],
+        *,
+        size: int,
+        acquire_timeout: float,
+        where: str,
+        borrowed: Pool | None = None,
+    ) -> None:
         # asyncpg does not say which loop a pool belongs to.
-        if getattr(pool, "_loop", None) is not asyncio.get_running_loop():
+        if borrowed and getattr(borrowed, "_loop", None) is not asyncio.get_running_loop():
             raise ConfigurationError(
                 f"{where}: the asyncpg pool passed in belongs to another event loop; use it "
                 "there, or pass the database's URL instead"
             )
+        self._connect = connect
+        self._connections: WeakSet[OwnConnection] = WeakSet()
+        self._pool: Pool = borrowed or asyncpg.create_pool(
+            min_size=0,
+            max_size=size,
+            max_inactive_connection_lifetime=sql.LONGEST_IDLE,
+            connect=self._connected,
+            connection_class=OwnConnection,
+        )
+        super().__init__(
+            size=self._pool.get_max_size(),
+            acquire_timeout=acquire_timeout,
+            where=where,
+            is_own=borrowed is None,
+        )
 
+    @override
     async def open(self) -> None:
-        """See whether the caller's pool has a connection."""
-        await self.release(await self.acquire())
+        if self._is_own:
+            await self._pool
+        await super().open()
 
-    async def acquire(self) -> Connection:
-        """Return a connection of the caller's pool."""
-        async with asyncio.timeout(self._acquire_timeout):
-            proxy: Any = await self._pool.acquire()
-        # It has every method of a connection.
-        return cast("Connection", proxy)
+    async def _connected(self, *_: Any, **__: Any) -> OwnConnection:
+        """Open a connection for the pool; one that nobody waits for any more is closed again."""
+        opening = asyncio.ensure_future(self._connect())
+        try:
+            await asyncio.wait([opening])
+        except BaseException:
+            opening.add_done_callback(_drop)
+            raise
+        self._connections.add(opening.result())
+        return opening.result()
 
-    async def release(self, connection: Connection, *, broken: bool = False) -> None:
-        """Give it back to the caller's pool, which does without it if it is closed."""
-        if broken and not is_gone(connection):
-            connection.terminate()
+    @override
+    async def _take(self) -> Connection | None:
+        timeout = None if self._is_own else self._acquire_timeout
+        connection = await self._pool.acquire(timeout=timeout)
+        is_alive = False
+        try:
+            is_alive = await _is_alive(connection) and not self._closed
+        finally:
+            if not is_alive:
+                _terminate(connection)
+        return connection if is_alive else None
+
+    @override
+    async def _put(self, connection: Connection) -> None:
+        # It waits until a statement that was cancelled is over.
+        with contextlib.suppress(*DRIVER_ERRORS):
+            if self._loop.is_closed():
+                _sever(connection)
+            elif _is_gone(connection) or not connection.is_in_transaction():
+                await self._pool.release(connection, timeout=sql.SETTLING)
+            else:
+                await asyncio.shield(self._rolled_back(connection))
+
+    async def _rolled_back(self, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(sql.SETTLING):
+                await connection.execute("ROLLBACK")
+        except DRIVER_ERRORS:
+            _terminate(connection)
         await self._pool.release(connection)
 
     @override
-    async def outside(self, connect: Connect) -> Connection:
-        """Return a connection of the caller's pool, unless that leaves too few.
+    def _opened(self) -> int:
+        return int(self._pool.get_size())
+
+    @override
+    async def _shut(self) -> None:
+        with contextlib.suppress(*DRIVER_ERRORS):
+            async with asyncio.timeout(sql.SETTLING):
+                await self._pool.close()
+
+    @override
+    async def _stop(self) -> None:
+        self._pool.terminate()
+
+    @override
+    def abandon(self) -> None:
+        self._closed = True
+        for connection in list(self._connections):
+            _sever(connection)
+
+    @contextlib.asynccontextmanager
+    async def lent(self) -> AsyncGenerator[Connection]:
+        """Lend a connection to a block; see `acquire`."""
+        connection = await self.acquire()
+        try:
+            yield connection
+        except DRIVER_ERRORS as error:
+            # A primary that takes no writes any more may have been replaced by another host.
+            if is_readonly(error):
+                _terminate(connection)
+            raise
+        finally:
+            await self.release(connection)
+
+    @contextlib.asynccontextmanager
+    async def outside(self) -> AsyncGenerator[Connection]:
+        """Lend a connection that `close` does not wait for, unless that leaves too few.
 
         Raises:
-            BackendError: The pool is too small.
+            BackendError: The caller's pool is too small.
         """
-        if self._pool.get_max_size() < _LEAST_TO_SHARE:
+        if self._is_own:
+            own = await self._connect()
+            try:
+                yield own
+            finally:
+                await _left(own)
+        elif self._size < _LEAST_TO_SHARE:
             raise BackendError(
                 f"{self._where}: an index needs two connections while it is built, and the pool "
                 f"passed in has fewer than {_LEAST_TO_SHARE}; call compact() of a store that "
                 "opens its own"
             )
-        return await self.acquire()
-
-    @override
-    async def end_outside(self, connection: Connection) -> None:
-        await self.settle(connection)
-
-    async def close(self) -> None:
-        """Leave the caller's pool open."""
-
-    def abandon(self) -> None:
-        """Leave the caller's pool alone."""
+        else:
+            lent = await self._pool.acquire(timeout=self._acquire_timeout)
+            try:
+                yield lent
+            finally:
+                await self._put(lent)
 
 
-def is_gone(connection: Connection) -> bool:
-    """Whether a connection is closed, or went back to the caller's pool as it was."""
+async def _left(connection: Connection) -> None:
+    """Close a connection; the server is told to end a cancelled statement."""
     try:
-        return connection.is_closed()
-    except InterfaceError:
+        async with asyncio.timeout(_FAREWELL):
+            await connection.close()
+    except (*DRIVER_ERRORS, asyncio.CancelledError):
+        connection.terminate()
+        raise
+
+
+def _drop(opening: asyncio.Future[OwnConnection]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().terminate()
+
+
+def _is_gone(connection: Connection) -> bool:
+    """Return whether a connection is closed, or went back to its pool as it was."""
+    try:
+        return bool(connection.is_closed())
+    except errors.InterfaceError:
         return True
 
 
-async def _is_over(connection: Connection) -> bool:
-    """Wait until a cancelled statement is over; returns whether the connection can be used."""
-    try:
-        async with asyncio.timeout(SETTLING):
-            # The driver lets the server acknowledge the cancellation first.
-            await connection.execute("ROLLBACK" if connection.is_in_transaction() else "SELECT 1")
-    except BaseException:  # noqa: BLE001 - whoever calls has an error to raise already
-        return False
-    return True
+def _terminate(connection: Connection) -> None:
+    if not _is_gone(connection):
+        connection.terminate()
+
+
+async def _is_alive(connection: Connection) -> bool:
+    """Return whether the other side has not closed the connection meanwhile."""
+    for _ in range(sql.TURNS):
+        if _is_gone(connection):
+            return False
+        if not _has_something_to_read(connection):
+            return True
+        # The server is silent unless it is asked: this is most likely its farewell.
+        await asyncio.sleep(0)
+    return not _is_gone(connection)
 
 
 def _has_something_to_read(connection: Connection) -> bool:
@@ -213,5 +327,12 @@ def _has_something_to_read(connection: Connection) -> bool:
     return bool(poll.poll(0))
 
 
+def _sever(connection: Connection) -> None:
+    transport = _transport(connection)
+    with contextlib.suppress(Exception):
+        connection.terminate()
+    sever(transport)
+
+
 def _transport(connection: Connection) -> Any:
-    return cast("Any", connection)._transport  # noqa: SLF001 - asyncpg hides it
+    return connection._transport  # noqa: SLF001 - asyncpg hides it

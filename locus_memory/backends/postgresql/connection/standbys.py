@@ -8,19 +8,24 @@ there. A standby that has not, or that fails, is no error: the primary answers i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from functools import wraps
+from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from locus_memory.backends.loops import PerLoop
-from locus_memory.backends.postgresql.connection.driver import DRIVER_ERRORS, Connection
+from locus_memory.backends.postgresql.connection.driver import (
+    DRIVER_ERRORS,
+    Connection,
+)
+from locus_memory.backends.postgresql.connection.driver_errors import is_repeatable
 from locus_memory.backends.postgresql.connection.pool import LoopPool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["WRITTEN", "Standbys", "is_reading", "on_primary", "reading"]
+__all__ = ["WRITTEN", "Standbys", "is_reading", "may_ask_standby", "reading", "reads"]
 
 WRITTEN: Final = "SELECT (pg_catalog.pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 """The position of a primary in its log, in bytes."""
@@ -34,32 +39,52 @@ SELECT CASE WHEN pg_catalog.pg_is_in_recovery()
 _REST: Final = 5.0
 """Seconds that standbys are left alone after one failed."""
 
-_reading: ContextVar[bool] = ContextVar("reading", default=False)
+T = TypeVar("T")
+
+_reading: ContextVar[bool | None] = ContextVar("reading", default=None)
+"""Whether this task only reads, and standbys may answer it; `None`: it may write."""
+
+_Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 @contextmanager
-def reading() -> Generator[None]:
-    """Let a standby answer the statements of this task: they only read."""
-    token = _reading.set(True)
+def reading(*, of_standbys: bool | None) -> Generator[None]:
+    """Say that the statements of this task only read; `None`: that they may write.
+
+    Such a statement runs once more if its connection is lost.
+
+    Args:
+        of_standbys: Whether standbys may answer.
+    """
+    token = _reading.set(of_standbys)
     try:
         yield
     finally:
         _reading.reset(token)
 
 
-@contextmanager
-def on_primary() -> Generator[None]:
-    """Let no standby answer, for a task that began in one that only reads."""
-    token = _reading.set(False)
-    try:
-        yield
-    finally:
-        _reading.reset(token)
+def reads(*, of_standbys: bool) -> Callable[[_Verb], _Verb]:
+    """Return the decorator of a verb that only reads; see `reading`."""
+
+    def decorated(verb: _Verb) -> _Verb:
+        @wraps(verb)
+        async def answered(*arguments: Any, **options: Any) -> Any:
+            with reading(of_standbys=of_standbys):
+                return await verb(*arguments, **options)
+
+        return cast("_Verb", answered)
+
+    return decorated
 
 
 def is_reading() -> bool:
+    """Whether the statements of this task only read."""
+    return _reading.get() is not None
+
+
+def may_ask_standby() -> bool:
     """Whether a standby may answer the statements of this task."""
-    return _reading.get()
+    return bool(_reading.get())
 
 
 class Standbys:
@@ -88,65 +113,50 @@ class Standbys:
         """Record that the primary was asked for something, which may have been a write."""
         self._written += 1
 
-    async def acquire(self) -> tuple[LoopPool, Connection] | None:
-        """Return a connection to a standby that has all that was written through this pool.
+    async def answer(self, work: Callable[[Connection], Awaitable[T]]) -> tuple[T] | None:
+        """Return what `work` returns on a standby that has all that was written through this pool.
 
-        `None`: there is none just now, so that the primary is to be asked.
+        `None`: there is none just now, or it failed, so that the primary is to be asked.
 
         Raises:
             BackendError: The primary does not answer.
         """
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._rests_until:
+        if asyncio.get_running_loop().time() < self._rests_until:
             return None
-        await self._learn_what_is_needed()
-        try:
-            loop_pool = self._pools.here() or await self._pools.opened(self._open)
-            connection = await loop_pool.acquire()
-        except BackendClosedError:
-            raise
-        except (*DRIVER_ERRORS, BackendError, ConfigurationError) as error:
-            self.failed(error)
-            return None
-        if await self._is_ahead(loop_pool, connection):
-            return loop_pool, connection
-        return None
-
-    async def _learn_what_is_needed(self) -> None:
         written = self._written
         if written != self._known:
             self._needed = max(self._needed, await self._position())
             self._known = written
+        try:
+            loop_pool = self._pools.here() or await self._pools.opened(self._open)
+            async with loop_pool.lent() as connection:
+                return (await work(connection),) if await self._is_ahead(connection) else None
+        except BackendClosedError:
+            raise
+        except (*DRIVER_ERRORS, BackendError, ConfigurationError) as error:
+            if not is_repeatable(error):
+                self._failed(error)
+        return None
 
     async def _open(self) -> LoopPool:
         loop_pool = self._make()
         await loop_pool.open()
         return loop_pool
 
-    async def _is_ahead(self, loop_pool: LoopPool, connection: Connection) -> bool:
-        """Whether a standby has what is needed; its connection is given back if not."""
-        if self._replayed.get(connection, -2) >= self._needed:
+    async def _is_ahead(self, connection: Connection) -> bool:
+        """Return whether a standby has what is needed; one that became the primary is left."""
+        whole: Any = connection._con  # noqa: SLF001 - the pool lends it in another wrapper each time
+        if self._replayed.get(whole, -2) >= self._needed:
             return True
-        try:
-            position: int | None = await connection.fetchval(_REPLAYED)
-        except asyncio.CancelledError:
-            await loop_pool.settle(connection)
-            raise
-        except BaseException as error:
-            await loop_pool.release(connection, broken=True)
-            if not isinstance(error, DRIVER_ERRORS):
-                raise
-            self.failed(error)
+        position: int | None = await connection.fetchval(_REPLAYED)
+        if position is None:
+            # It is looked for among the others the next time.
+            connection.terminate()
             return False
-        if position is not None:
-            self._replayed[connection] = position
-            if position >= self._needed:
-                return True
-        # A standby that became the primary is looked for among the others the next time.
-        await loop_pool.release(connection, broken=position is None)
-        return False
+        self._replayed[whole] = position
+        return position >= self._needed
 
-    def failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException) -> None:
         """Leave the standbys alone for a while."""
         self._rests_until = asyncio.get_running_loop().time() + _REST
         kept = error if isinstance(error, Exception) else None

@@ -9,7 +9,6 @@ from typing import Any, Final
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool, Record
 from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.columns import join_column, join_names
 from locus_memory.backends.postgresql.items.documents import decode_document
 from locus_memory.backends.postgresql.items.naming import (
     AFTER_KEYS,
@@ -19,15 +18,19 @@ from locus_memory.backends.postgresql.items.naming import (
     name_bound,
     whole_name,
 )
-from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.backends.postgresql.items.queries import NAMESPACES
 from locus_memory.backends.postgresql.items.ranges import Scope, key_condition
 from locus_memory.backends.postgresql.items.rows import (
-    Columns,
     Row,
+    addresses_of,
     checksum_name,
+    contents_of,
     embeddings_of,
     interval,
+    join_column,
+    join_names,
 )
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.selection import KeyRange, Page, at_most
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
@@ -39,22 +42,42 @@ from locus_memory.store.checksum import (
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import StoreItem
+from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.listing import Listing, listed
 
 __all__ = [
     "clear",
     "get_values",
     "item_of",
+    "list_namespaces",
     "newest",
     "purge",
-    "put_columns",
-    "read_item",
-    "read_value",
     "read_vector",
     "scan",
     "scan_keys",
+    "value_of",
     "write",
 ]
+
+_PAGE: Final = 500
+_SPARE: Final = 8
+"""A page has so many more namespaces than are wanted: some may be the same once they are cut."""
+
+
+async def list_namespaces(
+    pool: PostgreSQLPool, listing: Listing, limit: int, now: str
+) -> list[Namespace]:
+    """Return the namespaces that hold an item, in order."""
+    size = (limit + _SPARE + 1) // 2
+
+    async def read(low: str, high: str | None) -> tuple[list[Namespace], bool]:
+        nonlocal size
+        size = min(_PAGE, 2 * size)
+        rows = await pool.fetch(NAMESPACES, low, now, high, size)
+        return [decode_namespace(row["path"]) for row in rows], len(rows) < size
+
+    return await listed(listing, limit, read)
+
 
 _FEW_SCOPES, _MANY_SCOPES = 64, 2_000
 """The newest items of so many namespaces are read one namespace after the other."""
@@ -104,23 +127,13 @@ async def _put(pool: PostgreSQLPool, row: Row, now: str) -> int:
     return version
 
 
-async def put_columns(pool: PostgreSQLPool, columns: Columns, now: str) -> list[int]:
-    """Put the items of columns, no two of the same name, in one round trip; return the versions."""
-    statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
-    arguments = *columns.addresses(), *columns.contents()
-    return _versions(await pool.fetchval(statement, now, *arguments))
-
-
 async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: str) -> list[int]:
-    columns = Columns.of_rows(rows)
-    if all(row.embedding is None for row in rows):
-        return await put_columns(pool, columns, now)
-    arguments = *columns.addresses(), *columns.contents(), *embeddings_of(rows)
-    return _versions(await pool.fetchval(queries.PUT_MANY_VECTORS, now, *arguments))
-
-
-def _versions(found: str) -> list[int]:
-    return list(map(int, found.split()))
+    statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
+    vectors: Sequence[str] = ()
+    if any(row.embedding is not None for row in rows):
+        statement, vectors = queries.PUT_MANY_VECTORS, embeddings_of(rows)
+    arguments = *addresses_of(rows), *contents_of(rows), *vectors
+    return list(map(int, (await pool.fetchval(statement, now, *arguments)).split()))
 
 
 def _nothing(address: Address) -> Row:
@@ -137,8 +150,7 @@ async def _write_in_order(
         "" if each.if_version is None else str(min(each.if_version, _MOST_VERSION))
         for each in addresses
     )
-    columns = Columns.of_rows(rows)
-    arguments = *columns.addresses(), conditions, *columns.contents()
+    arguments = *addresses_of(rows), conditions, *contents_of(rows)
     if not pool.features.has_vector:
         found = await pool.fetch(queries.WRITE, now, *arguments)
     else:
@@ -165,6 +177,11 @@ async def _delete_many(pool: PostgreSQLPool, addresses: Sequence[Address], now: 
     return results
 
 
+async def purge(pool: PostgreSQLPool, now: str, limit: int) -> None:
+    """Delete some of the expired items."""
+    await pool.execute(queries.PURGE, now, limit)
+
+
 async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
     """Delete all items in the scope; return how many of them were not expired."""
     low, high = scope.path, scope.high
@@ -173,33 +190,16 @@ async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
     return count
 
 
-async def purge(pool: PostgreSQLPool, now: str, limit: int) -> None:
-    """Delete some of the expired items."""
-    await pool.execute(queries.PURGE, now, limit)
-
-
-async def read_item(pool: PostgreSQLPool, address: Address, now: str) -> StoreItem | None:
-    """Return the item at an address, unless it is expired."""
-    row = await pool.fetchrow(queries.GET, address.name, now)
-    return None if row is None else item_of(row)
-
-
-async def read_value(pool: PostgreSQLPool, address: Address, now: str) -> Any:
-    """Return the value at an address, unless it is expired."""
-    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
-    return None if row is None else _value_of(row, address)
-
-
 async def get_values(
     pool: PostgreSQLPool, addresses: Sequence[Address], now: str
 ) -> dict[str, Any]:
     """Return the values of the items that exist, by name."""
     places = {address.name: address for address in addresses}
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
-    return {row["name"]: _value_of(row, places[row["name"]]) for row in rows}
+    return {row["name"]: value_of(row, places[row["name"]]) for row in rows}
 
 
-def _value_of(row: Record, address: Address) -> Any:
+def value_of(row: Record, address: Address) -> Any:
     """Return the value of an item that was read without its metadata.
 
     Raises:

@@ -13,7 +13,7 @@ from hashlib import blake2b, sha256
 from typing import Final, NamedTuple, Self
 
 from locus_memory.store.encoding import encode_namespace, encode_text
-from locus_memory.store.item import Namespace, check_key, check_namespace
+from locus_memory.store.item import Namespace, check_namespace
 
 __all__ = [
     "AFTER_DIGESTS",
@@ -23,7 +23,6 @@ __all__ = [
     "first_name",
     "name_bound",
     "name_in",
-    "name_of",
     "path_of",
     "scope_of",
     "whole_name",
@@ -72,11 +71,6 @@ def name_in(path: str, key: str) -> str:
     """Return the name of an item, from its encoded namespace and key."""
     whole = path + _BEFORE_KEY + key
     return whole if len(whole) <= LONGEST else whole[:LONGEST] + sha256(whole.encode()).hexdigest()
-
-
-def name_of(namespace: Namespace, key: str) -> str:
-    """Return the name of an item, after a check of its namespace and key."""
-    return name_in(path_of(namespace), encode_text(check_key(key)))
 
 
 def first_name(whole: str) -> str:

@@ -1,4 +1,4 @@
-"""The statements of the store, without those of `text_queries.py` and `index_queries.py`.
+"""The statements of the store, without those of `search/`.
 
 Variable parts are put together from the constants here, and all values of a caller are bound. Only
 text, numbers, moments and `text[]` are bound: for an array of another type, asyncpg would first
@@ -10,13 +10,9 @@ query the server for the type, once per connection. The columns of a batch are o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from locus_memory.backends.postgresql.items.columns import split_column, split_names, split_paths
 from locus_memory.backends.postgresql.items.naming import AFTER_DIGESTS, AFTER_KEYS, LONGEST
-from locus_memory.backends.postgresql.search.filters import compile_filter
-from locus_memory.store.filters import Condition
 
 __all__ = [
     "CLEAR",
@@ -35,22 +31,39 @@ __all__ = [
     "PUT_MANY_OVER_VECTORS",
     "PUT_MANY_VECTORS",
     "PUT_OVER_VECTOR",
-    "SETTINGS",
     "VACUUM_ITEMS",
     "VACUUM_VECTORS",
     "WRITE",
     "WRITE_VECTORS",
-    "Arguments",
     "count_items",
-    "count_vectors",
-    "nearest_by_index",
-    "nearest_exactly",
     "newest_items",
     "newest_of_each",
-    "other_dimension",
     "scan_items",
     "sort_items",
+    "split_column",
+    "split_names",
+    "split_paths",
 ]
+
+
+def split_column(number: int) -> str:
+    """Return the `text[]` of a column parameter, in which empty texts are null.
+
+    If all of them are empty, it may have fewer elements than there are rows; `unnest` adds the
+    missing nulls.
+    """
+    return f"string_to_array(${number}::text, chr(1), '')"
+
+
+def split_paths(number: int) -> str:
+    """Return the `text[]` of a parameter with paths, each without the mark at its end."""
+    return f"string_to_array(${number}::text, chr(1) || chr(1))"
+
+
+def split_names(number: int) -> str:
+    """Return the `text[]` of a parameter with names."""
+    return f"string_to_array(${number}::text, chr(1) || chr(1) || chr(1))"
+
 
 COLUMNS: Final = (
     "i.path, i.key, i.value, i.metadata, i.created_at, i.updated_at, i.version, i.expires_at, "
@@ -260,35 +273,6 @@ SELECT found.path FROM found WHERE {_WITHIN} AND {_LIVES} LIMIT $4
 """
 
 
-class Arguments:
-    """The parameters of a statement; the same value is bound once."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._names: dict[tuple[str, Any], str] = {}
-
-    def bind(self, value: str | float | datetime, kind: str) -> str:
-        """Return the parameter of a value; `kind` is its type."""
-        name = kind, value
-        if name not in self._names:
-            self.values.append(value)
-            self._names[name] = f"${len(self.values)}::{kind}"
-        return self._names[name]
-
-    def bind_list(self, values: list[str]) -> str:
-        """Return the parameter of a `text[]`."""
-        self.values.append(values)
-        return f"${len(self.values)}::text[]"
-
-    def compile(self, condition: Condition) -> str:
-        """Return a filter on the items `i` as SQL."""
-        expression, bound = compile_filter(
-            condition, metadata="i.metadata", value="i.value", first=len(self.values) + 1
-        )
-        self.values += bound
-        return f"({expression})"
-
-
 def scan_items(conditions: Iterable[str], limit: str, *, columns: str, descending: bool) -> str:
     """Return the query for a page of items in the order of their names."""
     way = "DESC" if descending else "ASC"
@@ -386,98 +370,4 @@ WHERE i.name = $1 AND {_LIVE_2}
 LOST_VECTORS: Final = """
 SELECT count(*) FROM {items} AS i WHERE i.checksum & 1 = 1 AND NOT EXISTS (
   SELECT FROM {vectors} AS v WHERE v.name = i.name AND v.revision = i.revision)
-"""
-
-# The limits of the index, and its use: the planner overestimates the cost of an index that may be
-# read for long.
-SETTINGS: Final = """
-SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
-  ('hnsw.iterative_scan', 'relaxed_order'), ('hnsw.ef_search', $1),
-  ('hnsw.max_scan_tuples', $2), ('enable_sort', 'off'), ('max_parallel_workers_per_gather', '0')
-) AS setting (name, value)
-"""
-
-
-def count_vectors(scope: str, dimension: int, most: str) -> str:
-    """Return the query for the number of vectors in a scope, counted up to `most`."""
-    return f"""
-SELECT count(*) FROM (
-  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension} LIMIT {most}) AS counted
-"""
-
-
-# The vectors come in order, and the item of each is looked up until there are enough hits. OFFSET 0
-# keeps the planner from looking up all items first.
-_VALID: Final = """CROSS JOIN LATERAL (
-      SELECT FROM {{items}} AS i
-      WHERE i.name = near.name AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
-_DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<=>) (SELECT {query}::{{vector}}.vector)"
-
-
-def nearest_exactly(
-    scope: str, live: str, dimension: int, *, query: str, first: str, limit: str, offset: str
-) -> str:
-    """Return the query for a page of the nearest vectors, which compares all of them.
-
-    Args:
-        scope: The condition that the vector `v` is in the scope.
-        live: The conditions on the item `i`.
-        dimension: The length of the vectors.
-        query: The text of the vector to compare with.
-        first: A `text[]` with the names that come before all others, or `""`.
-        limit: The parameter of the page's size.
-        offset: The parameter of the page's start.
-    """
-    ranks = f"array_position({first}, v.name) AS rank, " if first else ""
-    order = f"{'rank, ' if first else ''}distance, revision DESC"
-    return f"""
-SELECT hit.name, hit.distance, {COLUMNS} FROM (
-  SELECT valid.*, row_number() OVER () AS place FROM (
-    SELECT near.name, near.distance FROM (
-      SELECT v.name, v.revision, {ranks}{_DISTANCE.format(query=query)} AS distance
-      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
-      ORDER BY {order} OFFSET 0) AS near
-    {_VALID.format(live=live)}
-    ORDER BY {order} LIMIT {limit} OFFSET {offset}) AS valid) AS hit
-JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.place
-"""
-
-
-def nearest_by_index(
-    scope: str, live: str, dimension: int, *, kind: str, query: str, most: int, page: str
-) -> str:
-    """Return the query for the `most` nearest vectors, by the index of their length.
-
-    Args:
-        scope: The condition that the vector `v` is in the scope.
-        live: The conditions on the item `i`.
-        dimension: The length of the vectors.
-        kind: The type of the vectors in the index.
-        query: The text of the vector to compare with.
-        most: The number of vectors.
-        page: The condition on `hit.place` of the hits that come with their items.
-    """
-    typed = f"{{vector}}.{kind}({dimension})"
-    return f"""
-SELECT hit.name, hit.distance, hit.place, {COLUMNS} FROM (
-  SELECT valid.*, row_number() OVER (ORDER BY distance, revision DESC) AS place FROM (
-    SELECT near.name, near.revision, near.distance FROM (
-      SELECT v.name, v.revision, {_DISTANCE.format(query=query)} AS distance
-      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
-      ORDER BY (v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})
-      OFFSET 0) AS near
-    {_VALID.format(live=live)}
-    LIMIT {most}) AS valid) AS hit
-LEFT JOIN {{items}} AS i ON i.name = hit.name AND {page} ORDER BY hit.place
-"""
-
-
-def other_dimension(scope: str, live: str, dimension: int) -> str:
-    """Return the query for the dimension of the scope's vectors, if none has this one."""
-    return f"""
-SELECT v.dimension
-FROM {{vectors}} AS v JOIN {{items}} AS i ON i.name = v.name AND i.revision = v.revision
-WHERE {scope} AND {live} AND NOT EXISTS (
-  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension})
-LIMIT 1
 """

@@ -14,7 +14,7 @@ from locus_memory.backends.postgresql.items.naming import (
     scope_of,
     whole_name,
 )
-from locus_memory.backends.postgresql.items.queries import Arguments
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.selection import KeyRange
 from locus_memory.store.encoding import (
     encode_text,

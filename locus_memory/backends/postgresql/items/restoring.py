@@ -7,8 +7,14 @@ from typing import Final
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.columns import join_column, split_column
-from locus_memory.backends.postgresql.items.rows import Columns, Row, embeddings_of
+from locus_memory.backends.postgresql.items.queries import split_column
+from locus_memory.backends.postgresql.items.rows import (
+    Row,
+    addresses_of,
+    contents_of,
+    embeddings_of,
+    join_column,
+)
 from locus_memory.store.item import Restored
 
 __all__ = ["RESTORE", "RESTORE_OVER_VECTORS", "RESTORE_VECTORS", "restore"]
@@ -71,8 +77,7 @@ async def restore(pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Res
         rows: The items, encoded; at least one, and no two of the same name.
         given: The same items.
     """
-    columns = Columns.of_rows(rows)
-    _, *contents = columns.contents()
+    _, *contents = contents_of(rows)
     expiries = join_column("" if e.expires_at is None else str(e.expires_at) for e in given)
     moments = [
         join_column(str(each.created_at) for each in given),
@@ -83,5 +88,5 @@ async def restore(pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Res
     if any(row.embedding is not None for row in rows):
         statement, vectors = RESTORE_VECTORS, embeddings_of(rows)
     versions = join_column(str(each.version) for each in given)
-    arguments = versions, *columns.addresses(), expiries, *contents, *vectors, *moments
+    arguments = versions, *addresses_of(rows), expiries, *contents, *vectors, *moments
     await pool.fetchval(statement, *arguments)

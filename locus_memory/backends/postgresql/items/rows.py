@@ -1,39 +1,62 @@
-"""The rows of puts: checked, encoded and ready to write."""
+r"""The rows of puts, checked and encoded, and the columns of a batch.
+
+A column is one text that the server splits: asyncpg takes as long for each element of a `text[]` as
+for a whole parameter. A column holds numbers, JSON, digests, words, encoded keys, encoded paths or
+names, and only a path or a name contains the character `\x01`. A path has it at the end, and never
+twice in a row; a name has it neither at its start nor at its end, and never three times in a row.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
-from locus_memory.backends.postgresql.items.columns import (
-    MARK,
-    join_column,
-    join_names,
-    join_paths,
-)
 from locus_memory.backends.postgresql.items.documents import (
     NO_METADATA,
     encode_document,
     encode_object,
-    join_documents,
 )
-from locus_memory.backends.postgresql.items.naming import Address, name_in, path_of, scope_of
-from locus_memory.backends.postgresql.search.words import index_all, index_words
+from locus_memory.backends.postgresql.items.naming import Address, scope_of
+from locus_memory.backends.postgresql.search.words import index_words
 from locus_memory.store.checksum import (
     canonical,
     item_checksum,
     name_checksum,
     vector_checksum,
 )
-from locus_memory.store.encoding import encode_text
-from locus_memory.store.item import Namespace, Put, check_key, check_ttl
 
-__all__ = ["Columns", "Row", "checksum_name", "embeddings_of", "interval"]
+__all__ = [
+    "Row",
+    "addresses_of",
+    "checksum_name",
+    "contents_of",
+    "embeddings_of",
+    "interval",
+    "join_column",
+    "join_names",
+    "join_paths",
+]
+
+
+MARK: Final = "\x01"
+
+
+def join_column(column: Iterable[str]) -> str:
+    """Return a column as one text."""
+    return MARK.join(column)
+
+
+def join_paths(paths: Iterable[str]) -> str:
+    """Return encoded namespaces as one text, each without the mark at its end."""
+    return (MARK + MARK).join([path[:-1] for path in paths])
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Return names of items as one text."""
+    return (MARK + MARK + MARK).join(names)
 
 
 def interval(ttl: float | None) -> str | None:
@@ -118,115 +141,28 @@ def embeddings_of(rows: Sequence[Row]) -> tuple[str, str]:
     return vectors, join_column(row.vector_checksum for row in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of several puts, encoded; separate `Row`s would take half as long again.
-
-    Attributes:
-        names: The names of the items in the database.
-        paths: The encoded namespaces.
-        keys: The encoded keys.
-        ttls: Seconds, or `None`; empty if nothing expires.
-        lengths: The numbers of words.
-        metadata: The metadata in the format of `documents`; empty if there is none.
-        values: The values, likewise, joined.
-        words: The texts of `tsvector`s.
-        checksums: The checksums of the items.
-    """
-
-    names: Sequence[str]
-    paths: Sequence[str]
-    keys: Sequence[str]
-    ttls: Sequence[float | None]
-    lengths: Sequence[int]
-    metadata: Sequence[str]
-    values: str
-    words: Sequence[str]
-    checksums: Sequence[int]
-
-    @classmethod
-    def of(
-        cls,
-        namespaces: Iterable[Namespace],
-        keys: Iterable[str],
-        values: Sequence[Any],
-        metadata: Iterable[Mapping[str, Any] | None] = (),
-        *,
-        ttls: Iterable[float | None] = (),
-        texts: Sequence[str | None] = (),
-    ) -> Self:
-        """Check puts without a condition or an embedding, and return their columns."""
-        paths = [path_of(namespace) for namespace in namespaces]
-        encoded = [encode_text(check_key(key)) for key in keys]
-        documents = join_documents(values, MARK)
-        words, lengths = index_all(values, texts or [None] * len(values))
-        given = list(metadata)
-        stored = [encode_object(each) for each in given]
-        return cls(
-            names=list(map(name_in, paths, encoded)),
-            paths=paths,
-            keys=encoded,
-            ttls=[check_ttl(ttl) for ttl in ttls],
-            lengths=lengths,
-            metadata=stored,
-            values=documents,
-            words=words,
-            checksums=[
-                item_checksum(checksum_name(path, key), canonical(value), document, vector=False)
-                for path, key, value, document in zip(
-                    paths, encoded, values, _canonical_metadata(given), strict=False
-                )
-            ],
-        )
-
-    @classmethod
-    def of_puts(cls, puts: Sequence[Put]) -> Self:
-        """Check puts without a condition or an embedding, and return their columns."""
-        return cls.of(
-            [put.namespace for put in puts],
-            [put.key for put in puts],
-            [put.value for put in puts],
-            [put.metadata for put in puts],
-            ttls=[put.ttl for put in puts],
-            texts=[put.text for put in puts],
-        )
-
-    @classmethod
-    def of_rows(cls, rows: Sequence[Row]) -> Self:
-        """Return the columns of rows."""
-        addresses, values, metadata, words, lengths, checksums, ttls, _ = zip(*rows, strict=True)
-        names, paths, keys, _ = zip(*addresses, strict=True)
-        documents = join_column(values)
-        return cls(names, paths, keys, ttls, lengths, metadata, documents, words, checksums)
-
-    @property
-    def is_distinct(self) -> bool:
-        """Whether no two puts are for the same item."""
-        return len(set(self.names)) == len(self.names)
-
-    def addresses(self) -> list[str]:
-        """Return names, scopes, paths and keys, joined; one scope and path if all are the same."""
-        paths = self.paths[:1] if len(set(self.paths)) == 1 else self.paths
-        scopes = map(scope_of, paths)
-        return [
-            join_names(self.names),
-            join_column(scopes),
-            join_paths(paths),
-            join_column(self.keys),
-        ]
-
-    def contents(self) -> list[str]:
-        """Return times to live, lengths, metadata, values, words and checksums, joined."""
-        return [
-            join_column(interval(ttl) or "" for ttl in self.ttls),
-            join_column(map(str, self.lengths)),
-            join_column(["" if each == NO_METADATA else each for each in self.metadata]),
-            self.values,
-            join_column(self.words),
-            join_column(map(str, self.checksums)),
-        ]
+def addresses_of(rows: Sequence[Row]) -> list[str]:
+    """Return names, scopes, paths and keys, joined; one scope and path if all are the same."""
+    addresses = [row.address for row in rows]
+    paths = [each.path for each in addresses]
+    if len(set(paths)) == 1:
+        paths = paths[:1]
+    return [
+        join_names(each.name for each in addresses),
+        join_column(map(scope_of, paths)),
+        join_paths(paths),
+        join_column(each.key for each in addresses),
+    ]
 
 
-def _canonical_metadata(given: Sequence[Mapping[str, Any] | None]) -> Iterable[bytes]:
-    """Return metadata in the form that checksums cover; nothing if no put has any."""
-    return [canonical(each or {}) for each in given] or repeat(canonical({}))
+def contents_of(rows: Sequence[Row]) -> list[str]:
+    """Return times to live, lengths, metadata, values, words and checksums, joined."""
+    _, values, metadata, words, lengths, checksums, ttls, _ = zip(*rows, strict=True)
+    return [
+        join_column(interval(ttl) or "" for ttl in ttls),
+        join_column(map(str, lengths)),
+        join_column("" if each == NO_METADATA else each for each in metadata),
+        join_column(values),
+        join_column(words),
+        join_column(map(str, checksums)),
+    ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
 from locus_memory.backends.postgresql.items.documents import encode_document, encode_string
 from locus_memory.store.filters import All, Comparison, Condition, Negation
 
-__all__ = ["compile_filter"]
+__all__ = ["Arguments"]
 
 _ORDER: Final = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
@@ -19,38 +20,42 @@ _NUMBER: Final = re.compile(r"\s*[+-]?[0-9]+\s*")
 _INDEX: Final = re.compile(r"[0-9]{1,9}")
 
 
-def compile_filter(
-    condition: Condition, *, metadata: str, value: str, first: int
-) -> tuple[str, list[Any]]:
-    """Return an SQL expression that is true or false, and its parameters.
+class Arguments:
+    """The parameters of a statement; the same value is bound once."""
 
-    Args:
-        condition: A parsed filter.
-        metadata: The column with the metadata, `jsonb` of `documents`.
-        value: The column with the value, likewise; `"NULL"` if there is none.
-        first: The number of its first parameter.
-    """
-    # The protocol counts parameters in 15 bits: no filter has so many terms, see `MOST_TERMS`.
-    compiler = _Compiler(metadata, None if value == "NULL" else value, first)
-    return compiler.compile(condition), compiler.bound
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._names: dict[tuple[str, Any], str] = {}
+
+    def bind(self, value: str | float | tuple[str, ...], kind: str) -> str:
+        """Return the parameter of a value; `kind` is its type."""
+        name = kind, value
+        if name not in self._names:
+            self.values.append(value)
+            self._names[name] = f"${len(self.values)}::{kind}"
+        return self._names[name]
+
+    def compile(
+        self, condition: Condition, *, metadata: str = "i.metadata", value: str | None = "i.value"
+    ) -> str:
+        """Return an SQL expression that is true or false.
+
+        Args:
+            condition: A parsed filter.
+            metadata: The column with the metadata, `jsonb` of `documents`.
+            value: The column with the value, likewise; `None` if there is none.
+        """
+        # The protocol counts parameters in 15 bits: no filter has so many terms, see `MOST_TERMS`.
+        return f"({_Compiler(self.bind, metadata, value).compile(condition)})"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Compiler:
-    """A compiler that collects the parameters of one filter; the same value is bound once."""
+    """A compiler of one filter."""
 
+    bind: Callable[[str | tuple[str, ...], str], str]
     metadata: str
     value: str | None
-    first: int
-    bound: list[Any] = field(default_factory=list[Any])
-    numbers: dict[tuple[str, Any], int] = field(default_factory=dict[tuple[str, Any], int])
-
-    def bind(self, value: str | tuple[str, ...], kind: str) -> str:
-        name = kind, value
-        if name not in self.numbers:
-            self.numbers[name] = self.first + len(self.bound)
-            self.bound.append(value)
-        return f"${self.numbers[name]}::{kind}"
 
     def compile(self, condition: Condition) -> str:
         if isinstance(condition, Comparison):

@@ -23,9 +23,10 @@ from typing import Final
 
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.loops import LoopLocal
-from locus_memory.backends.postgresql.connection.connection import Connection, PostgreSQLPool
-from locus_memory.backends.postgresql.connection.standbys import on_primary
-from locus_memory.backends.postgresql.items import index_queries as queries
+from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
+from locus_memory.backends.postgresql.connection.driver import Connection, Record, errors
+from locus_memory.backends.postgresql.connection.standbys import reading
+from locus_memory.backends.postgresql.search import vector_queries as queries
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
 
@@ -136,12 +137,12 @@ class VectorIndexes:
         return next((kind for name, kind in names if name in self._valid), None)
 
     async def _look(self, dimension: int) -> str | None:
-        self._valid = frozenset(each.name for each in await self._found() if each.is_valid)
+        self._valid = frozenset(row["name"] for row in await self._found() if row["is_valid"])
         self._uses = _USES
         return self._kind(dimension)
 
-    async def _found(self) -> list[queries.FoundIndex]:
-        return [queries.FoundIndex.of(row) for row in await self._pool.fetch(queries.INDEXES)]
+    async def _found(self) -> list[Record]:
+        return await self._pool.fetch(queries.INDEXES)
 
     async def _start(self, index: _Index) -> None:
         builds = self._builds.get(dict)
@@ -191,7 +192,7 @@ class VectorIndexes:
 
     async def _build_or_tell(self, index: _Index) -> None:
         try:
-            with on_primary():
+            with reading(of_standbys=None):
                 await self._build(index)
         except BackendError as error:
             # Without an index every search is exact.
@@ -250,7 +251,7 @@ class VectorIndexes:
 
     async def _own(self) -> dict[str, OwnIndex]:
         """Return the indexes of single namespaces, by name."""
-        names = [each.name for each in await self._found()]
+        names = [row["name"] for row in await self._found()]
         found = {name: queries.scope_of_index(self._pool.prefix, name) for name in names}
         return {name: OwnIndex(*place) for name, place in found.items() if place is not None}
 
@@ -262,12 +263,12 @@ class VectorIndexes:
     async def _is_cleared(self, connection: Connection, name: str) -> bool:
         """Drop what killed builds left; return whether an index can be built."""
         found = await self._found()
-        if any(each.name == name and not each.is_valid for each in found):
+        if any(row["name"] == name and not row["is_valid"] for row in found):
             if not await self._renamed(connection, name):
                 return False
             found = await self._found()
         dead = self._pool.prefix + queries.DEAD
-        await self._drop(connection, [each.name for each in found if each.name.startswith(dead)])
+        await self._drop(connection, [row["name"] for row in found if row["name"].startswith(dead)])
         return True
 
     async def _drop(self, connection: Connection, names: Iterable[str]) -> None:
@@ -279,15 +280,15 @@ class VectorIndexes:
         """Give an invalid index another name, unless the server is still building it."""
         await connection.execute("BEGIN")
         try:
-            if not await queries.locked_at_once(connection, self._pool.sql(queries.LOCK_VECTORS)):
-                return False
+            await connection.execute(self._pool.sql(queries.LOCK_VECTORS))
             for row in await connection.fetch(self._pool.sql(queries.INDEXES)):
-                found = queries.FoundIndex.of(row)
-                if found.name == name and not found.is_valid:
-                    dead = f"{self._pool.prefix}{queries.DEAD}{found.number}"
+                if row["name"] == name and not row["is_valid"]:
+                    dead = f"{self._pool.prefix}{queries.DEAD}{row['number']}"
                     statement = queries.rename_index(name, dead)
                     await connection.execute(self._pool.sql(statement))
             await connection.execute("COMMIT")
+        except errors.LockNotAvailableError:
+            return False
         finally:
             if connection.is_in_transaction():
                 await connection.execute("ROLLBACK")

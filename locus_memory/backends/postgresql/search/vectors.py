@@ -21,12 +21,11 @@ from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
     Record,
 )
-from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.index_queries import LARGE_DIMENSIONS, OWN_KIND
 from locus_memory.backends.postgresql.items.items import item_of
 from locus_memory.backends.postgresql.items.naming import scope_of
-from locus_memory.backends.postgresql.items.queries import Arguments
 from locus_memory.backends.postgresql.items.ranges import Scope
+from locus_memory.backends.postgresql.search import vector_queries as queries
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.postgresql.search.indexes import OwnIndex, VectorIndexes
 from locus_memory.backends.selection import Page
 from locus_memory.errors import InvalidEmbeddingError
@@ -167,7 +166,7 @@ class VectorSearch:
 
     async def make_indexes(self) -> None:
         """Build the indexes that the search of a single namespace would use, and wait for them."""
-        rows = await self._pool.fetch(LARGE_DIMENSIONS, max(1, self._exact_below))
+        rows = await self._pool.fetch(queries.LARGE_DIMENSIONS, max(1, self._exact_below))
         await self._indexes.build([row["dimension"] for row in rows])
         if rows:
             await self._indexes.build_own()
@@ -223,7 +222,7 @@ class VectorSearch:
         kind = await self._indexes.kind(query.dimension)
         own = _own(scope, query)
         if own is not None and self._indexes.has_own(own):
-            return _Index(OWN_KIND, own)
+            return _Index(queries.OWN_KIND, own)
         return None if kind is None else _Index(kind, None)
 
     async def _size(self, scope: Scope, query: VectorQuery) -> int:
@@ -266,7 +265,9 @@ class VectorSearch:
         """Return a page of the hits; those that the index found come first."""
         statement = _Statement.of(scope, query)
         limit, offset = statement.bind(page.limit), statement.bind(page.offset)
-        names = statement.arguments.bind_list([row["name"] for row in first]) if first else ""
+        names = (
+            statement.arguments.bind(tuple(row["name"] for row in first), "text[]") if first else ""
+        )
         template = queries.nearest_exactly(
             statement.scope,
             statement.live,
@@ -296,7 +297,10 @@ class VectorSearch:
 
         async def ask(connection: Connection) -> list[Record]:
             await connection.execute(queries.SETTINGS, _BREADTH, _MOST_SCANNED)
-            return await connection.fetch(self._pool.sql(template), *statement.arguments.values)
+            rows: list[Record] = await connection.fetch(
+                self._pool.sql(template), *statement.arguments.values
+            )
+            return rows
 
         return await self._pool.transact(ask)
 

@@ -8,13 +8,13 @@ items in every database.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from locus_memory.store.text import indexed, query_words, stem, tokens, tokens_of_all
+from locus_memory.store.text import indexed, query_words, stem, tokens
 
-__all__ = ["any_of", "index_all", "index_words", "query_stems"]
+__all__ = ["any_of", "index_words", "query_stems"]
 
 # https://www.postgresql.org/docs/current/textsearch-limitations.html: a lexeme has less than
 # 2 KB, at most 256 positions of it are kept, and all lexemes with their positions have 1 MB.
@@ -40,16 +40,6 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
     """
     words = tokens(indexed(value, text))
     return _vector(words), len(words)
-
-
-def index_all(values: Sequence[Any], texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
-    """Return the result of `index_words` for each item: the texts, and the numbers of words.
-
-    Raises:
-        InvalidArgumentError: A text is not a string of whole characters.
-    """
-    found = tokens_of_all(values, texts)
-    return list(map(_vector, found)), list(map(len, found))
 
 
 def _vector(words: list[str]) -> str:

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.items.columns import (
-    join_column,
-    join_names,
-    join_paths,
+from locus_memory.backends.postgresql.items.naming import Address
+from locus_memory.backends.postgresql.items.queries import (
     split_column,
     split_names,
     split_paths,
 )
-from locus_memory.backends.postgresql.items.naming import name_of
+from locus_memory.backends.postgresql.items.rows import join_column, join_names, join_paths
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.store.encoding import encode_namespace, encode_text
 from locus_memory.store.item import Delete, Put
@@ -32,6 +30,10 @@ VALUES = (
     | NASTY
     | st.dictionaries(NASTY, NASTY | st.floats(allow_nan=False, allow_infinity=False))
 )
+
+
+def name_of(namespace, key):
+    return Address.of(namespace, key).name
 
 
 @pytest.fixture(scope="module")

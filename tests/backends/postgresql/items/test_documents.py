@@ -15,7 +15,6 @@ from locus_memory.backends.postgresql.items.documents import (
     encode_document,
     encode_object,
     encode_string,
-    join_documents,
 )
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
 from locus_memory.testing.store_suite.base import json_values
@@ -83,13 +82,6 @@ def test_most_documents_are_stored_as_they_are():
 def test_what_is_no_json_is_refused(value):
     with pytest.raises(ValueNotSerializableError):
         encode_document(value)
-
-
-@pytest.mark.slow
-@given(st.lists(json_values | control, max_size=4))
-def test_joined_documents_are_those_of_each(values):
-    joined = join_documents(values, "\x01")
-    assert joined.split("\x01") == (list(map(encode_document, values)) or [""])
 
 
 def test_metadata_is_an_object():

@@ -11,7 +11,6 @@ from locus_memory.backends.postgresql.items.naming import (
     Address,
     first_name,
     name_bound,
-    name_of,
     path_of,
     whole_name,
 )
@@ -25,6 +24,10 @@ LABELS = st.text("\x00\x01\x02ab\U0010ffff", min_size=1, max_size=3) | st.builds
     st.sampled_from(["", "a", "\x00", "\x01", "\U0010ffff"]),
 )
 PLACES = st.tuples(st.lists(LABELS, min_size=1, max_size=2).map(tuple), LABELS)
+
+
+def name_of(namespace, key):
+    return Address.of(namespace, key).name
 
 
 def whole(place):

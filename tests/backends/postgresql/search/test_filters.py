@@ -11,8 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.postgresql.items.documents import encode_document
-from locus_memory.backends.postgresql.search.filters import compile_filter
+from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.store.filters import MOST_TERMS, matches, parse_filter
+
+
+def compile_filter(condition, *, metadata, value, first):
+    """Return the SQL of a filter, and its parameters, of which there are others before."""
+    arguments = Arguments()
+    arguments.values += [None] * (first - 1)
+    where = arguments.compile(condition, metadata=metadata, value=value)
+    return where, arguments.values[first - 1 :]
+
 
 FIELDS = [
     *(
@@ -175,5 +184,5 @@ def test_what_is_asked_twice_is_bound_once():
 
 def test_there_may_be_metadata_only(ask):
     pairs = [(None, metadata) for metadata in ({"a": 1}, {"a": 1, "b": None}, {"a": 1.0}, {})]
-    found = ask({"a": 1, "b": {"$exists": False}}, pairs, value="NULL")
+    found = ask({"a": 1, "b": {"$exists": False}}, pairs, value=None)
     assert found == [True, False, True, False]

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.items import text_queries
-from locus_memory.backends.postgresql.items.text_queries import rank_groups
 from locus_memory.backends.postgresql.search import texts
+from locus_memory.backends.postgresql.search.texts import rank_groups
 from locus_memory.backends.postgresql.search.words import any_of, index_words, query_stems
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.sqlite.store import SQLiteStore
@@ -163,7 +162,7 @@ async def test_both_ways_to_find_candidates_find_the_same(store, monkeypatch, la
         expected = await store.search((name,), query, 50, filter={"even": True})
         below = await store.search((name,), query, 50, filter={"even": True}, recursive=True)
         with monkeypatch.context() as patch:
-            patch.setattr("locus_memory.backends.postgresql.items.text_queries._IS_LARGE", large)
+            patch.setattr("locus_memory.backends.postgresql.search.texts._IS_LARGE", large)
             found = await store.search((name,), query, 50, filter={"even": True})
         assert found
         assert found == expected == below
@@ -207,7 +206,7 @@ def test_a_page_of_bounded_work_is_that_of_all_matches(corpus, data):
     condition = data.draw(st.sampled_from([None, {"n": 3}, {"n": {"$gt": 4}}, {"n": 70}]))
     pages = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_queries, "_TRIED", tried)
+        patch.setattr(texts, "_TRIED", tried)
         for few in (10**9, -1):
             patch.setattr(texts, "_FEW", few)
             search = store.search(

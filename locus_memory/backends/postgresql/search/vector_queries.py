@@ -1,18 +1,15 @@
-"""The statements for the indexes of the vectors; see `search/indexes.py`."""
+"""The statements for vectors and their indexes; see `vectors.py` and `indexes.py`."""
+
+# ruff: noqa: S608 - no text of a caller ever gets into a statement
 
 from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 from uuid import UUID
 
-from locus_memory.backends.postgresql.connection.driver import (
-    Connection,
-    LockNotAvailableError,
-    Record,
-)
+from locus_memory.backends.postgresql.items.queries import COLUMNS
 
 __all__ = [
     "COUNT_SCOPE",
@@ -23,13 +20,16 @@ __all__ = [
     "LOCKED",
     "LOCK_VECTORS",
     "OWN_KIND",
+    "SETTINGS",
     "SIZE_OF_VECTORS",
     "TRY_LOCK",
-    "FoundIndex",
+    "count_vectors",
     "drop_index",
     "index_names",
-    "locked_at_once",
     "make_index",
+    "nearest_by_index",
+    "nearest_exactly",
+    "other_dimension",
     "own_index_name",
     "rename_index",
     "scope_of_index",
@@ -83,26 +83,6 @@ SELECT count(*) AS here, (
   SELECT reltuples::bigint FROM pg_catalog.pg_class WHERE oid = '{vectors}'::regclass) AS everywhere
 FROM {vectors} AS v WHERE v.scope = $1::text::uuid AND v.dimension = $2::bigint
 """
-
-
-@dataclass(frozen=True, slots=True)
-class FoundIndex:
-    """An index of the table of vectors.
-
-    Attributes:
-        name: Its name, with the prefix.
-        is_valid: Whether its build is finished.
-        number: Its `oid`.
-    """
-
-    name: str
-    is_valid: bool
-    number: int
-
-    @classmethod
-    def of(cls, row: Record) -> Self:
-        """Return the index of a row of `INDEXES`."""
-        return cls(row["name"], row["is_valid"], row["number"])
 
 
 def index_names(prefix: str, dimension: int) -> list[tuple[str, str]]:
@@ -168,10 +148,96 @@ def drop_index(name: str) -> str:
     return f'DROP INDEX CONCURRENTLY IF EXISTS {{schema}}."{name}"'
 
 
-async def locked_at_once(connection: Connection, statement: str) -> bool:
-    """Return whether a lock was free."""
-    try:
-        await connection.execute(statement)
-    except LockNotAvailableError:
-        return False
-    return True
+# The limits of the index, and its use: the planner overestimates the cost of an index that may be
+# read for long.
+SETTINGS: Final = """
+SELECT pg_catalog.set_config(name, value, true) FROM (VALUES
+  ('hnsw.iterative_scan', 'relaxed_order'), ('hnsw.ef_search', $1),
+  ('hnsw.max_scan_tuples', $2), ('enable_sort', 'off'), ('max_parallel_workers_per_gather', '0')
+) AS setting (name, value)
+"""
+
+
+def count_vectors(scope: str, dimension: int, most: str) -> str:
+    """Return the query for the number of vectors in a scope, counted up to `most`."""
+    return f"""
+SELECT count(*) FROM (
+  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension} LIMIT {most}) AS counted
+"""
+
+
+# The vectors come in order, and the item of each is looked up until there are enough hits. OFFSET 0
+# keeps the planner from looking up all items first.
+_VALID: Final = """CROSS JOIN LATERAL (
+      SELECT FROM {{items}} AS i
+      WHERE i.name = near.name AND i.revision = near.revision AND {live} OFFSET 0) AS item"""
+_DISTANCE: Final = "v.embedding OPERATOR({{vector}}.<=>) (SELECT {query}::{{vector}}.vector)"
+
+
+def nearest_exactly(
+    scope: str, live: str, dimension: int, *, query: str, first: str, limit: str, offset: str
+) -> str:
+    """Return the query for a page of the nearest vectors, which compares all of them.
+
+    Args:
+        scope: The condition that the vector `v` is in the scope.
+        live: The conditions on the item `i`.
+        dimension: The length of the vectors.
+        query: The text of the vector to compare with.
+        first: A `text[]` with the names that come before all others, or `""`.
+        limit: The parameter of the page's size.
+        offset: The parameter of the page's start.
+    """
+    ranks = f"array_position({first}, v.name) AS rank, " if first else ""
+    order = f"{'rank, ' if first else ''}distance, revision DESC"
+    return f"""
+SELECT hit.name, hit.distance, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER () AS place FROM (
+    SELECT near.name, near.distance FROM (
+      SELECT v.name, v.revision, {ranks}{_DISTANCE.format(query=query)} AS distance
+      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
+      ORDER BY {order} OFFSET 0) AS near
+    {_VALID.format(live=live)}
+    ORDER BY {order} LIMIT {limit} OFFSET {offset}) AS valid) AS hit
+JOIN {{items}} AS i ON i.name = hit.name ORDER BY hit.place
+"""
+
+
+def nearest_by_index(
+    scope: str, live: str, dimension: int, *, kind: str, query: str, most: int, page: str
+) -> str:
+    """Return the query for the `most` nearest vectors, by the index of their length.
+
+    Args:
+        scope: The condition that the vector `v` is in the scope.
+        live: The conditions on the item `i`.
+        dimension: The length of the vectors.
+        kind: The type of the vectors in the index.
+        query: The text of the vector to compare with.
+        most: The number of vectors.
+        page: The condition on `hit.place` of the hits that come with their items.
+    """
+    typed = f"{{vector}}.{kind}({dimension})"
+    return f"""
+SELECT hit.name, hit.distance, hit.place, {COLUMNS} FROM (
+  SELECT valid.*, row_number() OVER (ORDER BY distance, revision DESC) AS place FROM (
+    SELECT near.name, near.revision, near.distance FROM (
+      SELECT v.name, v.revision, {_DISTANCE.format(query=query)} AS distance
+      FROM {{vectors}} AS v WHERE v.dimension = {dimension} AND {scope}
+      ORDER BY (v.embedding::{typed}) OPERATOR({{vector}}.<#>) (SELECT {query}::{typed})
+      OFFSET 0) AS near
+    {_VALID.format(live=live)}
+    LIMIT {most}) AS valid) AS hit
+LEFT JOIN {{items}} AS i ON i.name = hit.name AND {page} ORDER BY hit.place
+"""
+
+
+def other_dimension(scope: str, live: str, dimension: int) -> str:
+    """Return the query for the dimension of the scope's vectors, if none has this one."""
+    return f"""
+SELECT v.dimension
+FROM {{vectors}} AS v JOIN {{items}} AS i ON i.name = v.name AND i.revision = v.revision
+WHERE {scope} AND {live} AND NOT EXISTS (
+  SELECT FROM {{vectors}} AS v WHERE {scope} AND v.dimension = {dimension})
+LIMIT 1
+"""
