@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import orjson
-
 from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory._internal.sameness import is_plain
 from locus_memory.checkpoint.delta import apply
+from locus_memory.checkpoint.encoding.frames import size_of
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
@@ -94,7 +93,7 @@ class CachedChain:
                 plain=False,
             )
             cached = cls.extended(cached.links, link, 0)
-        size = len(orjson.dumps(cached.links[-1].document)) if cached.links else 0
+        size = size_of(cached.links[-1].document) if cached.links else 0
         # Only now, when few states are left to check.
         links = [replace(link, plain=is_plain(link.document)) for link in cached.links]
         return cls(tuple(links), size)

@@ -15,6 +15,7 @@ import orjson
 from locus_memory._internal.sameness import is_plain, own_copy
 from locus_memory.checkpoint.delta import apply, diff, stays_plain
 from locus_memory.checkpoint.encoding.chain_cache import CachedChain, Link
+from locus_memory.checkpoint.encoding.frames import dumps, size_of
 from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.json_values import round_trip
@@ -78,17 +79,17 @@ def draft(
     newest, base = known[-1], links[-1]
     try:
         change = diff(newest.document, state, plain=newest.plain)
-        encoded, copied = (orjson.dumps(change), change) if is_owned else _copied(change)
+        encoded, copied = (dumps(change), change) if is_owned else _copied(change)
         document = apply(newest.document, copied)
         if base is not newest:
-            encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
+            encoded = dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
         # The state nests too deep for a delta, or it is not JSON: then this call raises the error.
         return full()
     replayed = base.replayed + len(encoded)
     full_size = cached.full_size
     if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
-        full_size = len(orjson.dumps(document))
+        full_size = size_of(document)
         if _costly(replayed, encoded, full_size):
             return full()
     document |= {key: state[key] for key in shared}
@@ -128,7 +129,7 @@ def _full(
     *,
     is_owned: bool,
 ) -> Draft:
-    encoded, document = (orjson.dumps(state), state) if is_owned else _copied(state)
+    encoded, document = (dumps(state), state) if is_owned else _copied(state)
     document |= {key: state[key] for key in shared}
     link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
     return Draft(encoded, None, 0, CachedChain((link,), len(encoded)))

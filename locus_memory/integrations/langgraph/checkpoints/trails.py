@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.integrations.langgraph.checkpoints.records import (
@@ -20,8 +20,7 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     digest_of,
     parent_of,
 )
-from locus_memory.integrations.langgraph.checkpoints.texts import unfold
-from locus_memory.integrations.langgraph.checkpoints.values import list_of
+from locus_memory.integrations.langgraph.checkpoints.values import Tree
 from locus_memory.integrations.langgraph.threads import WINDOW, Place
 
 __all__ = ["Index", "Lineage", "Past", "Trail", "Written"]
@@ -179,16 +178,12 @@ class Past(NamedTuple):
 
     @classmethod
     def of(cls, document: Document, wanted: Collection[str]) -> Past:
-        """Return the data of a document on the requested channels."""
+        """Return the data of an opened document on the requested channels."""
         values = document["v"]
         return cls(
             parent_of(document),
             frozenset(values),
-            {
-                channel: unfold(values[channel], document["t"])
-                for channel in values
-                if channel in wanted
-            },
+            {channel: values[channel] for channel in values if channel in wanted},
         )
 
 
@@ -245,11 +240,10 @@ class Trail:
             self.records[record_id] = written
 
 
-def _size(encoded: Any) -> int:
-    """Return about how many bytes an encoded value takes."""
-    if isinstance(encoded, dict) and "s" in encoded:
-        return _size(encoded["s"])
-    elements = list_of(encoded)
-    if elements is None:
-        return _RECORD // 4 + (len(encoded) if isinstance(encoded, str) else 0)
-    return sum(map(_size, elements))
+def _size(tree: Tree) -> int:
+    """Return about how many bytes a tree takes."""
+    if isinstance(tree, dict):
+        return sum(map(_size, cast("dict[str, Any]", tree).values()))
+    if isinstance(tree, list):
+        return sum(map(_size, cast("list[Any]", tree)))
+    return _RECORD // 4 + (len(tree) if isinstance(tree, bytes | str) else 0)
