@@ -78,12 +78,15 @@ def _values(content: bytes, start: int, sizes: list[int]) -> Iterator[bytes]:
 def _fill(part: Any, marker: str, values: Iterator[bytes]) -> None:
     """Put the values where the markers are."""
     for key, child in part.items() if type(part) is dict else enumerate(part):
-        if child == marker:
-            part[key] = next(values)
-        elif type(child) is dict or type(child) is list:
+        kind = type(child)
+        if kind is str:
+            if child == marker:
+                part[key] = next(values)
+        elif kind is dict or kind is list:
             _fill(child, marker, values)
 
 
 def size_of(part: Any) -> int:
-    """Return about how many bytes a part of a document takes before compression."""
-    return len(dumps(part))
+    """Return how many bytes a part of a document takes before compression, without a frame."""
+    values: list[bytes] = []
+    return len(orjson.dumps(part, default=partial(_taken, values, ""))) + sum(map(len, values))

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import ormsgpack
@@ -19,7 +20,6 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.integrations.langgraph.checkpoints.values import (
     Tree,
-    encode_leaf,
     encode_value,
     has_messages,
 )
@@ -36,7 +36,7 @@ _ONLY_PLAIN: Final = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
 _HEADERS: Final = ((16, 1), (2**16, 3), (2**32, 5))
-"""The bytes before the elements of a list in MessagePack, for lists of fewer elements."""
+"""The bytes before the elements of a list or a dict in MessagePack, if it has fewer elements."""
 
 
 @dataclass(slots=True, eq=False)
@@ -186,15 +186,23 @@ def _encode_again(
     """Return the tree of a value, given the print and the tree of the last one."""
     if printed == before:
         return tree
-    old = tree.get("l") if type(value) is list and isinstance(tree, dict) else None
-    if not old or len(old) > len(value):
-        return encode_value(serde, value)
-    elements = memoryview(before)[_header(len(old)) :]
-    start = _header(len(value))
-    if printed[start : start + len(elements)] != elements:
-        return encode_value(serde, value)
-    # A list has nearly always only grown.
-    return {"l": [*old, *(encode_leaf(serde, element) for element in value[len(old) :])]}
+    form = "l" if type(value) is list else "d"
+    old = tree.get(form, []) if isinstance(tree, dict) else []
+    count = len(old) if form == "l" else len(old) // 2
+    has_grown = count <= len(value) and printed.startswith(
+        before[_header(count) :], _header(len(value))
+    )
+    if has_grown and old:
+        # Nearly always. But what was added to a dict may have another form.
+        rest = encode_value(serde, _after(value, count))
+        if isinstance(rest, dict) and form in rest:
+            return {form: [*old, *rest[form]]}
+    return encode_value(serde, value)
+
+
+def _after(value: Any, count: int) -> Any:
+    """Return the part of a list or a dict after its first elements."""
+    return value[count:] if type(value) is list else dict(islice(value.items(), count, None))
 
 
 def _header(elements: int) -> int:

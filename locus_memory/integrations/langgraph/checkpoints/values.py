@@ -128,7 +128,12 @@ class Leaves:
         if type(tree) is bytes:
             return self._number(tree) if len(tree) > _SHORT else tree.decode("latin-1")
         if type(tree) is list:
-            return [self.fold(each) for each in cast("list[Any]", tree)]
+            return [
+                self._number(each)
+                if type(each) is bytes and len(each) > _SHORT
+                else self.fold(each)
+                for each in cast("list[Any]", tree)
+            ]
         if type(tree) is dict:
             return {form: self.fold(parts) for form, parts in cast("dict[str, Any]", tree).items()}
         return tree
@@ -153,7 +158,7 @@ def unfold(part: Any, held: Mapping[Any, bytes]) -> Tree:
     """
     try:
         return _unfolded(part, held)
-    except (KeyError, TypeError, ValueError, UnicodeEncodeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointCorruptError("", None, "a value of it has an unknown form") from error
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections import deque
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import END, START, StateGraph
@@ -18,7 +21,9 @@ from langgraph.types import Command, interrupt
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
 from locus_memory.checkpoint.record import Record
+from locus_memory.errors import CheckpointCorruptError
 from locus_memory.integrations.langgraph import LocusSaver
+from locus_memory.integrations.langgraph.checkpoints import older
 
 RECORDS = Path(__file__).with_name("older_records.jsonl")
 """What the version before binary values wrote for `converse`; never written again."""
@@ -94,6 +99,48 @@ async def story(saver, schema):
         (state.values, state.next, state.metadata["step"], [task.interrupts for task in state.tasks])
         async for state in graph.aget_state_history(config(schema))
     ]
+
+
+_SEQUENCES = re.compile(
+    "(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+"
+)
+
+
+def text_of(data):
+    """Return bytes as the version before wrote them."""
+    text = data.decode("latin-1")
+    for number, phrase in enumerate(older._PHRASES):
+        text = text.replace(phrase, chr(0xE000 + number))
+
+    def characters(match):
+        run = match[0]
+        try:
+            said = run.encode("latin-1").decode()
+        except UnicodeDecodeError:
+            return run
+        if re.search("[\ue000-\ue1ff\U000f0000-\U0010ffff]", said):
+            return run
+        return said.translate({number: number + 0xE100 for number in range(0x80, 0x100)})
+
+    return _SEQUENCES.sub(characters, text)
+
+
+WORDS = st.text(
+    st.sampled_from("abc XYZ\n\té€語🎉\ue000\ue1ff\U000f0000\U000f0001\x00\x7f\xff"), max_size=200
+)
+
+
+@given(st.binary(max_size=400) | (WORDS | st.sampled_from(older._PHRASES)).map(str.encode))
+def test_any_bytes_of_the_version_before_come_back(data):
+    assert older.bytes_of(text_of(data), []) == data
+    pooled = chr(0xF0000) + "é".encode().decode("latin-1") + chr(0xF0001)
+    assert older.bytes_of(pooled, [text_of(data), "b"]) == data + "é".encode() + b"b"
+
+
+@pytest.mark.parametrize("text", ["\ue0ff", "\U000f0005"])
+def test_a_private_character_without_a_meaning_is_reported(text):
+    with pytest.raises(CheckpointCorruptError, match="newer version"):
+        older.bytes_of(text, ["only one"])
 
 
 async def stored():
