@@ -121,9 +121,10 @@ def _diff_objects(
         inner = _ALL if key in texts else ()
         if key not in old:
             patches[key] = ["=", value]
-        elif old[key] is not value and (
-            delta := diff(old[key], value, plain=plain, texts=inner)
-        ) is not None:
+        elif (
+            old[key] is not value
+            and (delta := diff(old[key], value, plain=plain, texts=inner)) is not None
+        ):
             patches[key] = delta
             replaced += delta[0] == "="
     dropped = [key for key in old if key not in new]

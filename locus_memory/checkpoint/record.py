@@ -1,8 +1,9 @@
 """The record of one checkpoint: its fields in a storage, and the bytes of its payload.
 
-A payload is a version byte, a CRC-32 and a zlib stream with a preset dictionary. The stream is JSON,
-or in `FRAMED_VERSION` a frame of JSON and bytes; see `encoding.frames`. The kind of the state follows the end of the stream, where older readers ignore
-it. The rest of a record, its head, has a CRC-32, which the payload's CRC-32 continues.
+A payload is a version byte, a CRC-32 and a zlib stream with a preset dictionary. The stream is
+JSON, or in `FRAMED_VERSION` a frame of JSON and bytes; see `encoding.frames`. The kind of the state
+follows the end of the stream, where older readers ignore it. The rest of a record, its head, has a
+CRC-32, which the payload's CRC-32 continues.
 
 The seal of a record is the CRC-32 of its head, XOR those of its thread and of the checkpoint that
 it was forked from. So a flipped byte, or a record that was moved to another id or thread, is always

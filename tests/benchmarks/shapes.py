@@ -38,9 +38,9 @@ def prose(seed: int) -> Say:
             elif drawn < 0.09:
                 words[at] = f"“{words[at]}”"
             elif drawn < 0.12:
-                words[at] += "’s"
+                words[at] += "’s"  # noqa: RUF001 - as people write
             elif drawn < 0.14:
-                words[at] += " –"
+                words[at] += " –"  # noqa: RUF001 - as people write
         return " ".join(words)[:length]
 
     return say
@@ -55,9 +55,7 @@ def chinese(seed: int) -> Say:
     def say(length: int) -> str:
         # A character of Chinese says as much as three letters.
         said = chance.choices(characters, weights, k=length // 3)
-        return "".join(
-            char + ("，" if place % 9 == 8 else "") for place, char in enumerate(said)
-        )
+        return "".join(char + ("，" if place % 9 == 8 else "") for place, char in enumerate(said))  # noqa: RUF001 - as people write
 
     return say
 

@@ -149,7 +149,13 @@ def test_a_draft_does_not_depend_on_a_state_that_changes_later():
     assert first.cached.links[-1].document == {"messages": [{"content": "one"}]}
 
 
-LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=9) | st.binary(max_size=9)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.text(max_size=9)
+    | st.binary(max_size=9)
+)
 STATES = st.dictionaries(
     st.text(max_size=5),
     st.recursive(

@@ -67,14 +67,21 @@ _AI_BYTES: Final = (
     b"\xaatool_calls\x90\xb2invalid_tool_calls\x90\xaeusage_metadata\xc0\xb3model_validate_json"
 )
 
-_BYTES_PARTS: Final = (
-    b"\x94\xbelangchain_core.messages.system\xadSystemMessage\x86\xa7content",
+_TOOL_BYTES: Final = (
     b"\x94\xbclangchain_core.messages.tool\xabToolMessage\x89\xa7content\xb1additional_kwargs\x80"
     b"\xb1response_metadata\x80\xa4type\xa4tool\xa4name\xa2id\xc0\xactool_call_id\xbdcall_"
-    b"\xa8artifact\xc0\xa6status\xa7success\xb3model_validate_json",
+    b"\xa8artifact\xc0\xa6status\xa7success\xb3model_validate_json"
+)
+_CALL_BYTES: Final = (
     b"\xb1response_metadata\x83\xabtoken_usage\xaamodel_name\xadfinish_reason\xa4stop"
     b"\xaatool_calls\x91\x84\xa4name\xa4args\x81\xa5query\xa2id\xbdcall_\xa4type\xa9tool_call"
-    b"\xaeusage_metadata\x83\xacinput_tokens\xadoutput_tokens\xactotal_tokens",
+    b"\xaeusage_metadata\x83\xacinput_tokens\xadoutput_tokens\xactotal_tokens"
+)
+
+_BYTES_PARTS: Final = (
+    b"\x94\xbelangchain_core.messages.system\xadSystemMessage\x86\xa7content",
+    _TOOL_BYTES,
+    _CALL_BYTES,
     _AI_BYTES,
     _HUMAN_BYTES,
     b'["\\u0000",[831],["d",{"c":["d",{"at":["=",1790000000],"n":["=",{"__start__":3}],',

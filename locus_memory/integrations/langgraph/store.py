@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -24,6 +23,7 @@ from langgraph.store.base import (
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.sameness import own_copy
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.integrations.langgraph.items.bursts import Bursts
@@ -196,7 +196,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
         # A further caller has a copy, for each may change what it gets.
         first = {text: place for place, text in reversed(list(enumerate(texts)))}
         return [
-            results.get(text) if first[text] == place else copy.deepcopy(results.get(text))
+            results.get(text) if first[text] == place else _again(results.get(text))
             for place, text in enumerate(texts)
         ]
 
@@ -235,6 +235,17 @@ class _Outcome:
 def _distinct(outcomes: Iterable[_Outcome]) -> list[StoreItem]:
     read = (item for outcome in outcomes for item in outcome.read)
     return list({(item.namespace, item.key): item for item in read}.values())
+
+
+def _again(result: Any) -> Result:
+    """Return a copy of a result, which shares nothing that can be changed."""
+    if isinstance(result, list):
+        return cast("Result", list(map(_again, cast("list[Any]", result))))
+    if not isinstance(result, Item):
+        return cast("Result", result)
+    fields = {name: getattr(result, name) for name in type(result).__slots__}
+    common = {name: getattr(result, name) for name in Item.__slots__}
+    return type(result)(**{**common, **fields, "value": own_copy(result.value)})
 
 
 def _item(item: StoreItem) -> Item:

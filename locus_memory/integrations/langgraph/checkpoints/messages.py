@@ -95,9 +95,7 @@ def _form(kind: type[BaseMessage], _: object) -> _Form | None:
         return None
     types = [_TYPES.get(name) or (type(defaults[name]),) for name in fields]
     checks = [(name, check) for name, check in _CHECKS.items() if name in fields]
-    return _Form(
-        [*fields], {*product(*types)}, itemgetter(*others), (*defaults.values(),), checks
-    )
+    return _Form([*fields], {*product(*types)}, itemgetter(*others), (*defaults.values(),), checks)
 
 
 def as_validated(kind: type[BaseMessage], fields: Any) -> BaseMessage | None:

@@ -185,9 +185,7 @@ class Reader:
         return self._tuple(index.place, head, document, records, values)
 
     def _values(self, document: Document) -> dict[str, Any]:
-        return {
-            channel: decode_value(self.serde, tree) for channel, tree in document["v"].items()
-        }
+        return {channel: decode_value(self.serde, tree) for channel, tree in document["v"].items()}
 
     def _tuple(
         self,

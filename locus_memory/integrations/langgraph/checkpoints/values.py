@@ -167,11 +167,13 @@ def _unfolded(part: Any, held: Mapping[Any, bytes]) -> Tree:
         return held[part]
     if type(part) is str:
         return part.encode("latin-1")
-    if part is None:
-        return None
     if type(part) is list:
         kind, data = part
         return [kind, _unfolded(data, held)]
+    return None if part is None else _unfolded_parts(part, held)
+
+
+def _unfolded_parts(part: dict[str, Any], held: Mapping[Any, bytes]) -> Tree:
     ((form, parts),) = part.items()
     if form == "s":
         return {"s": _unfolded(parts, held)}

@@ -30,8 +30,8 @@ RECORDS = Path(__file__).with_name("older_records.jsonl")
 
 TEXTS = (
     "plain words of no consequence, long enough that they are held once in a document",
-    "„Žluťoučký kůň“ – ‘naïve’ café, Straße, ¿qué?",
-    "今天天气很好，我们去公园散步吧。" * 4,
+    "„Žluťoučký kůň“ – ‘naïve’ café, Straße, ¿qué?",  # noqa: RUF001 - as people write
+    "今天天气很好，我们去公园散步吧。" * 4,  # noqa: RUF001 - as people write
     "😀👩‍🚀 and \ue001 private \U000f0005 use \U0010ffff, \x00 and \x7f",
     "additional_kwargs response_metadata type human name id, tool_calls, model_validate_json",
     "",
@@ -96,7 +96,12 @@ async def story(saver, schema):
     """Return all states of a thread, and what waits in them, without ids and times."""
     graph = graph_of(saver, schema)
     return [
-        (state.values, state.next, state.metadata["step"], [task.interrupts for task in state.tasks])
+        (
+            state.values,
+            state.next,
+            state.metadata["step"],
+            [task.interrupts for task in state.tasks],
+        )
         async for state in graph.aget_state_history(config(schema))
     ]
 
@@ -172,7 +177,9 @@ async def test_threads_of_the_version_before_are_continued(schema):
     graph = graph_of(saver, schema)
     before = await story(saver, schema)
     for turn in range(3):
-        await graph.ainvoke({"messages": [HumanMessage(TEXTS[turn], id=f"n{turn}")]}, config(schema))
+        await graph.ainvoke(
+            {"messages": [HumanMessage(TEXTS[turn], id=f"n{turn}")]}, config(schema)
+        )
     again = LocusSaver(DeltaCheckpointer(storage, state_type=None))
     after = await story(again, schema)
     assert [part[:3] for part in after[-len(before) + 1 :]] == [part[:3] for part in before[1:]]
