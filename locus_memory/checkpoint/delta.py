@@ -114,17 +114,17 @@ def _diff_objects(
 ) -> Any:
     patches: dict[str, Any] = {}
     replaced = 0
-    changed = new.items()
+    changed: Iterable[tuple[str, Any]] = new.items()
     if texts is _ALL:
         changed = [pair for pair in changed if pair[0] not in old or old[pair[0]] != pair[1]]
     for key, value in changed:
         inner = _ALL if key in texts else ()
         if key not in old:
             patches[key] = ["=", value]
-        elif (
-            old[key] is not value
-            and (delta := diff(old[key], value, plain=plain, texts=inner)) is not None
-        ):
+            continue
+        before = old[key]
+        delta = None if before is value else diff(before, value, plain=plain, texts=inner)
+        if delta is not None:
             patches[key] = delta
             replaced += delta[0] == "="
     dropped = [key for key in old if key not in new]
@@ -142,8 +142,10 @@ def _apply_object(
     for key in dropped:
         result.pop(key, None)
     for key, delta in patches.items():
-        is_value = delta is not None and delta[0] == "="
-        result[key] = delta[1] if is_value else apply(document.get(key), delta)
+        if delta is not None and delta[0] == "=":
+            result[key] = delta[1]
+        else:
+            result[key] = apply(document.get(key), delta)
     return result
 
 

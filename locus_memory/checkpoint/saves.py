@@ -61,7 +61,7 @@ def restored_save(
     if checkpoint.forked_from is not None:
         check_names(*checkpoint.forked_from)
     state = checkpoint.state
-    if checkpoint.kind == Kind.BYTES.name.lower():
+    if checkpoint.kind == Kind.BYTES.name.lower() and isinstance(state, Mapping):
         state = BytesDocument.of_text(state)
     written = write_state(state)
     save = Save(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import count
 from typing import Any, Final
 
 import orjson
@@ -34,17 +33,21 @@ def dumps(document: Any) -> bytes:
     Raises:
         TypeError: It holds a value that is neither JSON nor bytes.
     """
-    for number in count():
-        marker = "\0" * (number + 1)
+    marker = "\0"
+    while True:
         values: list[bytes] = []
         encoded = orjson.dumps(document, default=partial(_taken, values, marker))
         if not values:
             return encoded
         if encoded.count(orjson.dumps(marker)) == len(values):
-            break
-    sizes = list(map(len, values))
-    encoded = b"[%b,%b,%b]" % (orjson.dumps(marker), orjson.dumps(sizes), encoded)
-    return b"".join((_FRAME, len(encoded).to_bytes(_LENGTH, "big"), encoded, *values))
+            return _framed(encoded, marker, values)
+        marker += "\0"
+
+
+def _framed(encoded: bytes, marker: str, values: list[bytes]) -> bytes:
+    sizes = orjson.dumps(list(map(len, values)))
+    document = b"[%b,%b,%b]" % (orjson.dumps(marker), sizes, encoded)
+    return b"".join((_FRAME, len(document).to_bytes(_LENGTH, "big"), document, *values))
 
 
 def _taken(values: list[bytes], marker: str, value: Any) -> str:

@@ -240,7 +240,7 @@ def _distinct(outcomes: Iterable[_Outcome]) -> list[StoreItem]:
 def _again(result: Any) -> Result:
     """Return a copy of a result, which shares nothing that can be changed."""
     if isinstance(result, list):
-        return cast("Result", list(map(_again, cast("list[Any]", result))))
+        return cast("Result", list(map(_again, result)))
     if not isinstance(result, Item):
         return cast("Result", result)
     fields = {name: getattr(result, name) for name in type(result).__slots__}

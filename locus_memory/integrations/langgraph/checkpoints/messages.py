@@ -68,7 +68,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "tool_calls": _are_calls,
     "usage_metadata": _is_usage,
 }
-_EMPTY: Final = ([], None)
+_EMPTY: Final[tuple[Any, ...]] = ([], None)
 
 
 class _Form(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.integrations.langgraph.checkpoints.records import (
@@ -242,8 +242,7 @@ class Trail:
 
 def _size(tree: Tree) -> int:
     """Return about how many bytes a tree takes."""
-    if isinstance(tree, dict):
-        return sum(map(_size, cast("dict[str, Any]", tree).values()))
-    if isinstance(tree, list):
-        return sum(map(_size, cast("list[Any]", tree)))
+    if isinstance(tree, dict | list):
+        parts: Iterable[Any] = tree.values() if isinstance(tree, dict) else tree
+        return sum(_size(part) for part in parts)
     return _RECORD // 4 + (len(tree) if isinstance(tree, bytes | str) else 0)

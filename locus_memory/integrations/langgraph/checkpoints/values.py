@@ -97,7 +97,7 @@ def decode_value(serde: SerializerProtocol, tree: Tree) -> Any:
     if tree is None:
         return serde.loads_typed(("null", b""))
     if isinstance(tree, list):
-        kind, data = cast("list[Any]", tree)
+        kind, data = tree
         return serde.loads_typed((kind, data))
     ((form, parts),) = cast("dict[str, Any]", tree).items()
     if form == "s":
@@ -132,7 +132,7 @@ class Leaves:
                 self._number(each)
                 if type(each) is bytes and len(each) > _SHORT
                 else self.fold(each)
-                for each in cast("list[Any]", tree)
+                for each in tree
             ]
         if type(tree) is dict:
             return {form: self.fold(parts) for form, parts in cast("dict[str, Any]", tree).items()}
