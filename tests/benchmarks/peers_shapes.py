@@ -182,7 +182,17 @@ async def _players(places: Places, database: str) -> list[Player]:
     return [Player(theirs, opened), Player(ours, partial(LocusSaver, provider(ours)))]
 
 
-HEAD = ("shape", "on", "KB", "turn", "turn / theirs", "cold load", "load / theirs")
+HEAD = (
+    "shape",
+    "on",
+    "KB",
+    "turn",
+    "turn / theirs",
+    "processor / theirs",
+    "cold load",
+    "load / theirs",
+    "processor / theirs",
+)
 
 
 async def shapes(places: Places) -> list[Part]:
@@ -197,6 +207,7 @@ async def shapes(places: Places) -> list[Part]:
     part.notes += [
         f"Milliseconds: the median of the last {LAST} of {TURNS} turns, and of {LOADS} loads by",
         "savers that are connected and have read another thread. Bytes are those of the database.",
+        "The time of the processor is that of this process: without a server of a database.",
     ]
     return [part]
 
@@ -204,6 +215,13 @@ async def shapes(places: Places) -> list[Part]:
 def _add(part: Part, name: str, database: str, theirs: Player, ours: Player) -> None:
     turn = [each.typical(each.turns[-LAST:], 0) for each in (ours, theirs)]
     load = [each.typical(each.loads, 0) for each in (ours, theirs)]
+    used = [
+        ours.typical(taken, 1) / theirs.typical(other, 1)
+        for taken, other in (
+            (ours.turns[-LAST:], theirs.turns[-LAST:]),
+            (ours.loads, theirs.loads),
+        )
+    ]
     part.lines.append(
         (
             name,
@@ -211,8 +229,10 @@ def _add(part: Part, name: str, database: str, theirs: Player, ours: Player) -> 
             f"{ours.size / 1e3:.0f}",
             f"{turn[0] * 1e3:.3g}",
             f"{turn[0] / turn[1]:.2f}",
+            f"{used[0]:.2f}",
             f"{load[0] * 1e3:.3g}",
             f"{load[0] / load[1]:.2f}",
+            f"{used[1]:.2f}",
         )
     )
     is_delta = name == DELTA.name
