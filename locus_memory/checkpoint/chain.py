@@ -10,12 +10,12 @@ from functools import partial
 from os import urandom
 from typing import Any, Generic, TypedDict
 
-import orjson
 from typing_extensions import override
 
 from locus_memory._internal.offload import in_thread
 from locus_memory._internal.options import checked
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.sameness import own_copy
 from locus_memory.checkpoint.base import (
     UNSET,
     BaseCheckpointer,
@@ -31,6 +31,7 @@ from locus_memory.checkpoint.delta import diff
 from locus_memory.checkpoint.encoding.chain_cache import CachedChain, ChainCache, replay_kind
 from locus_memory.checkpoint.encoding.drafting import drafted_by
 from locus_memory.checkpoint.encoding.encode import Draft, draft
+from locus_memory.checkpoint.encoding.frames import dumps
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.four_verbs import whole_storage
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
@@ -284,7 +285,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         newest = cached.links[-1] if cached is not None and cached.links else None
         if newest is None or newest.document is None or newest.revision != info.revision:
             return None
-        copied: dict[str, Any] = orjson.loads(orjson.dumps(newest.document))
+        copied: dict[str, Any] = own_copy(newest.document)
         return copied
 
     def _restore(self, chain: Sequence[Record]) -> StateT | None:
@@ -464,7 +465,7 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             state = by_revision[head.revision]
             if base is not None:
                 state = diff(by_revision[base], state)
-            return orjson.dumps(state), kind
+            return dumps(state), kind
 
         document, kind = await self.storage.with_chain(head.thread_id, head.checkpoint_id, work)
         level = 0 if base is None else head.level

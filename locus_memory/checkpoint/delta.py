@@ -24,11 +24,12 @@ increasing run of elements that are unique on both sides.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from operator import is_
 from typing import Any
 
 import orjson
+from typing_extensions import override
 
 from locus_memory._internal.sameness import is_plain, same
 from locus_memory.errors import CheckpointError
@@ -44,7 +45,7 @@ _SHORT = 32
 _KEYED = orjson.OPT_SORT_KEYS
 
 
-def diff(old: Any, new: Any, *, plain: bool = False) -> Any:
+def diff(old: Any, new: Any, *, plain: bool = False, texts: Container[str] = ()) -> Any:
     """Return the delta that turns `old` into `new`; `None` if they are the same.
 
     Parts that are the same object in both are not compared. The delta shares parts with `new`:
@@ -55,11 +56,13 @@ def diff(old: Any, new: Any, *, plain: bool = False) -> Any:
         new: A JSON document.
         plain: Whether no list in `old` holds a number or a boolean, at any depth; see
             `sameness.is_plain`. Then equal lists need no further comparison.
+        texts: The keys of `old` below which there is no number and no boolean at all. Then equal
+            objects need no further comparison either.
     """
     if old is new:
         return None
     if isinstance(old, dict) and isinstance(new, dict):
-        return _diff_objects(old, new, plain=plain)
+        return _diff_objects(old, new, plain=plain, texts=texts)
     if isinstance(old, list) and isinstance(new, list):
         return _diff_lists(old, new, plain=plain)
     if type(old) is str and type(new) is str:
@@ -95,13 +98,33 @@ def stays_plain(delta: Any, *, in_list: bool = False) -> bool:
     )
 
 
-def _diff_objects(old: dict[str, Any], new: dict[str, Any], *, plain: bool) -> Any:
+class _All(Container[str]):
+    """The keys of an object that holds no number and no boolean."""
+
+    @override
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+_ALL = _All()
+
+
+def _diff_objects(
+    old: dict[str, Any], new: dict[str, Any], *, plain: bool, texts: Container[str]
+) -> Any:
     patches: dict[str, Any] = {}
     replaced = 0
-    for key, value in new.items():
+    changed: Iterable[tuple[str, Any]] = new.items()
+    if texts is _ALL:
+        changed = [pair for pair in changed if pair[0] not in old or old[pair[0]] != pair[1]]
+    for key, value in changed:
+        inner = _ALL if key in texts else ()
         if key not in old:
             patches[key] = ["=", value]
-        elif (delta := diff(old[key], value, plain=plain)) is not None:
+            continue
+        before = old[key]
+        delta = None if before is value else diff(before, value, plain=plain, texts=inner)
+        if delta is not None:
             patches[key] = delta
             replaced += delta[0] == "="
     dropped = [key for key in old if key not in new]
@@ -119,7 +142,10 @@ def _apply_object(
     for key in dropped:
         result.pop(key, None)
     for key, delta in patches.items():
-        result[key] = apply(document.get(key), delta)
+        if delta is not None and delta[0] == "=":
+            result[key] = delta[1]
+        else:
+            result[key] = apply(document.get(key), delta)
     return result
 
 

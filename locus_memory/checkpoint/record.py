@@ -1,8 +1,9 @@
 """The record of one checkpoint: its fields in a storage, and the bytes of its payload.
 
-A payload is a version byte, a CRC-32 and a zlib stream of JSON, for which `DICTIONARY` is the
-preset dictionary. The kind of the state follows the end of the stream, where older readers ignore
-it. The rest of a record, its head, has a CRC-32, which the payload's CRC-32 continues.
+A payload is a version byte, a CRC-32 and a zlib stream with a preset dictionary. The stream is
+JSON, or in `FRAMED_VERSION` a frame of JSON and bytes; see `encoding.frames`. The kind of the state
+follows the end of the stream, where older readers ignore it. The rest of a record, its head, has a
+CRC-32, which the payload's CRC-32 continues.
 
 The seal of a record is the CRC-32 of its head, XOR those of its thread and of the checkpoint that
 it was forked from. So a flipped byte, or a record that was moved to another id or thread, is always
@@ -23,14 +24,15 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.base import CheckpointInfo
-from locus_memory.checkpoint.encoding.dictionary import DICTIONARY
-from locus_memory.checkpoint.encoding.large_states import read_json
+from locus_memory.checkpoint.encoding.dictionary import BYTES_DICTIONARY, DICTIONARY
+from locus_memory.checkpoint.encoding.frames import is_frame, loads
 from locus_memory.errors import CheckpointCorruptError, EncryptionError
 from locus_memory.store.item import timestamp
 
 __all__ = [
     "ENCRYPTED_VERSION",
     "FORMAT_VERSION",
+    "FRAMED_VERSION",
     "ForkPoint",
     "Record",
     "RecordHead",
@@ -39,7 +41,10 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 2
-"""The first byte of every payload; a reader refuses newer versions."""
+"""The version of every seal, and the first byte of a payload of JSON."""
+
+FRAMED_VERSION = 3
+"""The first byte of a payload of JSON and bytes; a reader refuses newer versions."""
 
 ENCRYPTED_VERSION = 0xE0
 """The first byte of an encrypted payload, which `locus_memory.encryption` writes and reads.
@@ -50,7 +55,7 @@ No flipped bit turns it into another version, or another version into it.
 _WITHOUT_THREAD = 1
 """The version whose seals do not cover the thread; its records are read and copied as is."""
 
-_LATER = range(FORMAT_VERSION + 1, FORMAT_VERSION + 16)
+_LATER = range(FRAMED_VERSION + 1, FRAMED_VERSION + 16)
 """The versions that a reader recognises in order to say so."""
 
 _NEWER = "a newer locus_memory wrote it; upgrade locus-memory to read it"
@@ -86,6 +91,10 @@ def fork_point(parts: Any) -> ForkPoint | None:
     return thread_id, checkpoint_id
 
 
+def _dictionary(version: int) -> bytes:
+    return BYTES_DICTIONARY if version == FRAMED_VERSION else DICTIONARY
+
+
 def _crc_of(place: str | ForkPoint | None) -> int:
     """Return the CRC-32 of a thread or a fork point; 0: there is none."""
     return 0 if place is None else zlib.crc32(orjson.dumps(place))
@@ -105,7 +114,7 @@ class RecordHead:
         sequence: The storage's own order within the thread; 0 until stored.
         created_at: When it was saved, seconds since the epoch.
         metadata: The caller's metadata.
-        size: Bytes of the JSON before compression.
+        size: Bytes of the state or the delta before compression.
         stored_size: Bytes of the payload.
         forked_from: The checkpoint of another thread that a fork copied this one from. If that
             copy was removed, the nearest record that stays names the source.
@@ -211,20 +220,22 @@ class Record(RecordHead):
     def pack(
         cls, document: bytes, head: RecordHead, compression_level: int, *, kind: bytes = b""
     ) -> Self:
-        """Return the record of a JSON document, compressed and checksummed.
+        """Return the record of a document, compressed and checksummed.
 
         Args:
-            document: A state, or a delta if `head.base` is set.
+            document: A state, or a delta if `head.base` is set, as `frames.dumps` returns it.
             head: The rest of the record; its sizes are ignored.
             compression_level: The level of zlib, from 0 to 9.
             kind: The kind of the state; see `locus_memory.checkpoint.states`.
         """
         # The window is no larger than the document: zlib clears its memory first, which takes
         # longer than the compression of a small delta.
-        window = min((len(DICTIONARY) + len(document)).bit_length(), zlib.MAX_WBITS)
-        stream = zlib.compressobj(compression_level, wbits=window, zdict=DICTIONARY)
+        version = FRAMED_VERSION if is_frame(document) else FORMAT_VERSION
+        dictionary = _dictionary(version)
+        window = min((len(dictionary) + len(document)).bit_length(), zlib.MAX_WBITS)
+        stream = zlib.compressobj(compression_level, wbits=window, zdict=dictionary)
         body = stream.compress(document) + stream.flush() + kind
-        checksum = head.checksum(body, len(document)).to_bytes(4, "big")
+        checksum = head.checksum(body, len(document), version).to_bytes(4, "big")
         return cls(
             thread_id=head.thread_id,
             checkpoint_id=head.checkpoint_id,
@@ -237,11 +248,11 @@ class Record(RecordHead):
             size=len(document),
             stored_size=_FRAME + len(body),
             forked_from=head.forked_from,
-            payload=bytes((FORMAT_VERSION,)) + checksum + body,
+            payload=bytes((version,)) + checksum + body,
         )
 
     def unpack(self) -> Any:
-        """Return the JSON document: a whole state, or a delta if `base` is set.
+        """Return the document: a whole state, or a delta if `base` is set.
 
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.
@@ -249,7 +260,7 @@ class Record(RecordHead):
         return self.unpack_kind()[0]
 
     def unpack_kind(self) -> tuple[Any, bytes]:
-        """Return the JSON document, and the kind it was packed with.
+        """Return the document, and the kind it was packed with.
 
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.
@@ -263,13 +274,13 @@ class Record(RecordHead):
             )
         body, given = self.payload[_FRAME:], int.from_bytes(self.payload[1:_FRAME], "big")
         genuine = given == self.checksum(body, self.size, version)
-        if version not in (_WITHOUT_THREAD, FORMAT_VERSION):
+        if version not in (_WITHOUT_THREAD, FORMAT_VERSION, FRAMED_VERSION):
             is_newer = genuine and version in _LATER
             raise self.corrupt(_NEWER if is_newer else "unknown record format")
         if not genuine:
             raise self.corrupt("the checksum does not match")
-        stream = zlib.decompressobj(zdict=DICTIONARY)
+        stream = zlib.decompressobj(zdict=_dictionary(version))
         try:
-            return read_json(stream.decompress(body)), stream.unused_data
+            return loads(stream.decompress(body)), stream.unused_data
         except (zlib.error, ValueError) as error:
             raise self.corrupt(str(error)) from error

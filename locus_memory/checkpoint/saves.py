@@ -10,7 +10,7 @@ from typing import Any
 from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.base import RestoredCheckpoint, Unset
 from locus_memory.checkpoint.record import ForkPoint
-from locus_memory.checkpoint.states import Kind, Written, write_state
+from locus_memory.checkpoint.states import BytesDocument, Kind, Written, write_state
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError
 from locus_memory.store.item import check_identifier
 from locus_memory.store.json_values import decode_json, encode_metadata
@@ -60,7 +60,10 @@ def restored_save(
         )
     if checkpoint.forked_from is not None:
         check_names(*checkpoint.forked_from)
-    written = write_state(checkpoint.state)
+    state = checkpoint.state
+    if checkpoint.kind == Kind.BYTES.name.lower() and isinstance(state, Mapping):
+        state = BytesDocument.of_text(state)
+    written = write_state(state)
     save = Save(
         thread_id=thread_id,
         checkpoint_id=checkpoint.checkpoint_id,

@@ -6,11 +6,12 @@ a class. `load` creates only the library's own `AgentState` and the caller's `st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -18,7 +19,16 @@ from locus_memory.checkpoint.base import Unset
 from locus_memory.errors import InvalidArgumentError, StateTypeError, ValueNotSerializableError
 from locus_memory.state import AgentState, shared_checkpoint
 
-__all__ = ["AgentDocument", "Kind", "Written", "check_state_type", "restored", "write_state"]
+__all__ = [
+    "AgentDocument",
+    "BytesDocument",
+    "Kind",
+    "Written",
+    "check_state_type",
+    "readable",
+    "restored",
+    "write_state",
+]
 
 _REMEDY = "give it to_checkpoint() and a classmethod from_checkpoint(dict)"
 
@@ -31,12 +41,48 @@ class Kind(Enum):
     AGENT = b"a"
     MAPPING = b"m"
     OBJECT = b"o"
+    BYTES = b"b"
     UNSAID = b""
     """A record of a version without kinds, a subclass of `AgentState`, or JSON of one."""
 
 
 class AgentDocument(dict[str, Any]):
     """The unvalidated JSON of an agent's state, loaded as an `AgentState` if it fits."""
+
+
+class BytesDocument(dict[str, Any]):
+    """A document of an integration: JSON, but for the entry `BYTES`, which maps names to bytes.
+
+    It is saved as it is, without a check and without a copy, so it never changes again. Only
+    `state_type=BytesDocument` loads the bytes; to any other reader they are text, each byte the
+    Latin-1 character of its number.
+    """
+
+    BYTES: Final = "t"
+
+    @classmethod
+    def from_checkpoint(cls, document: dict[str, Any]) -> Self:
+        """Return the document that was saved."""
+        return cls(document)
+
+    @classmethod
+    def of_text(cls, document: Mapping[str, Any]) -> Self:
+        """Return the document that another reader has as JSON; what is no text of bytes stays."""
+        given: Any = document.get(cls.BYTES)
+        with suppress(AttributeError, UnicodeEncodeError):
+            held = {name: text.encode("latin-1") for name, text in given.items()}
+            return cls({**document, cls.BYTES: held})
+        return cls(document)
+
+
+def readable(document: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """Return a document of a kind as JSON."""
+    held = document.get(BytesDocument.BYTES) if kind is Kind.BYTES else None
+    if not isinstance(held, dict):
+        return document
+    pairs: Iterable[tuple[str, Any]] = held.items()
+    texts = {name: v.decode("latin-1") if type(v) is bytes else v for name, v in pairs}
+    return {**document, BytesDocument.BYTES: texts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +93,13 @@ class Written:
         document: The JSON; parts of it may be the state's own.
         kind: The kind of the state.
         shared: The keys of its parts that never change.
+        is_owned: Whether the document is JSON, or bytes, and never changes.
     """
 
     document: dict[str, Any]
     kind: Kind
     shared: tuple[str, ...] = ()
+    is_owned: bool = False
 
 
 def write_state(state: Any) -> Written:
@@ -63,6 +111,8 @@ def write_state(state: Any) -> Written:
     """
     if isinstance(state, AgentDocument):
         return Written(dict(state), Kind.UNSAID)
+    if isinstance(state, BytesDocument):
+        return Written(dict(state), Kind.BYTES, is_owned=True)
     if isinstance(state, Mapping):
         return Written(state if isinstance(state, dict) else dict(state), Kind.MAPPING)
     if isinstance(state, type):
@@ -153,6 +203,8 @@ def restored(document: dict[str, Any], kind: Kind, state_type: StateType) -> Any
     Raises:
         Exception: Any error of the class, if it refuses the document.
     """
+    if state_type is not BytesDocument:
+        document = readable(document, kind)
     if not isinstance(state_type, Unset):
         return document if state_type is None else _made(state_type, document)
     if kind is Kind.AGENT:

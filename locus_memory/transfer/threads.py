@@ -12,7 +12,7 @@ from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.delta import apply
 from locus_memory.checkpoint.encoding.chain_cache import replay_kind
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.states import Kind
+from locus_memory.checkpoint.states import Kind, readable
 from locus_memory.checkpoint.storage import DeltaStorage
 from locus_memory.errors import CheckpointError, ConfigurationError
 from locus_memory.store.item import timestamp
@@ -123,7 +123,7 @@ async def checkpoints_of(
         state, kind = found
         yield RestoredCheckpoint(
             checkpoint_id=head.checkpoint_id,
-            state=state,
+            state=readable(state, kind),
             metadata=head.metadata,
             created_at=timestamp(head.created_at),
             forked_from=None if head.forked_from is None else (*head.forked_from,),

@@ -17,10 +17,11 @@ from peers_checkpointers import checkpointers
 from peers_crowd import crowd
 from peers_places import Places
 from peers_savers import savers
+from peers_shapes import shapes
 from peers_stores import stores
 from rows import table
 
-PARTS = (savers, crowd, checkpointers, stores)
+PARTS = (savers, shapes, crowd, checkpointers, stores)
 PACKAGES = (
     "langgraph",
     "langgraph-checkpoint",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import orjson
 import pytest
@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.checkpoints import MemoryCheckpointer
+from locus_memory.checkpoint.delta import diff
 from locus_memory.checkpoint.encoding.chain_cache import CachedChain, ChainCache, Link
-from locus_memory.checkpoint.encoding.encode import draft, may_shrink
+from locus_memory.checkpoint.encoding.encode import draft, growth
+from locus_memory.checkpoint.encoding.frames import size_of
 from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead, moved
 from locus_memory.checkpoint.retention import expendable
@@ -147,22 +149,54 @@ def test_a_draft_does_not_depend_on_a_state_that_changes_later():
     assert first.cached.links[-1].document == {"messages": [{"content": "one"}]}
 
 
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.text(max_size=9)
+    | st.binary(max_size=9)
+)
+STATES = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(
+        LEAVES | st.text(min_size=40, max_size=90),
+        lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=20,
+    ),
+    max_size=5,
+)
+
+
+@given(STATES, st.lists(st.tuples(STATES, st.integers(0, 6)), min_size=1, max_size=3))
+def test_the_growth_of_a_state_is_known_from_the_delta(state, changes):
+    for change, kept in changes:
+        new = {**dict(islice(state.items(), kept)), **change}
+        for key in new.keys() & state.keys():
+            if isinstance(new[key], list) and isinstance(state[key], list):
+                new[key] = [*state[key][:kept], *new[key], *state[key][kept:]]
+        delta = diff(state, new)
+        exact = size_of(new) - size_of(state)
+        assert exact - 3 * size_of(delta) <= growth(state, delta) <= exact + 3
+        state = new
+
+
 @pytest.mark.parametrize(
-    ("old", "delta", "shrinks"),
+    ("old", "delta", "grown"),
     [
-        ({"a": 1}, None, False),
-        ({"a": 1}, ["d", {"a": ["=", 2]}], False),
-        ({"a": "x" * 999}, ["d", {"a": ["=", ""]}], True),
-        ({"a": [1]}, ["d", {"a": ["=", 1]}], True),
-        ({"a": 1}, ["d", {}, ["a"]], True),
-        ([1, 2], ["l", [2, [3]]], False),
-        ([1, 2], ["l", [-1, 1]], True),
-        ("x" * 999, ["s", 0, 900, ""], True),
-        ("x" * 999, ["s", 999, 0, "y"], False),
+        ({"a": 1}, None, 0),
+        ({"a": 1}, ["d", {"a": ["=", 22]}], 1),
+        ({"a": "x" * 999}, ["d", {"a": ["=", ""]}], -999),
+        ({"a": 1, "b": 2}, ["d", {}, ["a"]], -7),
+        ([1, 2], ["l", [2, [33]]], 2),
+        ([11, 2], ["l", [-1, 1]], -4),
+        ([11, 22], ["l", [1]], -4),
+        ([{"a": "b" * 9}, 2], ["l", [{"~": ["d", {"a": ["=", ""]}]}, 1]], -9),
+        ("x" * 999, ["s", 0, 900, ""], -900),
+        ("x" * 999, ["s", 999, 0, "y"], 1),
     ],
 )
-def test_what_makes_a_state_smaller(old, delta, shrinks):
-    assert may_shrink(old, delta) is shrinks
+def test_how_much_a_delta_adds(old, delta, grown):
+    assert growth(old, delta) == grown
 
 
 def test_the_cache_is_bounded_by_bytes():

@@ -59,6 +59,15 @@ def test_a_plain_document_is_compared_as_exactly(old, new):
         assert not stays_plain(delta) or is_plain(new)
 
 
+@pytest.mark.slow
+@EXACT
+@given(st.dictionaries(KEYS, DOCUMENTS), st.dictionaries(KEYS, DOCUMENTS))
+def test_a_document_of_texts_is_compared_as_exactly(old, new):
+    texts = [key for key, value in old.items() if is_plain(value, in_list=True)]
+    delta = stored(diff(old, new, texts=texts))
+    assert same(apply(old, delta), new)
+
+
 @pytest.mark.parametrize(
     ("document", "plain"),
     [

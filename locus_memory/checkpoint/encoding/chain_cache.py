@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import orjson
-
 from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory._internal.sameness import is_plain
 from locus_memory.checkpoint.delta import apply
+from locus_memory.checkpoint.encoding.frames import size_of
 from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
@@ -36,6 +35,7 @@ class Link:
         replayed: Bytes of JSON that a load reads, for this record and those it builds on.
         document: The state after the record, kept only while a delta may build on it.
         plain: Whether the state is plain; see `sameness.is_plain`.
+        texts: The keys of the state below which there is no number and no boolean.
     """
 
     revision: int
@@ -44,10 +44,17 @@ class Link:
     replayed: int
     document: dict[str, Any] | None
     plain: bool
+    texts: frozenset[str] = frozenset()
 
     def lightened(self) -> Link:
         """Return the link without its state."""
-        return Link(self.revision, self.checkpoint_id, self.level, self.replayed, None, self.plain)
+        return replace(self, document=None)
+
+
+def texts_of(document: dict[str, Any] | None) -> frozenset[str]:
+    """Return the keys of a state below which there is no number and no boolean."""
+    pairs = (document or {}).items()
+    return frozenset(key for key, value in pairs if is_plain(value, in_list=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class CachedChain:
 
     Attributes:
         links: The chain; empty for an empty thread.
-        full_size: Bytes of the newest state as JSON, or fewer.
+        full_size: Bytes of the newest state, or a few less.
     """
 
     links: tuple[Link, ...] = ()
@@ -94,9 +101,12 @@ class CachedChain:
                 plain=False,
             )
             cached = cls.extended(cached.links, link, 0)
-        size = len(orjson.dumps(cached.links[-1].document)) if cached.links else 0
+        size = size_of(cached.links[-1].document) if cached.links else 0
         # Only now, when few states are left to check.
-        links = [replace(link, plain=is_plain(link.document)) for link in cached.links]
+        links = [
+            replace(link, plain=is_plain(link.document), texts=texts_of(link.document))
+            for link in cached.links
+        ]
         return cls(tuple(links), size)
 
 

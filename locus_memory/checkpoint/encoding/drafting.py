@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from locus_memory._internal.offload import in_thread
@@ -30,6 +31,10 @@ async def drafted_by(work: _Work, written: Written, *, compared: bool) -> Draft:
     Raises:
         ValueNotSerializableError: The state is not JSON; the error names the path.
     """
+    if written.is_owned:
+        owned = partial(work, written.document, is_owned=True)
+        is_long = is_large(written.document, compared=compared)
+        return await in_thread(owned) if is_long else owned()
     document, shared = written.document, {key: written.document[key] for key in written.shared}
     own = {k: v for k, v in document.items() if k not in shared} if shared else document
     frozen = freeze(own) if is_large(own, compared=compared) else None

@@ -14,7 +14,8 @@ import orjson
 
 from locus_memory._internal.sameness import is_plain, own_copy
 from locus_memory.checkpoint.delta import apply, diff, stays_plain
-from locus_memory.checkpoint.encoding.chain_cache import CachedChain, Link
+from locus_memory.checkpoint.encoding.chain_cache import CachedChain, Link, texts_of
+from locus_memory.checkpoint.encoding.frames import dumps, size_of
 from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.errors import ValueNotSerializableError
 from locus_memory.store.json_values import round_trip
@@ -26,9 +27,6 @@ MAX_REPLAY_RATIO = 2.0
 
 _SLACK = 4096
 """Bytes that a chain may always have: the ratio is not meaningful for a tiny state."""
-
-_SMALL = 256
-"""Characters: dropping a shorter string does not make a state much smaller."""
 
 _WORTH_SHARING = 1024
 """Bytes: the strings of a smaller part are not worth a search."""
@@ -77,23 +75,24 @@ def draft(
         return full()
     newest, base = known[-1], links[-1]
     try:
-        change = diff(newest.document, state, plain=newest.plain)
-        encoded, copied = (orjson.dumps(change), change) if is_owned else _copied(change)
+        change = diff(newest.document, state, plain=newest.plain, texts=newest.texts)
+        encoded, copied = (dumps(change), change) if is_owned else _copied(change)
         document = apply(newest.document, copied)
         if base is not newest:
-            encoded = orjson.dumps(diff(base.document, document, plain=base.plain))
+            encoded = dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):
         # The state nests too deep for a delta, or it is not JSON: then this call raises the error.
         return full()
     replayed = base.replayed + len(encoded)
-    full_size = cached.full_size
-    if _costly(replayed, encoded, full_size) or may_shrink(newest.document, change):
-        full_size = len(orjson.dumps(document))
+    full_size = max(0, cached.full_size + growth(newest.document, change))
+    if _costly(replayed, encoded, full_size):
+        full_size = size_of(document)
         if _costly(replayed, encoded, full_size):
             return full()
     document |= {key: state[key] for key in shared}
     plain = newest.plain and stays_plain(copied)
-    link = Link(revision, checkpoint_id, level, replayed, document, plain)
+    texts = _texts_after(newest.texts, document, copied)
+    link = Link(revision, checkpoint_id, level, replayed, document, plain, texts)
     return Draft(encoded, base.revision, level, CachedChain.extended(links, link, full_size))
 
 
@@ -128,10 +127,26 @@ def _full(
     *,
     is_owned: bool,
 ) -> Draft:
-    encoded, document = (orjson.dumps(state), state) if is_owned else _copied(state)
+    encoded, document = (dumps(state), state) if is_owned else _copied(state)
     document |= {key: state[key] for key in shared}
-    link = Link(revision, checkpoint_id, 0, len(encoded), document, is_plain(document))
+    plain, texts = is_plain(document), texts_of(document)
+    link = Link(revision, checkpoint_id, 0, len(encoded), document, plain, texts)
     return Draft(encoded, None, 0, CachedChain((link,), len(encoded)))
+
+
+def _texts_after(texts: frozenset[str], document: dict[str, Any], delta: Any) -> frozenset[str]:
+    """Return the keys without numbers below them after a delta."""
+    if delta is None:
+        return texts
+    if delta[0] == "=":
+        return texts_of(document)
+    patches: dict[str, Any] = delta[1]
+    return texts.difference(patches).union(
+        key
+        for key, patch in patches.items()
+        if (key in texts or (patch is not None and patch[0] == "="))
+        and stays_plain(patch, in_list=True)
+    )
 
 
 def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:
@@ -141,18 +156,35 @@ def _known(links: tuple[Link, ...]) -> tuple[Link, ...]:
     return links
 
 
-def may_shrink(old: Any, delta: Any) -> bool:
-    """Whether a delta removes more than a short string or a number from `old`."""
+def growth(old: Any, delta: Any) -> int:
+    """Return how many bytes of JSON a delta adds to `old`, or a few less; it costs what changed."""
     if delta is None:
-        return False
+        return 0
     kind, *parts = delta
     if kind == "=":
-        return isinstance(old, dict | list) or (isinstance(old, str) and len(old) > _SMALL)
+        return size_of(parts[0]) - size_of(old)
     if kind == "s":
-        return bool(parts[1] > _SMALL)
+        start, dropped, text = parts
+        return size_of(text) - size_of(old[start : start + dropped])
     if kind == "l":
-        return any(type(step) is int and step < 0 for step in parts[0])
-    patches = parts[0]
-    return len(parts) > 1 or any(
-        may_shrink(old[key], patches[key]) for key in patches if key in old
-    )
+        return _list_growth(old, parts[0])
+    patches, dropped = parts[0], parts[1] if len(parts) > 1 else ()
+    removed = sum(size_of({key: old[key]}) for key in dropped)
+    added = sum(size_of(patch[1]) for key, patch in patches.items() if key not in old)
+    return added - removed + sum(growth(old[key], patches[key]) for key in patches if key in old)
+
+
+def _list_growth(old: list[Any], steps: list[Any]) -> int:
+    total = position = 0
+    for step in steps:
+        if isinstance(step, list):
+            # Without its brackets.
+            total += size_of(step) - 2
+            continue
+        end = position + (1 if isinstance(step, dict) else abs(step))
+        if isinstance(step, dict):
+            total += growth(old[position], step["~"])
+        elif step < 0:
+            total -= size_of(old[position:end])
+        position = end
+    return total - (size_of(old[position:]) if position < len(old) else 0)

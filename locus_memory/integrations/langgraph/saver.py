@@ -30,6 +30,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.states import BytesDocument
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.langgraph.checkpoints.known import (
     Bounded,
@@ -50,14 +51,14 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     TaskWrites,
     alone_of,
     before_of,
+    closed,
     document_of,
     metadata_beside,
     parent_of,
-    written,
+    stored_by,
 )
 from locus_memory.integrations.langgraph.checkpoints.removal import Remover
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer, informed
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool
 from locus_memory.integrations.langgraph.checkpoints.trails import Trail, Written
 from locus_memory.integrations.langgraph.opening import Opened
 from locus_memory.integrations.langgraph.threads import Place, places
@@ -177,7 +178,8 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         place, parent = Place.of(config), get_checkpoint_id(config)
         # Before the first await: the graph may change the state while it is saved.
         full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
-        known = self._encoded(place, parent, checkpoint)
+        latest = self._known.get(place.name) or Known("", None)
+        values, prints = encode_channels(self.serde, checkpoint["channel_values"], latest)
         document = document_of(self.serde, checkpoint, full, parent)
         with self._waiting.saving(place.name):
             greatest = await self._greatest(place)
@@ -186,16 +188,23 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
             stored = False
             try:
                 before += [waiting.writes for waiting in taken]
-                known.greatest = max(greatest, checkpoint["id"])
-                known.is_delta = bool(full.get(COUNTERS))
-                document["v"] = known.values
+                document["v"] = values
                 if before:
-                    document["b"] = [written(record, known.pool) for record in before]
-                document["t"] = known.pool.texts
+                    document["b"] = before
                 beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
+                document, numbers = closed(document, latest.numbers)
+                known = Known(
+                    checkpoint["id"],
+                    max(greatest, checkpoint["id"]),
+                    is_delta=bool(full.get(COUNTERS)),
+                    values=values,
+                    prints=prints,
+                    numbers=numbers,
+                )
                 # Before it is stored: tasks of the next step may write meanwhile.
                 self._known.put(place.name, known)
-                await self._checkpointer.save(document, place.name, checkpoint["id"], beside)
+                state = stored_by(self._checkpointer, document)
+                await self._checkpointer.save(state, place.name, checkpoint["id"], beside)
                 stored = True
             finally:
                 self._waiting.tell(taken, carried=stored)
@@ -213,21 +222,10 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         """Return the writes in the document of a checkpoint that is replaced."""
         if checkpoint_id > greatest:
             return []
-        document = await self._reader.load(place.name, checkpoint_id)
+        document = await self._reader.read(place.name, checkpoint_id)
         if document is None or parent_of(document) != parent:
             return []
         return before_of(document)
-
-    def _encoded(self, place: Place, parent: str | None, checkpoint: Checkpoint) -> Known:
-        latest = self._known.get(place.name)
-        pool = Pool() if latest is None else latest.pool
-        known = latest if latest is not None and latest.checkpoint_id == parent else None
-        channels = checkpoint["channel_values"]
-        values, prints = encode_channels(self.serde, channels, known, pool)
-        if pool.is_stale(values):
-            pool = Pool()
-            values, prints = encode_channels(self.serde, channels, None, pool)
-        return Known(checkpoint["id"], None, values=values, prints=prints, pool=pool)
 
     @override
     async def aput_writes(
@@ -266,8 +264,8 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         beside: dict[str, Any] = {"of": checkpoint_id}
         if known is None or known.greatest != checkpoint_id:
             beside["late"] = 1
-        document = alone_of(checkpoint_id, [record])
-        record_id = await self._writes.save(document, place.writes, metadata=beside)
+        state = stored_by(self._writes, alone_of(checkpoint_id, [record]))
+        record_id = await self._writes.save(state, place.writes, metadata=beside)
         trail = self._trails.get(place.name)
         if trail is not None:
             trail.wrote(record_id, Written(checkpoint_id, [record]))
@@ -404,14 +402,14 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
 def _of_documents(
     checkpointer: BaseCheckpointer, *, max_chain_depth: int | None = None
 ) -> BaseCheckpointer:
-    """Return a checkpointer over the same records whose states are plain dicts."""
+    """Return a checkpointer over the same records that loads bytes as they were saved."""
     if not isinstance(checkpointer, DeltaCheckpointer):
-        return checkpointer
-    if max_chain_depth is None and checkpointer.state_type is None:
         return checkpointer
     return DeltaCheckpointer(
         checkpointer.storage,
         checkpointer.max_chain_depth if max_chain_depth is None else max_chain_depth,
         checkpointer.compression_level,
-        state_type=None,
+        state_type=BytesDocument,
+        cache_bytes=checkpointer.cache_bytes,
+        clock=checkpointer.clock,
     )

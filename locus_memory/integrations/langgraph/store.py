@@ -23,6 +23,7 @@ from langgraph.store.base import (
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.sameness import own_copy
 from locus_memory.backends.base import Backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.integrations.langgraph.items.bursts import Bursts
@@ -186,18 +187,25 @@ class LocusStore(Opened, Sweeping, BaseStore):
     async def _read(self, ops: Sequence[Op]) -> list[Result]:
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
         vectors = await self._index.queries(queries) if self._index and queries else None
-        outcomes = await side_by_side(lambda op: self._answer(op, vectors), ops)
+        # Equal reads of a burst are one; the numbers 1 and 1.0 in a filter differ in their text.
+        texts = ["" if isinstance(op, PutOp) else repr(op) for op in ops]
+        reads = {text: op for text, op in zip(texts, ops, strict=True) if text}
+        outcomes = await side_by_side(lambda op: self._answer(op, vectors), reads.values())
         await renew(self._store, _distinct(outcomes))
-        return [outcome.result for outcome in outcomes]
+        results = {text: each.result for text, each in zip(reads, outcomes, strict=True)}
+        # A further caller has a copy, for each may change what it gets.
+        first = {text: place for place, text in reversed(list(enumerate(texts)))}
+        return [
+            results.get(text) if first[text] == place else _again(results.get(text))
+            for place, text in enumerate(texts)
+        ]
 
     async def _answer(self, op: Op, vectors: Mapping[str, Vector | None] | None) -> _Outcome:
         if isinstance(op, GetOp):
             return await self._get(op)
         if isinstance(op, SearchOp):
             return await self._search(op, vectors)
-        if isinstance(op, ListNamespacesOp):
-            return _Outcome(await list_namespaces(self._store, op))
-        return _Outcome(None)
+        return _Outcome(await list_namespaces(self._store, cast("ListNamespacesOp", op)))
 
     async def _get(self, op: GetOp) -> _Outcome:
         item = await self._store.get_item(op.namespace, op.key) if op.namespace else None
@@ -227,6 +235,17 @@ class _Outcome:
 def _distinct(outcomes: Iterable[_Outcome]) -> list[StoreItem]:
     read = (item for outcome in outcomes for item in outcome.read)
     return list({(item.namespace, item.key): item for item in read}.values())
+
+
+def _again(result: Any) -> Result:
+    """Return a copy of a result, which shares nothing that can be changed."""
+    if isinstance(result, list):
+        return cast("Result", list(map(_again, result)))
+    if not isinstance(result, Item):
+        return cast("Result", result)
+    fields = {name: getattr(result, name) for name in type(result).__slots__}
+    common = {name: getattr(result, name) for name in Item.__slots__}
+    return type(result)(**{**common, **fields, "value": own_copy(result.value)})
 
 
 def _item(item: StoreItem) -> Item:

@@ -1,6 +1,6 @@
 """The cache of the last checkpoints of the saver, so that few values are encoded twice.
 
-LangGraph saves the whole state at each step. A value, or an element of a list, is recognised by its
+LangGraph saves the whole state at each step. A list or a dict of messages is recognised by its
 whole content, and keeps its encoding. No object of the graph is cached, so one that was changed in
 place counts as another.
 """
@@ -9,34 +9,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import ormsgpack
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool
 from locus_memory.integrations.langgraph.checkpoints.values import (
-    DeltaSnapshot,
-    encode_leaf,
+    Tree,
     encode_value,
-    list_of,
+    has_messages,
 )
 
-__all__ = ["Bounded", "Known", "KnownCache", "Print", "encode_channels", "prints_of"]
+__all__ = ["Bounded", "Known", "KnownCache", "encode_channels", "print_of"]
 
-Print = tuple[Any, bytes]
-"""The print of a value, its whole content: two values with one print have one encoding."""
-
-_ELEMENT: Final = 1024
-
-_serializer: Final = JsonPlusSerializer()
 _MESSAGES: Final = BaseMessage.__module__.rpartition(".")[0] + "."
 _ONLY_PLAIN: Final = (
     ormsgpack.OPT_NON_STR_KEYS
@@ -46,6 +35,8 @@ _ONLY_PLAIN: Final = (
     | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
+_HEADERS: Final = ((16, 1), (2**16, 3), (2**32, 5))
+"""The bytes before the elements of a list or a dict in MessagePack, if it has fewer elements."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,26 +48,26 @@ class Known:
         greatest: The greatest checkpoint id in the namespace; empty: there is none; `None`:
             unknown.
         is_delta: Whether the graph has delta channels, so that its saves wait for writes.
-        values: Each channel's encoded value, with its long texts in the pool.
-        pool: The long texts.
-        prints: The print of each channel's value; for a list, those of its elements.
+        values: Each channel's tree.
+        prints: The prints of the channels that have one.
+        numbers: The numbers of the bytes in its document.
         indexes: The stored writes of each task, as far as known.
-        weight: About how many bytes all this takes.
     """
 
     checkpoint_id: str
     greatest: str | None
     is_delta: bool = False
-    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    pool: Pool = field(default_factory=Pool)
-    prints: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    values: Mapping[str, Tree] = field(default_factory=dict[str, Tree])
+    prints: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    numbers: Mapping[bytes, int] = field(default_factory=dict[bytes, int])
     indexes: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    weight: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        encoded = sum(map(_weight, self.values.values()))
-        printed = sum(map(_print_weight, self.prints.values()))
-        self.weight = 1024 + self.pool.weight + encoded + printed
+    @property
+    def weight(self) -> int:
+        """About how many bytes all this takes."""
+        pieces = len(self.values) + len(self.numbers)
+        held = sum(map(len, self.numbers)) + sum(map(len, self.prints.values()))
+        return 1024 + 256 * pieces + held
 
 
 class _Weighed(Protocol):
@@ -140,93 +131,79 @@ class KnownCache(Bounded[Known]):
         return known if known is not None and known.checkpoint_id == checkpoint_id else None
 
 
-def _weight(encoded: Any) -> int:
-    """Return about how many bytes a value takes, without its long texts."""
-    elements = list_of(encoded)
-    if elements is None:
-        return len(encoded) if isinstance(encoded, str) else _ELEMENT
-    return _ELEMENT * len(elements)
+def print_of(value: Any) -> bytes | None:
+    """Return the print of a list, or of a dict of messages: its whole content.
 
-
-def _print_weight(printed: Any) -> int:
-    prints: list[Print | None] = printed if isinstance(printed, list) else [printed]
-    return sum(len(each[1]) for each in prints if each is not None)
-
-
-def prints_of(value: Any) -> Any:
-    """Return a value's print; for a list, those of its elements; `None`: there is none."""
-    return list(map(_print, value)) if type(value) is list else _print(value)
-
-
-def _print(value: Any) -> Print | None:
-    kind: type = type(value)
-    if isinstance(value, BaseMessage) and kind.__module__.startswith(_MESSAGES):
-        # Ten times as fast as the serializer, and it handles nearly all values.
-        fields = value.__dict__, value.__pydantic_extra__
-        with suppress(ormsgpack.MsgpackEncodeError):
-            return kind, ormsgpack.packb(fields, option=_ONLY_PLAIN)
-    try:
-        name, data = _serializer.dumps_typed(value)
-    except Exception:  # noqa: BLE001 - the saver's serializer may know it, or raises the right error
+    Two values with one print have one tree. The print of a list begins, after its header, with
+    those of the elements. A value has none if it holds an object of another class, and in a few
+    other cases.
+    """
+    if type(value) is not list and not has_messages(value):
         return None
-    return name, bytes(data)
+    try:
+        return ormsgpack.packb(value, default=_content, option=_ONLY_PLAIN)
+    except ormsgpack.MsgpackEncodeError:
+        return None
+
+
+def _content(value: Any) -> ormsgpack.Ext:
+    kind: type = type(value)
+    if not isinstance(value, BaseMessage) or not kind.__module__.startswith(_MESSAGES):
+        raise TypeError
+    fields = kind.__module__, kind.__name__, value.__dict__, value.__pydantic_extra__
+    return ormsgpack.Ext(0, ormsgpack.packb(fields, option=_ONLY_PLAIN))
 
 
 def encode_channels(
-    serde: SerializerProtocol,
-    channels: Mapping[str, Any],
-    parent: Known | None,
-    pool: Pool,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return each channel's value encoded, and their prints.
+    serde: SerializerProtocol, channels: Mapping[str, Any], known: Known | None
+) -> tuple[dict[str, Tree], dict[str, bytes]]:
+    """Return the tree of each channel's value, and the prints of those that have one.
 
     Args:
         serde: Converts values to bytes.
         channels: The values.
-        parent: The cached parent, which then shares the pool.
-        pool: The pool of the long texts.
+        known: The last checkpoint.
     """
-    there = parent or Known("", None)
-    values: dict[str, Any] = {}
-    prints: dict[str, Any] = {}
-    encode = partial(_encode_leaf, serde, pool)
+    there = known or Known("", None)
+    trees: dict[str, Tree] = {}
+    prints: dict[str, bytes] = {}
     for channel, value in channels.items():
-        printed = prints[channel] = prints_of(value)
-        before, known = there.prints.get(channel), there.values.get(channel)
-        if printed is not None and printed == before:
-            values[channel] = known
-        elif isinstance(printed, list):
-            values[channel] = {"l": _encode_elements(value, printed, before, known, encode)}
-        elif type(value) is DeltaSnapshot:
-            values[channel] = encode_value(serde, value, pool)
-        else:
-            values[channel] = encode(value, printed)
-    return values, prints
+        printed = print_of(value)
+        if printed is not None:
+            prints[channel] = printed
+        before, tree = there.prints.get(channel), there.values.get(channel)
+        trees[channel] = (
+            encode_value(serde, value)
+            if printed is None or before is None
+            else _encode_again(serde, value, printed, before, tree)
+        )
+    return trees, prints
 
 
-def _encode_leaf(serde: SerializerProtocol, pool: Pool, value: Any, printed: Print | None) -> Any:
-    if type(serde) is StrictSerializer and printed is not None and isinstance(printed[0], str):
-        # The print is what the serializer returns.
-        return None if printed[0] == "null" else pool.leaf(*printed)
-    return encode_leaf(serde, value, pool)
+def _encode_again(
+    serde: SerializerProtocol, value: Any, printed: bytes, before: bytes, tree: Tree
+) -> Tree:
+    """Return the tree of a value, given the print and the tree of the last one."""
+    if printed == before:
+        return tree
+    form = "l" if type(value) is list else "d"
+    old = tree.get(form, []) if isinstance(tree, dict) else []
+    count = len(old) if form == "l" else len(old) // 2
+    has_grown = count <= len(value) and printed.startswith(
+        before[_header(count) :], _header(len(value))
+    )
+    if has_grown and old:
+        # Nearly always. But what was added to a dict may have another form.
+        rest = encode_value(serde, _after(value, count))
+        if isinstance(rest, dict) and form in rest:
+            return {form: [*old, *rest[form]]}
+    return encode_value(serde, value)
 
 
-def _encode_elements(
-    elements: Sequence[Any],
-    prints: list[Print | None],
-    before: Any,
-    known: Any,
-    encode: Callable[[Any, Print | None], Any],
-) -> list[Any]:
-    old = list_of(known) or ()
-    printed: list[Print | None] = before if isinstance(before, list) else []  # pyright: ignore[reportUnknownVariableType]
-    if prints[: len(printed)] == printed and None not in printed:
-        # A list has nearly always only grown.
-        start = len(printed)
-        return [*old, *map(encode, elements[start:], prints[start:])]
-    there: dict[Print | None, Any] = dict(zip(printed, old, strict=True))
-    there.pop(None, None)
-    return [
-        there[of] if of in there else encode(element, of)
-        for of, element in zip(prints, elements, strict=True)
-    ]
+def _after(value: Any, count: int) -> Any:
+    """Return the part of a list or a dict after its first elements."""
+    return value[count:] if type(value) is list else dict(islice(value.items(), count, None))
+
+
+def _header(elements: int) -> int:
+    return next(size for bound, size in _HEADERS if elements < bound)

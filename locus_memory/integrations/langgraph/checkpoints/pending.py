@@ -99,7 +99,7 @@ class WaitingRoom:
 def encode_writes(
     serde: SerializerProtocol, writes: Sequence[tuple[str, Any]], task_id: str, path: str
 ) -> TaskWrites:
-    """Return writes as JSON, each under LangGraph's index."""
+    """Return writes as trees, each under LangGraph's index."""
     encoded = {
         str(WRITES_IDX_MAP.get(channel, index)): [channel, encode_value(serde, value)]
         for index, (channel, value) in enumerate(writes)

@@ -17,7 +17,6 @@ from locus_memory.integrations.langgraph.checkpoints.known import (
     Bounded,
     Known,
     KnownCache,
-    prints_of,
 )
 from locus_memory.integrations.langgraph.checkpoints.pending import indexes_of, merged
 from locus_memory.integrations.langgraph.checkpoints.records import (
@@ -28,9 +27,10 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     before_of,
     checkpoint_of,
     metadata_of,
+    numbers_of,
+    opened,
     parent_of,
 )
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool
 from locus_memory.integrations.langgraph.checkpoints.trails import (
     Index,
     Lineage,
@@ -140,12 +140,17 @@ class Reader:
         return Index.of(place, infos, writes, whole=True)
 
     async def load(self, name: str, checkpoint_id: str) -> Document | None:
-        """Return a document, or `None`."""
+        """Return a document as it is stored, or `None`."""
         state: Any = await self.checkpointer.load(name, checkpoint_id)
         document: Document | None = (
             state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
         )
         return document
+
+    async def read(self, name: str, checkpoint_id: str) -> Document | None:
+        """Return an opened document, or `None`."""
+        stored = await self.load(name, checkpoint_id)
+        return None if stored is None else opened(stored)
 
     async def _newer(self, name: str, checkpoint_id: str) -> list[CheckpointInfo]:
         """Return the heads from the newest one to this one."""
@@ -157,31 +162,30 @@ class Reader:
         return infos
 
     async def _remembered(
-        self, index: Index, checkpoint_id: str, document: Document | None, greatest: str | None
+        self, index: Index, checkpoint_id: str, stored: Document | None, greatest: str | None
     ) -> CheckpointTuple | None:
         head = index.heads.get(checkpoint_id)
-        if document is None or head is None:
+        if stored is None or head is None:
             return None
+        document = opened(stored)
         records = (await self.writes(Trail(index), [checkpoint_id]))[checkpoint_id]
         values = self._values(document)
         before = self.known.at(index.place.name, checkpoint_id)
+        is_same = before is not None and before.values == document["v"]
         known = Known(
             checkpoint_id,
             greatest,
             is_delta=bool(head.metadata.get(COUNTERS)),
             values=document["v"],
-            pool=_pool_of(document, before),
-            prints={channel: prints_of(value) for channel, value in values.items()},
+            prints=before.prints if before is not None and is_same else {},
+            numbers=numbers_of(stored),
             indexes=indexes_of(records),
         )
         self.known.put(index.place.name, known)
         return self._tuple(index.place, head, document, records, values)
 
     def _values(self, document: Document) -> dict[str, Any]:
-        return {
-            channel: decode_value(self.serde, encoded, document["t"])
-            for channel, encoded in document["v"].items()
-        }
+        return {channel: decode_value(self.serde, tree) for channel, tree in document["v"].items()}
 
     def _tuple(
         self,
@@ -223,7 +227,7 @@ class Reader:
         return records
 
     async def _load_all(self, names: Iterable[tuple[str, str]]) -> list[Document | None]:
-        return await asyncio.gather(*(self.load(*name) for name in names))
+        return await asyncio.gather(*(self.read(*name) for name in names))
 
     async def listed(
         self,
@@ -260,7 +264,7 @@ class Reader:
 
     async def _whole(self, index: Index, head: Head) -> CheckpointTuple | None:
         document, writes = await asyncio.gather(
-            self.load(index.place.name, head.checkpoint_id),
+            self.read(index.place.name, head.checkpoint_id),
             self.writes(Trail(index), [head.checkpoint_id]),
         )
         if document is None:
@@ -317,7 +321,7 @@ class Reader:
         names = [checkpoint_id, *islice(likely, min(len(trail.past), _MOST_AHEAD))]
         documents = await self._load_all((trail.index.place.name, name) for name in names)
         for name, document in zip(names, documents, strict=True):
-            trail.past[name] = Past.of(document or {"v": {}, "t": []}, wanted)
+            trail.past[name] = Past.of(document or {"v": {}}, wanted)
         return trail.past[checkpoint_id]
 
     async def history(
@@ -362,13 +366,6 @@ class Reader:
             self.checkpointer.list_with_metadata(place.name, WINDOW),
             self.checkpointer.list_with_metadata(place.writes, WINDOW),
         )
-
-
-def _pool_of(document: Document, known: Known | None) -> Pool:
-    """Return the pool of a document."""
-    if known is not None and known.values == document["v"] and known.pool.begins(document["t"]):
-        return known.pool
-    return Pool(document["t"])
 
 
 def _reaches_back(infos: Sequence[CheckpointInfo]) -> bool:

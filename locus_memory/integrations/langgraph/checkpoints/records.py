@@ -5,8 +5,8 @@ The document is plain JSON. A delta of it names what changed, so the names are s
 | name | holds |
 |---|---|
 | `c` | LangGraph's fields of the checkpoint, without its id and its channels' values |
-| `v` | each channel's value, as `values` writes it |
-| `t` | the long texts of all values, see `texts` |
+| `v` | each channel's value, see `values` |
+| `t` | the bytes of all values, by their numbers |
 | `p` | the parent's id; missing for the first |
 | `b` | the writes between the parent and this checkpoint, if they were stored with it |
 | `m` | all of the metadata, if not all can be stored beside the document |
@@ -16,25 +16,34 @@ Within `c`, `n` are the channels' versions, `s` the versions seen, `u` the chann
 usual beginning, and by index the channel and the value.
 
 The metadata is LangGraph's. Keys that begin with `~` hold facts that are needed without the
-document. A thread of separate writes has documents of `of`, the checkpoint's id, and `b`.
+document. A thread of separate writes has documents of `of`, the checkpoint's id, `b` and `t`.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from locus_memory.checkpoint.base import CheckpointInfo
+from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo, State
+from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.states import BytesDocument, Kind, readable
 from locus_memory.errors import CheckpointCorruptError, ValueNotSerializableError
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool, unfold
-from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
-from locus_memory.store.json_values import encode_json
+from locus_memory.integrations.langgraph.checkpoints.older import tree_of
+from locus_memory.integrations.langgraph.checkpoints.values import (
+    Leaves,
+    Tree,
+    decode_value,
+    encode_leaf,
+    unfold,
+)
+from locus_memory.store.json_values import encode_json, round_trip
 
 __all__ = [
     "COUNTERS",
@@ -44,12 +53,15 @@ __all__ = [
     "alone_of",
     "before_of",
     "checkpoint_of",
+    "closed",
     "digest_of",
     "document_of",
     "metadata_beside",
     "metadata_of",
+    "numbers_of",
+    "opened",
     "parent_of",
-    "written",
+    "stored_by",
 ]
 
 COUNTERS: Final = "counters_since_delta_snapshot"
@@ -58,6 +70,7 @@ COUNTERS: Final = "counters_since_delta_snapshot"
 Document = dict[str, Any]
 
 _OURS = "~"
+_TREES = frozenset({"c", "m"})
 _SHORT = {"channel_versions": "n", "versions_seen": "s", "updated_channels": "u", "ts": "at"}
 _LONG = {short: name for name, short in _SHORT.items()}
 _USUAL = "~__pregel_pull, "
@@ -74,7 +87,7 @@ class TaskWrites(NamedTuple):
     Attributes:
         task: LangGraph's task id.
         path: The task's path, which orders the writes of a step.
-        writes: By their index as text: the channel, and the value in the form of `values`.
+        writes: By their index as text: the channel, and the tree of the value.
     """
 
     task: str
@@ -142,26 +155,27 @@ def document_of(
     metadata: Mapping[str, Any],
     parent: str | None,
 ) -> Document:
-    """Return the document of a checkpoint, without `v`, `t` and `b`."""
+    """Return the document of a checkpoint, its values as trees, without `v`, `t` and `b`."""
     document: Document = {"c": _described(serde, checkpoint)}
     if parent:
         document["p"] = parent
     if len(_plain(metadata)) < len(metadata):
-        document["m"] = encode_value(serde, dict(metadata))
+        document["m"] = encode_leaf(serde, dict(metadata))
     return document
 
 
 def _described(serde: SerializerProtocol, checkpoint: Checkpoint) -> Any:
-    """Return the fields of a checkpoint: an object if they are plain JSON, else encoded."""
+    """Return the fields of a checkpoint: an object if they are plain JSON, else a tree."""
     taken = ("id", "channel_values")
     rest: dict[str, Any] = {name: v for name, v in checkpoint.items() if name not in taken}
     short = {_SHORT.get(name, name): value for name, value in rest.items()}
     short["at"] = _instant(short.get("at"))
     try:
-        encode_json(short)
+        # A copy, because the graph may change its own.
+        _, copied = round_trip(short)
     except ValueNotSerializableError:
-        return encode_value(serde, rest)
-    return short if rest.keys().isdisjoint(_LONG) else encode_value(serde, rest)
+        return encode_leaf(serde, rest)
+    return copied if rest.keys().isdisjoint(_LONG) else encode_leaf(serde, rest)
 
 
 def _instant(stamp: Any) -> Any:
@@ -203,22 +217,83 @@ def parent_of(document: Document) -> str | None:
 
 
 def before_of(document: Document) -> list[TaskWrites]:
-    """Return the writes that a document carries, their long texts in place."""
-    texts = document.get("t", ())
-    return [
-        TaskWrites(task, _long_path(path), unfold(writes, texts))
-        for task, path, writes in document.get("b", ())
-    ]
+    """Return the writes that an opened document carries."""
+    records: list[TaskWrites] = document.get("b", [])
+    return records
 
 
-def written(record: TaskWrites, pool: Pool | None = None) -> list[Any]:
-    """Return writes in the form of a document, their long texts in the pool if there is one."""
+def closed(document: Document, numbers: Mapping[bytes, int]) -> tuple[Document, dict[bytes, int]]:
+    """Return a document of trees and `TaskWrites` as it is stored, and the numbers of its bytes.
+
+    Args:
+        document: The document.
+        numbers: The numbers in the last document of the thread.
+    """
+    leaves, stored = Leaves(numbers), document.copy()
+    for name in _TREES & document.keys():
+        if name != "c" or type(document["c"]) is not dict:
+            stored[name] = leaves.fold(document[name])
+    if "v" in document:
+        stored["v"] = {channel: leaves.fold(tree) for channel, tree in document["v"].items()}
+    if "b" in document:
+        stored["b"] = [_written(record, leaves) for record in document["b"]]
+    stored[BytesDocument.BYTES] = leaves.held()
+    return stored, leaves.numbers
+
+
+def _written(record: TaskWrites, leaves: Leaves) -> list[Any]:
     task, path, writes = record
     if path.startswith(_USUAL):
         path = "^" + path.removeprefix(_USUAL)
     elif path.startswith("^"):
         path = "^" + path
-    return [task, path, writes if pool is None else pool.fold(writes)]
+    return [task, path, {name: [of, leaves.fold(tree)] for name, (of, tree) in writes.items()}]
+
+
+def opened(stored: Document) -> Document:
+    """Return a stored document with its trees and `TaskWrites`.
+
+    Raises:
+        CheckpointCorruptError: It is damaged.
+    """
+    tree_at = _tree_at(stored.get(BytesDocument.BYTES, []))
+    document = stored.copy()
+    for name in _TREES & stored.keys():
+        if name != "c" or type(stored["c"]) is not dict:
+            document[name] = tree_at(stored[name])
+    if "v" in stored:
+        document["v"] = {channel: tree_at(part) for channel, part in stored["v"].items()}
+    if "b" in stored:
+        document["b"] = [
+            TaskWrites(
+                task, _long_path(path), {name: [of, tree_at(v)] for name, (of, v) in writes.items()}
+            )
+            for task, path, writes in stored["b"]
+        ]
+    return document
+
+
+def _tree_at(held: Any) -> Callable[[Any], Tree]:
+    """Return the function that converts a value of a document to a tree."""
+    if not isinstance(held, dict):
+        # An earlier version wrote the document.
+        return partial(tree_of, texts=held)
+    pairs = cast("dict[str, Any]", held).items()
+    numbered = {
+        # A checkpointer of JSON alone has text.
+        int(name): data if type(data) is bytes else data.encode("latin-1")
+        for name, data in pairs
+    }
+    return partial(unfold, held=numbered)
+
+
+def numbers_of(stored: Document) -> dict[bytes, int]:
+    """Return the numbers of the bytes of a stored document."""
+    held: Any = stored.get(BytesDocument.BYTES)
+    if not isinstance(held, dict):
+        return {}
+    pairs = cast("dict[str, Any]", held).items()
+    return {data: int(name) for name, data in pairs if type(data) is bytes}
 
 
 def _long_path(path: str) -> str:
@@ -228,8 +303,15 @@ def _long_path(path: str) -> str:
 
 
 def alone_of(checkpoint_id: str, records: Sequence[TaskWrites]) -> Document:
-    """Return the document of separate writes."""
-    return {"of": checkpoint_id, "b": [written(record) for record in records]}
+    """Return the document of separate writes, as it is stored."""
+    return closed({"of": checkpoint_id, "b": records}, {})[0]
+
+
+def stored_by(checkpointer: BaseCheckpointer, document: Document) -> State:
+    """Return a closed document as a state for a checkpointer, which may know JSON alone."""
+    if isinstance(checkpointer, DeltaCheckpointer):
+        return BytesDocument(document)
+    return readable(document, Kind.BYTES)
 
 
 def metadata_beside(

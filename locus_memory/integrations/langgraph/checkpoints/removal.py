@@ -14,6 +14,7 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     before_of,
     digest_of,
     parent_of,
+    stored_by,
 )
 from locus_memory.integrations.langgraph.checkpoints.trails import Index, Trail
 from locus_memory.integrations.langgraph.threads import Place, all_heads, places
@@ -99,12 +100,13 @@ class Remover:
             head = index.heads.get(name)
             if head is None or head.carries not in digests:
                 continue
-            document = await self.reader.load(index.place.name, name)
+            document = await self.reader.read(index.place.name, name)
             parent = None if document is None else parent_of(document)
             if document is not None and parent in stay:
                 kept = alone_of(parent, before_of(document))
                 beside = {"of": parent, "late": 1}
-                await self._checkpointer.save(kept, index.place.writes, metadata=beside)
+                state = stored_by(self._checkpointer, kept)
+                await self._checkpointer.save(state, index.place.writes, metadata=beside)
 
     async def _drop(self, name: str, records: set[str]) -> None:
         """Delete records of a thread: the oldest in one call, the others one by one."""

@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
+from locus_memory.integrations.langgraph.checkpoints.messages import MESSAGES, as_validated
 from locus_memory.integrations.langgraph.checkpoints.schemas import (
     ClassName,
     Graph,
@@ -121,21 +122,21 @@ class StrictSerializer(JsonPlusSerializer):
 
         def revived(code: int, data: bytes) -> Any:
             try:
-                return self._revived(code, data)
+                return self._revived(code, unpack(data, ext_hook=revived, option=_KEYS))
             except Exception as error:
                 failures.append(error)
                 raise
 
+        unpack = ormsgpack.unpackb
         try:
-            return ormsgpack.unpackb(content, ext_hook=revived, option=ormsgpack.OPT_NON_STR_KEYS)
+            return unpack(content, ext_hook=revived, option=_KEYS)
         except ValueError as error:
-            if failures:
+            if failures and not isinstance(failures[0], ormsgpack.MsgpackDecodeError):
                 # Otherwise the error has no details.
                 raise failures[0] from None
             raise CheckpointCorruptError("", None, "a value of it is not MessagePack") from error
 
-    def _revived(self, code: int, content: bytes) -> Any:
-        parts = self._unpacked(content)
+    def _revived(self, code: int, parts: Any) -> Any:
         if code == jsonplus.EXT_DELTA_SNAPSHOT:
             return DeltaSnapshot(parts)
         if code == jsonplus.EXT_NUMPY_ARRAY:
@@ -144,6 +145,10 @@ class StrictSerializer(JsonPlusSerializer):
         if build is None or not (isinstance(parts, list) and len(parts) >= _PARTS):
             raise CheckpointCorruptError("", None, f"a value of it has the unknown form {code}")
         name, stored = (str(parts[0]), str(parts[1])), parts[2]
+        if code == jsonplus.EXT_PYDANTIC_V2 and name in MESSAGES:
+            message = as_validated(MESSAGES[name], stored)
+            if message is not None:
+                return message
         if code == jsonplus.EXT_METHOD_SINGLE_ARG and parts != [*_DATETIME, stored, _PARSER]:
             raise _unknown(name)
         kind = self._class(name)
@@ -292,6 +297,7 @@ _DOUBTFUL: Final = (b"\xa8builtins", b"\xa2|O")
 """Bytes of values that may be lost: sets, and arrays of objects. The first byte is MessagePack's
 length of the text, so that prose with these words is seldom read back."""
 
+_KEYS: Final = ormsgpack.OPT_NON_STR_KEYS
 _PARTS: Final = 3
 _SEND_FIELDS: Final = 2
 _LONGEST_TYPE: Final = 64

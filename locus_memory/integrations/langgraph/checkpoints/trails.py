@@ -20,8 +20,7 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     digest_of,
     parent_of,
 )
-from locus_memory.integrations.langgraph.checkpoints.texts import unfold
-from locus_memory.integrations.langgraph.checkpoints.values import list_of
+from locus_memory.integrations.langgraph.checkpoints.values import Tree
 from locus_memory.integrations.langgraph.threads import WINDOW, Place
 
 __all__ = ["Index", "Lineage", "Past", "Trail", "Written"]
@@ -179,16 +178,12 @@ class Past(NamedTuple):
 
     @classmethod
     def of(cls, document: Document, wanted: Collection[str]) -> Past:
-        """Return the data of a document on the requested channels."""
+        """Return the data of an opened document on the requested channels."""
         values = document["v"]
         return cls(
             parent_of(document),
             frozenset(values),
-            {
-                channel: unfold(values[channel], document["t"])
-                for channel in values
-                if channel in wanted
-            },
+            {channel: values[channel] for channel in values if channel in wanted},
         )
 
 
@@ -245,11 +240,9 @@ class Trail:
             self.records[record_id] = written
 
 
-def _size(encoded: Any) -> int:
-    """Return about how many bytes an encoded value takes."""
-    if isinstance(encoded, dict) and "s" in encoded:
-        return _size(encoded["s"])
-    elements = list_of(encoded)
-    if elements is None:
-        return _RECORD // 4 + (len(encoded) if isinstance(encoded, str) else 0)
-    return sum(map(_size, elements))
+def _size(tree: Tree) -> int:
+    """Return about how many bytes a tree takes."""
+    if isinstance(tree, dict | list):
+        parts: Iterable[Any] = tree.values() if isinstance(tree, dict) else tree
+        return sum(_size(part) for part in parts)
+    return _RECORD // 4 + (len(tree) if isinstance(tree, bytes | str) else 0)

@@ -1,97 +1,186 @@
-"""LangGraph's values as plain JSON, and back; pure.
+"""LangGraph's values as trees of bytes, and their form in a document; pure.
 
-The saver's serializer converts a value to typed bytes, which are written as text. A list is written
-element by element, so that a delta of the checkpoint holds only the appended elements.
+The saver's serializer converts a value to typed bytes. A list is converted element by element, and
+so is a dict that holds messages: so a delta of the checkpoint holds only what is new. A document
+holds each of the bytes once, in its entry `t`, under a number that stands for them elsewhere.
 
-| JSON | meaning |
-|---|---|
-| `"text"` | bytes of the type `msgpack` |
-| `null` | no bytes, of the type `null` |
-| `["type", "text"]` | bytes of another type |
-| `{"l": [...]}` | a list, each element one of the three above |
-| `{"s": ...}` | a snapshot of a `DeltaChannel`, around its value |
+| tree | in a document | meaning |
+|---|---|---|
+| bytes | a number in `t`, or short text | bytes of the type `msgpack` |
+| `None` | `null` | no bytes, of the type `null` |
+| `[type, bytes]` | `[type, number or text]` | bytes of another type |
+| `{"l": [...]}` | the same | a list, each element one of the three above |
+| `{"d": [...]}` | the same | a dict, its keys and values in turn |
+| `{"s": ...}` | the same | a snapshot of a `DeltaChannel`, around its value |
 
-For the text see `texts`.
+In text, each byte is the Latin-1 character of its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, TypeAlias, cast
 
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import (
     _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
 )
 
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool, bytes_of, text_of
+from locus_memory.errors import CheckpointCorruptError
 
 __all__ = [
     "DeltaSnapshot",
+    "Leaves",
+    "Tree",
     "decode_value",
     "encode_leaf",
     "encode_value",
-    "list_of",
-    "typed_bytes",
+    "has_messages",
+    "unfold",
 ]
 
+Tree: TypeAlias = Any
 
-def encode_value(serde: SerializerProtocol, value: Any, pool: Pool | None = None) -> Any:
-    """Return a value as JSON; see the table of this module.
+_SHORT: Final = 24
+"""Bytes that take no more space where they are used than a number does."""
 
-    Args:
-        serde: Converts values to bytes.
-        value: The value.
-        pool: The pool of its long texts; `None`: they stay in the value.
-    """
+_SAMPLE: Final = 8
+_DEPTH: Final = 3
+
+
+def encode_value(serde: SerializerProtocol, value: Any) -> Tree:
+    """Return a value as a tree."""
     if type(value) is list:
-        return {"l": [encode_leaf(serde, element, pool) for element in value]}
+        return {"l": [encode_leaf(serde, element) for element in value]}
     if type(value) is DeltaSnapshot:
-        return {"s": encode_value(serde, value.value, pool)}
-    return encode_leaf(serde, value, pool)
+        return {"s": encode_value(serde, value.value)}
+    if type(value) is dict and has_messages(value):
+        pairs = cast("dict[str, Any]", value).items()
+        return {"d": [part for key, each in pairs for part in (key, _encode_part(serde, each))]}
+    return encode_leaf(serde, value)
 
 
-def encode_leaf(serde: SerializerProtocol, value: Any, pool: Pool | None = None) -> Any:
-    """Return a value that is not split into elements as JSON."""
+def _encode_part(serde: SerializerProtocol, value: Any) -> Tree:
+    return encode_value(serde, value) if has_messages(value) else encode_leaf(serde, value)
+
+
+def has_messages(value: Any, depth: int = _DEPTH) -> bool:
+    """Whether a list, or a dict whose keys are strings, begins with messages."""
+    if type(value) is list:
+        return isinstance(next(iter(value), None), BaseMessage)
+    if type(value) is not dict or not depth or any(type(key) is not str for key in value):
+        return False
+    first = islice(value.values(), _SAMPLE)
+    return any(isinstance(each, BaseMessage) or has_messages(each, depth - 1) for each in first)
+
+
+def encode_leaf(serde: SerializerProtocol, value: Any) -> Tree:
+    """Return a value that is not split into parts as a tree."""
     kind, data = serde.dumps_typed(value)
     if kind == "null" and not data:
         return None
     # LangGraph's serializer returns a `bytearray` unchanged.
     data = bytes(data)
-    if pool is not None:
-        return pool.leaf(kind, data)
-    return text_of(data) if kind == "msgpack" else [kind, text_of(data)]
+    return data if kind == "msgpack" else [kind, data]
 
 
-def decode_value(serde: SerializerProtocol, encoded: Any, texts: Sequence[str] = ()) -> Any:
+def decode_value(serde: SerializerProtocol, tree: Tree) -> Any:
     """Return the value that `encode_value` wrote, as the serializer restores it.
-
-    Args:
-        serde: Converts bytes to values.
-        encoded: The JSON.
-        texts: The texts of its pool, if it has one.
 
     Raises:
         NotImplementedError: The serializer does not know the type of the bytes.
     """
-    if isinstance(encoded, dict):
-        parts = cast("dict[str, Any]", encoded)
-        if "s" in parts:
-            return DeltaSnapshot(decode_value(serde, parts["s"], texts))
-        return [serde.loads_typed(typed_bytes(element, texts)) for element in parts["l"]]
-    return serde.loads_typed(typed_bytes(encoded, texts))
+    if isinstance(tree, bytes):
+        return serde.loads_typed(("msgpack", tree))
+    if tree is None:
+        return serde.loads_typed(("null", b""))
+    if isinstance(tree, list):
+        kind, data = tree
+        return serde.loads_typed((kind, data))
+    ((form, parts),) = cast("dict[str, Any]", tree).items()
+    if form == "s":
+        return DeltaSnapshot(decode_value(serde, parts))
+    if form == "d":
+        values = [decode_value(serde, each) for each in parts[1::2]]
+        return dict(zip(parts[::2], values, strict=True))
+    return [decode_value(serde, each) for each in parts]
 
 
-def typed_bytes(encoded: Any, texts: Sequence[str] = ()) -> tuple[str, bytes]:
-    """Return the typed bytes of a value that is not split into elements."""
-    if encoded is None:
-        return "null", b""
-    if isinstance(encoded, str):
-        return "msgpack", bytes_of(encoded, texts)
-    kind, text = cast("list[str]", encoded)
-    return kind, bytes_of(text, texts)
+class Leaves:
+    """The numbers of the bytes of a document.
+
+    Args:
+        known: The numbers in an earlier document; the same bytes keep theirs.
+
+    Attributes:
+        numbers: The number of all bytes that were folded.
+    """
+
+    def __init__(self, known: Mapping[bytes, int]) -> None:
+        self._known = known
+        self._next = 1 + max(known.values(), default=0)
+        self.numbers: dict[bytes, int] = {}
+
+    def fold(self, tree: Tree) -> Any:
+        """Return the form of a tree in a document, and number its bytes."""
+        if type(tree) is bytes:
+            return self._number(tree) if len(tree) > _SHORT else tree.decode("latin-1")
+        if type(tree) is list:
+            return [
+                self._number(each)
+                if type(each) is bytes and len(each) > _SHORT
+                else self.fold(each)
+                for each in tree
+            ]
+        if type(tree) is dict:
+            return {form: self.fold(parts) for form, parts in cast("dict[str, Any]", tree).items()}
+        return tree
+
+    def _number(self, data: bytes) -> int:
+        number = self.numbers.get(data) or self._known.get(data)
+        if number is None:
+            number, self._next = self._next, self._next + 1
+        self.numbers[data] = number
+        return number
+
+    def held(self) -> dict[str, bytes]:
+        """Return the entry `t` of the document."""
+        return {str(number): data for data, number in self.numbers.items()}
 
 
-def list_of(encoded: Any) -> Sequence[Any] | None:
-    """Return the encoded elements of a list; `None` if it is not a list."""
-    return encoded.get("l") if isinstance(encoded, dict) else None
+def unfold(part: Any, held: Mapping[Any, bytes]) -> Tree:
+    """Return the tree that `Leaves.fold` took apart.
+
+    Raises:
+        CheckpointCorruptError: It is not the form of a tree.
+    """
+    try:
+        return _unfolded(part, held)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointCorruptError("", None, "a value of it has an unknown form") from error
+
+
+def _unfolded(part: Any, held: Mapping[Any, bytes]) -> Tree:
+    if type(part) is int:
+        return held[part]
+    if type(part) is str:
+        return part.encode("latin-1")
+    if type(part) is list:
+        kind, data = part
+        return [kind, _unfolded(data, held)]
+    return None if part is None else _unfolded_parts(part, held)
+
+
+def _unfolded_parts(part: dict[str, Any], held: Mapping[Any, bytes]) -> Tree:
+    ((form, parts),) = part.items()
+    if form == "s":
+        return {"s": _unfolded(parts, held)}
+    if form == "d":
+        keys, values = parts[::2], [_unfolded(each, held) for each in parts[1::2]]
+        pairs = zip(keys, values, strict=True)
+        return {"d": [each for pair in pairs for each in pair]}
+    if form == "l":
+        return {"l": [_unfolded(each, held) for each in parts]}
+    raise ValueError(form)

@@ -11,7 +11,7 @@ from locus_memory.errors import BackendUnavailableError
 
 __all__ = ["Bursts"]
 
-_MOST: Final = 500
+_MOST: Final = 10_000
 """The most operations of joined batches; a larger batch runs alone."""
 
 _Op = TypeVar("_Op")
@@ -26,8 +26,9 @@ class _Batch(NamedTuple, Generic[_Op, _Result]):
 class Bursts(Generic[_Op, _Result]):
     """Joins the batches of one turn of an event loop, so that a burst takes few transactions.
 
-    The batches of a burst run some at a time, in their order. If the joined ones fail, each runs
-    again alone, and has its own error; where the database does not answer, all have this error.
+    The batches of a burst run some at a time, in their order. If the joined ones fail, each half of
+    them runs again, until the one that fails has its own error; where the database does not answer,
+    all have this error.
 
     Args:
         run: Runs a batch of operations, and returns their results.
@@ -71,8 +72,10 @@ class Bursts(Generic[_Op, _Result]):
         except Exception as error:  # noqa: BLE001 - it is raised by the batch that has it
             # Where no database answers, each would wait for it as long, one after another.
             if len(wanted) > 1 and not isinstance(error, BackendUnavailableError):
-                for each in wanted:
-                    await self._joined([each])
+                # The others are found in few more runs.
+                middle = len(wanted) // 2
+                await self._joined(wanted[:middle])
+                await self._joined(wanted[middle:])
             for each in wanted:
                 if not each.results.done():
                     each.results.set_exception(error)

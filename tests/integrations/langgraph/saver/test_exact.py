@@ -18,7 +18,6 @@ from locus_memory import open_backend
 from locus_memory.integrations.langgraph import LocusSaver
 from locus_memory.integrations.langgraph.checkpoints.known import Known, encode_channels
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool
 
 SERDE = StrictSerializer()
 MESSAGES = 300
@@ -88,16 +87,15 @@ def change(container, value, choice):
 @pytest.mark.slow
 @given(CHANNELS, st.lists(st.tuples(st.integers(0, 99), PLAIN), min_size=1, max_size=4))
 def test_any_change_in_place_is_encoded(channels, changes):
-    pool = Pool()
-    values, prints = encode_channels(SERDE, channels, None, pool)
+    values, prints = encode_channels(SERDE, channels, None)
     stored = copy.deepcopy(values)
     for choice, value in changes:
         inside = [each for channel in channels.values() for each in containers(channel)]
         if inside:
             change(inside[choice % len(inside)], value, choice)
-    known = Known("1", "1", values=values, pool=pool, prints=prints)
-    again, _ = encode_channels(SERDE, channels, known, pool)
-    assert again == encode_channels(SERDE, channels, None, pool)[0]
+    known = Known("1", "1", values=values, prints=prints)
+    again, _ = encode_channels(SERDE, channels, known)
+    assert again == encode_channels(SERDE, channels, None)[0]
     # What was stored before is not touched by the change.
     assert values == stored
 
@@ -105,12 +103,11 @@ def test_any_change_in_place_is_encoded(channels, changes):
 @pytest.mark.parametrize("pair", [(1, True), (1, 1.0), (0.0, -0.0), ("a", b"a"), ({"a": 1}, {})])
 def test_what_compares_equal_or_nearly_so_is_told_apart(pair):
     channels = {"log": [{"value": pair[0]}], "one": pair[0]}
-    pool = Pool()
-    values, prints = encode_channels(SERDE, channels, None, pool)
+    values, prints = encode_channels(SERDE, channels, None)
     channels["log"][0]["value"] = channels["one"] = pair[1]
-    known = Known("1", "1", values=values, pool=pool, prints=prints)
-    again, _ = encode_channels(SERDE, channels, known, pool)
-    assert again == encode_channels(SERDE, channels, None, pool)[0]
+    known = Known("1", "1", values=values, prints=prints)
+    again, _ = encode_channels(SERDE, channels, known)
+    assert again == encode_channels(SERDE, channels, None)[0]
     assert again["log"] != values["log"]
     assert again["one"] != values["one"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import decimal
 import ipaddress
@@ -10,6 +11,7 @@ import sys
 import uuid
 from collections import deque
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
 
 import ormsgpack
 import pytest
@@ -21,10 +23,13 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from locus_memory.checkpoint.encoding.frames import dumps, loads
+from locus_memory.checkpoint.states import Kind, readable
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
 from locus_memory.integrations.langgraph.checkpoints.known import Known, encode_channels
+from locus_memory.integrations.langgraph.checkpoints.messages import MESSAGES, as_validated
+from locus_memory.integrations.langgraph.checkpoints.records import closed, numbers_of, opened
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
-from locus_memory.integrations.langgraph.checkpoints.texts import Pool, bytes_of, text_of, unfold
 from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
 from locus_memory.store.json_values import round_trip
 
@@ -68,27 +73,28 @@ def through_the_serializer(value):
     return SERDE.loads_typed(SERDE.dumps_typed(value))
 
 
-@given(st.binary(max_size=400) | WORDS.map(str.encode))
-def test_any_bytes_come_back(data):
-    pool = Pool()
-    folded = pool.fold(text_of(data))
-    assert bytes_of(text_of(data)) == data
-    assert bytes_of(folded, pool.texts) == data
-    assert unfold(folded, pool.texts) == text_of(data)
-    assert round_trip(folded)[1] == folded
+def stored_and_read(tree):
+    """Return a tree after its way through a document, and that document."""
+    stored, numbers = closed({"v": {"x": tree}}, {})
+    assert numbers_of(stored) == numbers
+    read = loads(dumps(stored))
+    assert read == stored
+    return opened(read)["v"]["x"], stored
 
 
 @pytest.mark.slow
 @given(VALUES)
 def test_any_value_comes_back_as_the_serializer_brings_it(value):
-    pool = Pool()
-    encoded = encode_value(SERDE, value, pool)
-    assert round_trip(encoded)[1] == encoded
-    decoded = decode_value(SERDE, encoded, pool.texts)
+    tree = encode_value(SERDE, value)
+    read, stored = stored_and_read(tree)
+    assert read == tree
+    text = readable(stored, Kind.BYTES)
+    assert round_trip(text)[1] == text
+    assert opened(text)["v"]["x"] == tree
+    decoded = decode_value(SERDE, read)
     expected = through_the_serializer(value)
     assert decoded == expected
     assert repr(decoded) == repr(expected)
-    assert decode_value(SERDE, encode_value(SERDE, value)) == expected
 
 
 def test_what_json_has_no_word_for():
@@ -119,39 +125,61 @@ def test_a_snapshot_of_a_delta_channel_stays_one(value):
     st.lists(LEAVES, max_size=30),
     st.integers(0, 30),
     st.booleans(),
+    st.booleans(),
 )
-def test_a_list_is_encoded_alike_with_and_without_what_is_known(old, added, cut, pooled):
-    """Elements are recognised wherever they have moved."""
-    pool = Pool()
-    values, prints = encode_channels(SERDE, {"log": old}, None, pool)
-    known = Known("1", "1", values=values, pool=pool, prints=prints)
-    new = [*added[:3], *old[cut:], *old[:cut], *added] if pooled else old[cut:] + added
-    again, _ = encode_channels(SERDE, {"log": new}, known, pool)
-    assert again == encode_channels(SERDE, {"log": new}, None, pool)[0]
-    expected = [through_the_serializer(element) for element in new]
-    assert repr(decode_value(SERDE, again["log"], pool.texts)) == repr(expected)
+def test_a_value_is_encoded_alike_with_and_without_what_is_known(old, added, cut, moved, is_dict):
+    new = [*added[:3], *old[cut:], *old[:cut], *added] if moved else old[cut:] + added
+    if is_dict:
+        old, new = ({f"k{i}": part for i, part in enumerate(each)} for each in (old, new))
+    values, prints = encode_channels(SERDE, {"log": old}, None)
+    known = Known("1", "1", values=values, prints=prints)
+    again, _ = encode_channels(SERDE, {"log": new}, known)
+    assert again == encode_channels(SERDE, {"log": new}, None)[0]
+    assert repr(decode_value(SERDE, again["log"])) == repr(through_the_serializer(new))
 
 
-def test_what_a_conversation_says_is_pooled_once():
+@pytest.mark.parametrize("count", [0, 1, 14, 15, 16, 17, 40])
+@pytest.mark.parametrize("is_dict", [False, True])
+def test_what_was_added_is_encoded_alone(count, is_dict, monkeypatch):
+    said = {f"m{number}": HumanMessage(f"said {number}", id=str(number)) for number in range(50)}
+    old, new = dict(islice(said.items(), count)), dict(islice(said.items(), count + 2))
+    old, new = (old, new) if is_dict else (list(old.values()), list(new.values()))
+    values, prints = encode_channels(SERDE, {"log": old}, None)
+    known = Known("1", "1", values=values, prints=prints)
+    expected = encode_channels(SERDE, {"log": new}, None)[0]
+    encoded = []
+    monkeypatch.setattr(
+        StrictSerializer, "dumps_typed", lambda self, obj: encoded.append(obj) or dumped(self, obj)
+    )
+    assert encode_channels(SERDE, {"log": new}, known)[0] == expected
+    assert len(encoded) == 2
+
+
+dumped = StrictSerializer.dumps_typed
+
+
+def test_what_a_conversation_says_is_held_once():
     said = "what somebody says in a conversation, at some length"
-    pool = Pool()
-    for value in ({"messages": [HumanMessage(said)]}, HumanMessage(said), [said, said]):
-        encode_value(SERDE, value, pool)
-    assert [said in text for text in pool.texts] == [True]
+    message = HumanMessage(said, id="1")
+    trees = {"a": {"messages": [message]}, "b": message, "c": [message, message]}
+    trees = {name: encode_value(SERDE, value) for name, value in trees.items()}
+    stored, _ = closed({"v": trees}, {})
+    assert [said.encode() in data for data in stored["t"].values()] == [True]
+    assert opened(stored)["v"] == trees
 
 
-def test_a_pool_that_is_mostly_out_of_use_is_stale():
-    pool = Pool()
-    folded = [pool.fold(f"{number} " + "text " * 20) for number in range(32)]
-    assert not pool.is_stale(folded)
-    folded += [pool.fold(f"more {number} " + "text " * 20) for number in range(16)]
-    assert pool.is_stale(folded[-8:])
+def test_the_same_bytes_keep_their_number_and_others_get_a_new_one():
+    first, second, third = (bytes([number]) * 30 for number in range(3))
+    _, numbers = closed({"v": {"x": {"l": [first, second]}}}, {})
+    stored, after = closed({"v": {"x": {"l": [second, third]}}}, numbers)
+    assert after == {second: numbers[second], third: 3}
+    assert stored == {"v": {"x": {"l": [2, 3]}}, "t": {"2": second, "3": third}}
 
 
-@pytest.mark.parametrize("text", ["\ue0ff", "\U000f0005"])
-def test_a_private_character_without_a_meaning_is_reported(text):
-    with pytest.raises(CheckpointCorruptError, match="newer version"):
-        bytes_of(text, ["only one"])
+@pytest.mark.parametrize("part", [7, "€", ["a"], {"x": []}, {"l": 1}, {"d": ["a"]}, {}, 1.5, True])
+def test_a_damaged_value_is_reported(part):
+    with pytest.raises(CheckpointCorruptError, match="unknown form"):
+        opened({"v": {"x": part}, "t": {}})
 
 
 class Reversed:
@@ -207,7 +235,7 @@ def test_a_forged_payload_imports_nothing(payload, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     error = StateTypeError if kind == "msgpack" else NotImplementedError
     with pytest.raises(error, match="canary" if kind == "msgpack" else kind):
-        decode_value(SERDE, [kind, text_of(data)])
+        decode_value(SERDE, [kind, data])
     assert "canary" not in sys.modules
 
 
@@ -229,3 +257,77 @@ async def test_a_bytearray_comes_back_as_one(saver):
     assert type(found.checkpoint["channel_values"]["raw"]) is bytearray
     assert found.checkpoint["channel_values"] == checkpoint["channel_values"]
     assert found.pending_writes == [("task", "raw", bytearray(b"more"))]
+
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": WORDS | st.lists(st.just({"type": "text", "text": "a"}), max_size=2) | st.none(),
+        "additional_kwargs": st.sampled_from([{}, {"refusal": None}, {"tool_calls": []}, None]),
+        "response_metadata": st.sampled_from([{}, {"model": "m", 3: 4}, None]),
+        "name": st.none() | WORDS | st.integers(0, 3),
+        "id": st.none() | WORDS | st.integers(0, 3),
+        "type": st.sampled_from(["human", "ai", "tool", "system", "other", None]),
+        "example": st.booleans(),
+        "tool_calls": st.lists(
+            st.sampled_from(
+                [
+                    {"name": "a", "args": {"x": [1]}, "id": "1", "type": "tool_call"},
+                    {"name": "a", "args": {}, "id": None, "type": "tool_call"},
+                    {"name": "a", "args": {}, "id": "1"},
+                    {"args": {}, "name": "a", "id": "1", "type": "tool_call"},
+                    {"name": "a", "args": {1: 2}, "id": "1", "type": "tool_call"},
+                    {"name": "a", "args": {}, "id": 5, "type": "tool_call"},
+                    {"name": "a", "args": {}, "id": "1", "type": "other"},
+                    {"name": "a", "args": {}, "id": "1", "type": "tool_call", "more": 1},
+                    "call",
+                ]
+            ),
+            max_size=2,
+        ),
+        "invalid_tool_calls": st.sampled_from([[], [{"name": "a", "args": "", "id": "1"}]]),
+        "usage_metadata": st.sampled_from(
+            [
+                None,
+                {},
+                {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+                {"input_tokens": 1, "output_tokens": 2.0, "total_tokens": True},
+                {"output_tokens": 1, "input_tokens": 2, "total_tokens": 3},
+                {"input_tokens": 1},
+            ]
+        ),
+        "tool_call_id": WORDS | st.uuids() | st.none(),
+        "artifact": st.none() | st.just([1]),
+        "status": st.sampled_from(["success", "error", "other"]),
+        "more": st.integers(0, 3),
+    },
+)
+
+
+@pytest.mark.slow
+@given(st.sampled_from(sorted(MESSAGES)), FIELDS, st.booleans(), st.randoms())
+def test_a_message_is_made_as_validation_makes_it(name, changed, is_shuffled, chance):
+    kind = MESSAGES[name]
+    own = {"tool_call_id": "1"} if kind is ToolMessage else {}
+    fields = kind("hi", **own).model_dump()
+    fields |= changed if chance.random() < 0.5 else {k: changed[k] for k in changed if k in fields}
+    if is_shuffled:
+        fields = {key: fields[key] for key in chance.sample(list(fields), len(fields))}
+    made = as_validated(kind, copy.deepcopy(fields))
+    if made is None:
+        return
+    expected = kind(**copy.deepcopy(fields))
+    assert type(made) is type(expected)
+    assert repr(made.__dict__) == repr(expected.__dict__)
+    for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        assert getattr(made, slot) == getattr(expected, slot)
+
+
+@pytest.mark.parametrize("kind", MESSAGES.values())
+def test_usual_messages_need_no_validation(kind):
+    own = {"tool_call_id": "1"} if kind is ToolMessage else {}
+    if kind is AIMessage:
+        own["tool_calls"] = [{"name": "a", "args": {"x": 1}, "id": "1"}]
+        own["usage_metadata"] = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    message = kind("hi", id="1", response_metadata={"model": "m"}, **own)
+    assert as_validated(kind, message.model_dump()) == message

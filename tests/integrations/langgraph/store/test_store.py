@@ -34,6 +34,7 @@ from locus_memory import (
 from locus_memory._internal.providers.installing import install_command
 from locus_memory.errors import (
     BackendClosedError,
+    BackendError,
     BackendUnavailableError,
     BackendWriteError,
     InvalidArgumentError,
@@ -567,6 +568,52 @@ class TestBursts:
         assert isinstance(answers[0], ValueNotSerializableError)
         assert answers[1] is None
         assert (await store.aget(("a", "0"), "more")).value == {"n": 1}
+
+    async def test_equal_reads_of_one_turn_are_one_and_share_nothing(self, ours):
+        asked = []
+
+        class Counted(StoreWrapper):
+            async def get_item(self, namespace, key):
+                asked.append(key)
+                return await super().get_item(namespace, key)
+
+            async def search(self, *arguments, **options):
+                asked.append("search")
+                return await super().search(*arguments, **options)
+
+        store = LocusStore(Counted(ours))
+        await store.aput(("a",), "k", {"deep": [1], "n": 1})
+        gets = [store.aget(("a",), "k") for _ in range(40)]
+        lists = [store.asearch(("a",), filter={"n": n}, limit=5) for n in (1, 1, 1, 2, 2)]
+        names = [store.alist_namespaces(prefix=("a",)) for _ in range(5)]
+        found = await asyncio.gather(*gets, *lists, *names, store.aget(("a",), "none"))
+        assert sorted(asked) == ["k", "none", "search", "search"]
+        assert [len(each) for each in found[40:45]] == [1, 1, 1, 0, 0]
+        assert found[45:50] == [[("a",)]] * 5
+        assert found[50] is None
+        items = [*found[:40], *(each[0] for each in found[40:43])]
+        assert {type(each).__name__ for each in items} == {"Item", "SearchItem"}
+        assert all(each.dict() == items[0].dict() for each in items[:40])
+        for each in items:
+            assert each.value == {"deep": [1], "n": 1}
+            each.value["deep"].append(2)
+
+    async def test_of_many_calls_only_the_one_that_fails_has_its_error(self, ours):
+        runs = []
+
+        class Choosy(StoreWrapper):
+            async def put_batch(self, items):
+                runs.append(len(listed := list(items)))
+                if any(each.key == "17" for each in listed):
+                    raise BackendError("not this one")
+                await super().put_batch(listed)
+
+        store = LocusStore(Choosy(ours))
+        calls = [store.aput(("a",), f"{n}", {"n": n}) for n in range(64)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [n for n, each in enumerate(answers) if each is not None] == [17]
+        assert len(await store.asearch(("a",), limit=100)) == 63
+        assert len(runs) <= 13
 
     async def test_a_cancelled_call_takes_no_other_with_it(self, store):
         calls = [asyncio.create_task(store.aput(("a",), f"{n}", {"n": n})) for n in range(20)]

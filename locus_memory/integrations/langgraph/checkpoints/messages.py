@@ -1,0 +1,121 @@
+"""Messages of LangChain from their stored fields, without validation where it changes nothing.
+
+Validation takes most of the time of a load. It returns the fields as they are if their names are
+those of the class, in its order, and their types need no conversion. Then the message is made as
+pydantic makes it after the validation. All other messages are validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import product
+from operator import itemgetter
+from types import NoneType
+from typing import Any, Final, NamedTuple
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+__all__ = ["MESSAGES", "as_validated"]
+
+MESSAGES: Final[Mapping[tuple[str, str], type[BaseMessage]]] = {
+    (kind.__module__, kind.__name__): kind
+    for kind in (HumanMessage, AIMessage, ToolMessage, SystemMessage)
+}
+"""The classes of messages, by their names in LangGraph's serializer."""
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "content": (str,),
+    "response_metadata": (dict,),
+    "name": (str, NoneType),
+    "id": (str, NoneType),
+    "tool_call_id": (str,),
+    "tool_calls": (list,),
+    "usage_metadata": (NoneType, dict),
+}
+"""The types of the fields that may have another value than their defaults."""
+_DEFAULTS: Final = (str, dict, list, NoneType)
+
+_VALIDATORS: Final = frozenset({"_backwards_compat_tool_calls", "coerce_args"})
+"""The validators that change nothing in fields of these types."""
+
+
+def _are_calls(value: list[Any]) -> bool:
+    return all(map(_is_call, value))
+
+
+def _is_call(call: Any) -> bool:
+    if type(call) is not dict or [*call] != ["name", "args", "id", "type"]:
+        return False
+    name, args, call_id, kind = call.values()
+    types = type(name), type(args), kind, type(call_id)
+    return types in _CALLS and all(type(key) is str for key in args)
+
+
+def _is_usage(value: dict[Any, Any]) -> bool:
+    names = ["input_tokens", "output_tokens", "total_tokens"]
+    return [*value] == names and set(map(type, value.values())) == {int}
+
+
+_CALLS: Final = ((str, dict, "tool_call", str), (str, dict, "tool_call", NoneType))
+_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "tool_calls": _are_calls,
+    "usage_metadata": _is_usage,
+}
+_EMPTY: Final[tuple[Any, ...]] = ([], None)
+
+
+class _Form(NamedTuple):
+    names: list[str]
+    types: set[tuple[type, ...]]
+    others: Callable[[dict[str, Any]], tuple[Any, ...]]
+    defaults: tuple[Any, ...]
+    checks: list[tuple[str, Callable[[Any], bool]]]
+
+
+@lru_cache(maxsize=16)
+def _form(kind: type[BaseMessage], _: object) -> _Form | None:
+    """Return the form of the fields that need no validation; `None` if the class is unknown."""
+    fields, validators = kind.model_fields, kind.__pydantic_decorators__
+    known = (
+        validators.model_validators.keys() <= _VALIDATORS
+        and not (validators.field_validators or validators.validators)
+        and not (validators.root_validators or kind.__private_attributes__)
+        and kind.__pydantic_post_init__ is None
+    )
+    others = [name for name in fields if name not in _TYPES]
+    defaults = {name: fields[name].get_default(call_default_factory=True) for name in others}
+    if not known or any(type(each) not in _DEFAULTS for each in defaults.values()):
+        return None
+    types = [_TYPES.get(name) or (type(defaults[name]),) for name in fields]
+    checks = [(name, check) for name, check in _CHECKS.items() if name in fields]
+    return _Form([*fields], {*product(*types)}, itemgetter(*others), (*defaults.values(),), checks)
+
+
+def as_validated(kind: type[BaseMessage], fields: Any) -> BaseMessage | None:
+    """Return the message of `kind` with these fields; `None` if they need validation.
+
+    Args:
+        kind: One of `MESSAGES`.
+        fields: Its fields, which then belong to the message.
+    """
+    form = _form(kind, kind.__pydantic_validator__)
+    if form is None or type(fields) is not dict or [*fields] != form.names:
+        return None
+    if (*map(type, fields.values()),) not in form.types or form.others(fields) != form.defaults:
+        return None
+    for name, check in form.checks:
+        if fields[name] not in _EMPTY and not check(fields[name]):
+            return None
+    made = kind.__new__(kind)
+    object.__setattr__(made, "__dict__", fields)
+    object.__setattr__(made, "__pydantic_fields_set__", set(fields))
+    object.__setattr__(made, "__pydantic_extra__", {})
+    object.__setattr__(made, "__pydantic_private__", None)
+    return made
