@@ -52,7 +52,6 @@ from locus_memory._internal.providers.names import checked_name, register
 from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend, ComposedBackend
-from locus_memory.backends.four_verbs import whole
 from locus_memory.backends.providers import PROVIDERS, Provider
 from locus_memory.checkpoint.base import AnyState, BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError, UnknownProviderError
@@ -393,6 +392,9 @@ def as_store(where: str | BaseStore | Backend) -> tuple[BaseStore, bool]:
         ConfigurationError: It is none of these, or it has no store.
     """
     if isinstance(where, BaseStore):
+        # A store of a string needs none of it.
+        from locus_memory.backends.four_verbs import whole  # noqa: PLC0415
+
         return whole(where), False
     if isinstance(where, Backend):
         return where.store, False

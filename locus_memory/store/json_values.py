@@ -12,7 +12,7 @@ import orjson
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
 
-__all__ = ["decode_json", "encode_all", "encode_json", "encode_metadata", "round_trip"]
+__all__ = ["decode_json", "encode_json", "encode_metadata", "round_trip"]
 
 _TOO_DEEP = "Recursion limit reached"
 _MOST_LEVELS = 254
@@ -59,19 +59,6 @@ def encode_json(value: Any) -> bytes:
             is not a string, an integer of more than 64 bits. The error names the path.
     """
     return round_trip(value)[0]
-
-
-def encode_all(values: list[Any]) -> list[bytes]:
-    """Return each of the values as `encode_json` does, in half the time.
-
-    Raises:
-        ValueNotSerializableError: As for `encode_json`, for the first value that is not JSON.
-    """
-    with suppress(TypeError, ValueError, RecursionError):
-        encoded = [orjson.dumps(value, option=_STRICT) for value in values]
-        if list(map(orjson.loads, encoded)) == values:
-            return encoded
-    return [encode_json(value) for value in values]
 
 
 def round_trip(value: Any) -> tuple[bytes, Any]:

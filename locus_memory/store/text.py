@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
@@ -37,7 +37,6 @@ __all__ = [
     "segment",
     "stem",
     "tokens",
-    "tokens_of_all",
 ]
 
 # Han with its radicals and numerals, Hiragana and Katakana, full and half width.
@@ -207,31 +206,6 @@ def count_searchable(text: str) -> Counter[str]:
     for piece in _pieces(text):
         counts.update(map(stem, _split(_fold(piece))))
     return counts
-
-
-def tokens_of_all(values: Sequence[Any], texts: Sequence[str | None]) -> list[list[str]]:
-    """Return `tokens(indexed(value, text))` of each, in three quarters of the time.
-
-    Raises:
-        InvalidArgumentError: A text is not a string of whole characters.
-    """
-    found: list[str] = []
-    for value, text in zip(values, texts, strict=True):
-        seen = value if text is None else check_text(text, "text")
-        if isinstance(seen, _CONTAINERS):
-            _collect(seen, found)
-        elif isinstance(seen, str):
-            found.append(seen)
-        found.append(_END)
-    joined = "\n".join(found)
-    lengths = list(map(len, joined.split(_END)))
-    if len(lengths) != len(values) + 1 or max(lengths) > _PIECE:
-        # The language of a long text is that of each piece.
-        return [tokens(indexed(*each)) for each in zip(values, texts, strict=True)]
-    if not joined.isascii():
-        return [tokens(part) for part in joined.split(_END)[:-1]]
-    parts = joined.encode().translate(_FOLDED_PARTS).decode().split(_END)[:-1]
-    return [list(map(stem, _with_variants(part, part.split()))) for part in parts]
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -47,7 +47,6 @@ from locus_memory.store.item import (
 )
 from locus_memory.store.json_values import (
     decode_json,
-    encode_all,
     encode_json,
     encode_metadata,
     round_trip,
@@ -292,21 +291,3 @@ def test_a_quick_put_is_a_put():
     assert quick_put(("n",), "k", 1, **options) == Put(
         namespace=("n",), key="k", value=1, **options
     )
-
-
-@pytest.mark.slow
-@quick
-@given(st.lists(json_values))
-def test_values_are_encoded_alike_together_and_one_by_one(values):
-    assert encode_all(values) == [encode_json(value) for value in values]
-
-
-@pytest.mark.parametrize(
-    "value", [value for value, _ in NOT_JSON], ids=[path for _, path in NOT_JSON]
-)
-def test_one_that_is_no_json_is_refused_among_others(value):
-    with pytest.raises(ValueNotSerializableError) as alone:
-        encode_json(value)
-    with pytest.raises(ValueNotSerializableError) as among:
-        encode_all([1, value, 2])
-    assert str(among.value) == str(alone.value)

@@ -173,4 +173,3 @@ def test_a_text_in_pieces_has_the_words_it_has_as_a_whole(text):
         )
         assert in_pieces == whole
         assert texts.count_tokens(text) == texts.Counter(texts.tokens(text))
-        assert sorted(texts.tokens_of_all([text, text], [None, "b"])[0]) == whole[0]

@@ -8,18 +8,15 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.text import (
     STOP_WORDS,
     index_text,
-    indexed,
     query_meanings,
     query_words,
     searchable,
     segment,
     stem,
     tokens,
-    tokens_of_all,
 )
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
@@ -241,37 +238,6 @@ def test_stop_words_are_folded_words():
 
 def test_tokens_keep_repeats():
     assert tokens("The Runner runs, running c++") == ["the", "runner", "run", "run", "c"]
-
-
-ITEMS = st.recursive(
-    ANY | st.integers() | st.none() | st.text("\x00\x01\x02 aé日_-", max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY, inner, max_size=3),
-    max_leaves=4,
-)
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=300)
-@given(st.lists(st.tuples(ITEMS, st.none() | ANY), max_size=5))
-@example([("Running é", None), ("\u0301 fox", None), ({"a": ["Two"]}, ""), (1, None)])
-@example([("one\x01two", None), ("three", "\x01")])
-@example([])
-def test_the_tokens_of_all_are_those_of_each(items):
-    values, texts = [value for value, _ in items], [text for _, text in items]
-    assert tokens_of_all(values, texts) == [tokens(indexed(*item)) for item in items]
-
-
-def test_the_language_of_a_long_text_among_short_ones_is_that_of_its_pieces():
-    text = "the cats of the house were " * 3_000 + "ich und die Katzen sind nicht " * 3_000
-    found = tokens_of_all([text, "a", "b", "c", "d"], [None] * 5)
-    assert found[0] == tokens(text)
-    assert "katz" in found[0]
-
-
-@pytest.mark.parametrize("text", ["\ud800", 5])
-def test_each_text_of_all_is_checked(text):
-    with pytest.raises(InvalidArgumentError):
-        tokens_of_all(["fine", "value"], [None, text])
 
 
 @pytest.mark.parametrize(

@@ -301,8 +301,9 @@ async def test_a_stream_of_events_ends_with_its_session(plain, browsing):
         await browser.page("/login")
         await browser.post("/login", token=TOKEN, next="/")
         stream = asyncio.create_task(browser.get("/api/v1/events/stream"))
-        while not browser.app.state.data.journal.readers:
+        for _ in range(100):
             await asyncio.sleep(0)
+        assert browser.app.state.data.journal.readers == 1
         await browser.post("/logout")
         emit("memory.duplicate_dropped", type="user")
         async with asyncio.timeout(10):
