@@ -6,7 +6,6 @@ envelope. So the store of another SDK, or a few lines around a dictionary, keeps
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from typing_extensions import override
 
+from locus_memory._internal.running.turns import Turns
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
 from locus_memory.errors import BackendClosedError, VersionConflictError
@@ -47,7 +47,7 @@ _NAMESPACES: Final = ("locus_memory.namespaces",)
 class FourVerbStore(CheckedStore[Put | Delete]):
     """A store whose items are envelopes in a store that has four verbs.
 
-    Versions are exact among the tasks of one event loop; another process may write between a read
+    Versions are exact among the tasks of one process; another process may write between a read
     and a write of this one. A scan lists all keys of its namespace.
 
     Args:
@@ -62,7 +62,7 @@ class FourVerbStore(CheckedStore[Put | Delete]):
     def __init__(self, store: BaseStore, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
-        self._lock = asyncio.Lock()
+        self._turns = Turns()
         self._closed = False
         self._listed: set[Namespace] = set()
 
@@ -99,7 +99,7 @@ class FourVerbStore(CheckedStore[Put | Delete]):
 
     @override
     async def _write(self, operations: Sequence[Put | Delete]) -> list[int]:
-        async with self._lock:
+        async with self._turns.turn():
             return [await self._write_one(each) for each in operations]
 
     async def _write_one(self, operation: Put | Delete) -> int:

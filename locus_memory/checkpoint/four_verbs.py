@@ -7,7 +7,6 @@ Source: https://github.com/oracle-samples/locus, `locus.memory.delta`.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,6 +16,7 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
+from locus_memory._internal.running.turns import Turns
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead, fork_point
 from locus_memory.checkpoint.storage import (
@@ -88,7 +88,7 @@ class DeltaCheckpoint:
 class FourVerbStorage(DeltaStorage):
     """The storage that a `DeltaCheckpointer` sees in one of four verbs.
 
-    A write is whole among the tasks of one event loop; another process may write in between.
+    A write is whole among the tasks of one process; another process may write in between.
 
     Args:
         storage: Has `store(thread_id, checkpoint_id, checkpoint)`,
@@ -99,7 +99,7 @@ class FourVerbStorage(DeltaStorage):
     def __init__(self, storage: Any) -> None:
         self._storage = storage
         self.persistent = getattr(storage, "persistent", True)
-        self._lock = asyncio.Lock()
+        self._turns = Turns()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class FourVerbStorage(DeltaStorage):
         rebased: Sequence[Record] = (),
     ) -> int:
         thread_id, name = record.thread_id, record.checkpoint_id
-        async with self._lock:
+        async with self._turns.turn():
             known = await self._kept(thread_id, 1)
             newest = known[0][1] if known else None
             is_next = record.base is None or (newest and newest.revision == record.base)
@@ -170,7 +170,7 @@ class FourVerbStorage(DeltaStorage):
         *,
         rebased: Sequence[Record] = (),
     ) -> int:
-        async with self._lock:
+        async with self._turns.turn():
             known = await self._kept(thread_id, None)
             heads = [head for _, head in known]
             if revisions is None:
@@ -194,6 +194,11 @@ class FourVerbStorage(DeltaStorage):
             if len(found) < limit and await self.inner.list_checkpoints(name, 1):
                 found.append(name)
         return found
+
+    @override
+    async def open(self) -> None:
+        if callable(begin := getattr(self.inner, "open", None)):
+            await begin()
 
     @override
     async def close(self) -> None:

@@ -32,7 +32,7 @@ class DictStorage(DeltaStorage):
         return self.kept.get(thread_id, {}).get(checkpoint_id)
 
     async def list_checkpoints(self, thread_id, limit=10):
-        found = [each.metadata for each in self.kept.get(thread_id, {}).values()]
+        found = [each.metadata for each in list(self.kept.get(thread_id, {}).values())]
         return sorted(found, key=lambda each: each.created_at, reverse=True)[:limit]
 
     async def delete(self, thread_id, checkpoint_id=None):
