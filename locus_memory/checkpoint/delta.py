@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from operator import is_
+from itertools import compress, repeat
+from operator import is_, ne
 from typing import Any
 
 import orjson
@@ -35,6 +36,9 @@ from locus_memory._internal.sameness import is_plain, same
 from locus_memory.errors import CheckpointError
 
 __all__ = ["apply", "diff", "stays_plain"]
+
+_SLICES = 1_024, 64
+"""How many elements are compared at a time, down to the first that differs."""
 
 _CHUNK = 256
 """The number of elements of a list that are compared at a time."""
@@ -107,6 +111,7 @@ class _All(Container[str]):
 
 
 _ALL = _All()
+_NOTHING = object()
 
 
 def _diff_objects(
@@ -116,7 +121,8 @@ def _diff_objects(
     replaced = 0
     changed: Iterable[tuple[str, Any]] = new.items()
     if texts is _ALL:
-        changed = [pair for pair in changed if pair[0] not in old or old[pair[0]] != pair[1]]
+        before = map(old.get, new, repeat(_NOTHING))
+        changed = compress(new.items(), map(ne, before, new.values()))
     for key, value in changed:
         inner = _ALL if key in texts else ()
         if key not in old:
@@ -127,7 +133,7 @@ def _diff_objects(
         if delta is not None:
             patches[key] = delta
             replaced += delta[0] == "="
-    dropped = [key for key in old if key not in new]
+    dropped = [] if old.keys() <= new.keys() else [key for key in old if key not in new]
     if not patches and not dropped:
         return None
     if replaced + len(dropped) == len(old):
@@ -186,12 +192,13 @@ def _common_prefix(old: list[Any], new: list[Any], alike: _Alike) -> int:
         ):
             start += _CHUNK
         start = min(start, limit)
-    # Most lists only grow: then the old one is compared without a copy.
-    if alike(old if limit - start == len(old) else old[start:limit], new[start:limit]):
-        return limit
-    while alike(old[start : start + _CHUNK], new[start : start + _CHUNK]):
-        start += _CHUNK
-    return next(i for i in range(start, limit) if not alike(old[i], new[i]))
+    for size in _SLICES:
+        while start < limit:
+            end = min(start + size, limit)
+            if not alike(old[start:end], new[start:end]):
+                break
+            start = end
+    return next((i for i in range(start, limit) if not alike(old[i], new[i])), limit)
 
 
 def _common_suffix(old: list[Any], new: list[Any], alike: _Alike) -> int:
