@@ -184,7 +184,7 @@ def test_a_window_that_starts_on_a_user_message(messages, window_size, preserve_
 @given(CONVERSATIONS, SIZES, st.booleans(), st.none() | st.integers(30, 400))
 def test_a_summary_that_starts_on_a_user_message(messages, sizes, preserve_system, max_tokens):
     manager = SummarizingManager(
-        max(sizes),
+        max(sizes) + 1,
         min(sizes),
         lambda asked: "a summary",
         preserve_system,
@@ -208,7 +208,7 @@ def in_a_loop(manager, messages):
 @settings(deadline=None, max_examples=80)
 @given(CONVERSATIONS, SIZES, st.tuples(st.booleans(), st.booleans()))
 def test_summary(call, messages, sizes, flags):
-    threshold, keep_recent = max(sizes), min(sizes)
+    threshold, keep_recent = max(sizes) + 1, min(sizes)
     preserve_system, fails = flags
 
     def summarize(asked):

@@ -81,7 +81,7 @@ async def test_a_checkpoint_of_a_newer_version(request, tmp_path, monkeypatch, k
     if kind == "postgresql":
         options = {"schema": request.getfixturevalue("schema_of")(tmp_path)}
     with monkeypatch.context() as patch:
-        patch.setattr(record, "FORMAT_VERSION", record.FORMAT_VERSION + 1)
+        patch.setattr(record, "FORMAT_VERSION", record.FRAMED_VERSION + 1)
         async with get_checkpointer(where, state_type=None, **options) as newer:
             await newer.save({"n": 1}, "t", "c")
     async with get_checkpointer(where, state_type=None, **options) as checkpointer:

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_memory import LLMMemoryManager
+from locus_memory.backends.base import ComposedBackend
+from locus_memory.backends.four_verbs import FourVerbStore
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreCapabilityError
 from locus_memory.registry import open_backend
 from locus_memory.testing import FakeEmbedder
@@ -17,6 +19,7 @@ from locus_memory.transfer import MigrateOptions, migrate
 from locus_memory.transfer.items import restorable
 from locus_memory.transfer.marker import MARKER
 from locus_memory.transfer.verifying import compare
+from tests.backends.test_four_verbs import DictStore
 from tests.transfer.conftest import ITEMS, THREADS, contents, fill_items, fill_threads
 
 
@@ -209,11 +212,10 @@ async def test_vectors_are_recomputed_or_left_out(two, opened):
         assert await bare.store.get_embedding(("vectors",), "v") is None
 
 
-async def test_a_target_without_vectors_says_so(tmp_path, valkey_server):
-    where = {"key_prefix": f"t{abs(hash(tmp_path))}:"}
+async def test_a_target_without_vectors_says_so():
     async with (
         open_backend("memory") as one,
-        open_backend(valkey_server.url, **where) as other,
+        ComposedBackend("plain", FourVerbStore(DictStore())) as other,
     ):
         await fill_items(one.store)
         with pytest.raises(StoreCapabilityError, match="--no-vectors"):

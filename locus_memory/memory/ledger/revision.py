@@ -62,7 +62,7 @@ Ending = Literal["update", "delete", "evict", "undo"]
 
 _KNOWN: Final = "known_at"
 UPDATED_AT: Final = "updated_at"
-"""In the metadata of a current memory: when it was last written; the store knows it."""
+"""In the metadata of a memory: when it was written last, as current."""
 
 MANAGED: Final = frozenset(
     (
@@ -163,11 +163,7 @@ def read_memory(item: StoreItem) -> Memory | None:
     named = split_key(item.key)
     if named is None or not isinstance(item.value, Mapping):
         return None
-    memory = memory_in({**item.value, "type": named[0], "key": named[1]})
-    if memory is None:
-        return None
-    updated = item.updated_at.isoformat(timespec="microseconds")
-    return replace(memory, metadata={**memory.metadata, UPDATED_AT: updated})
+    return memory_in({**item.value, "type": named[0], "key": named[1]})
 
 
 def memory_in(value: Any) -> Memory | None:
@@ -291,6 +287,7 @@ def _step(
     if ended is not None and ended.metadata["sequence"] in kept:
         operations.append(_record(shelf, writing, ended))
     if memory is not None:
+        memory = replace(memory, metadata=memory.metadata | {UPDATED_AT: writing.now})
         put = current_put(writing.scope, memory, search_text(memory, kept))
         version = 0 if shelf.item is None else shelf.item.version
         operations.append(replace(put, if_version=version))
@@ -449,7 +446,7 @@ def importance_of(memory: Memory) -> float:
 def current_put(scope: Scope, memory: Memory, text: str) -> Put:
     """Return the put of a current memory, with its search text; see `search_text`."""
     name = current_key(memory.type, memory.key)
-    return Put(namespace=scope.current, key=name, value=_stored(memory), text=text)
+    return Put(namespace=scope.current, key=name, value=memory.to_store_value(), text=text)
 
 
 def _ended(
@@ -470,16 +467,10 @@ def _record(shelf: Shelf, writing: Writing, memory: Memory) -> Put:
     return Put(
         namespace=writing.scope.history(shelf.kind, shelf.key),
         key=f"{number:012}",
-        value=_stored(memory),
+        value=memory.to_store_value(),
         if_version=0 if stored is None else stored.version,
         text="",
     )
-
-
-def _stored(memory: Memory) -> dict[str, Any]:
-    value = memory.to_store_value()
-    metadata = {name: each for name, each in value["metadata"].items() if name != UPDATED_AT}
-    return value | {"metadata": metadata}
 
 
 def _remove(item: StoreItem) -> Delete:

@@ -540,6 +540,7 @@ class TestAtTheSameMoment:
         {"threshold": 0},
         {"keep_recent": 0},
         {"threshold": 5, "keep_recent": 6},
+        {"threshold": 5, "keep_recent": 5},
         {"threshold": "30"},
         {"keep_recent": True},
         {"max_tokens": 0},
@@ -567,12 +568,12 @@ def test_the_repr_shows_the_settings():
 @pytest.mark.slow
 def test_the_caches_are_bounded_and_keep_what_is_used():
     summarize = Summarizer()
-    manager = SummarizingManager(1, 1, summarize)
-    used, unused = turns(1, topic="used"), turns(1, topic="unused")
+    manager = SummarizingManager(2, 1, summarize)
+    used, unused = turns(2, topic="used"), turns(2, topic="unused")
     manager.apply(unused)
     manager.apply(used)
     for number in range(1_100):
-        manager.apply(turns(1, number))
+        manager.apply(turns(2, number))
         manager.apply(used)
     assert len(manager._summaries) == 1_024
     assert summarize.times["used question 0"] == 1
