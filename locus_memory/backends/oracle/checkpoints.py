@@ -379,6 +379,7 @@ class OracleCheckpointer(DeltaCheckpointer[StateT]):
 
     Args:
         dsn: See `OraclePool`.
+        database: The same, as the Locus SDK names it.
         pool: A pool of oracledb, or an `OraclePool`, to use instead; it is not closed here.
         options: How to connect, and where the tables are; ignored with an `OraclePool`.
         **keywords: The options of `DeltaCheckpointer`, and the fields of `OracleOptions` by name,
@@ -390,11 +391,12 @@ class OracleCheckpointer(DeltaCheckpointer[StateT]):
         self,
         dsn: str | None = None,
         *,
+        database: str | None = None,
         pool: Pool | OraclePool | None = None,
         options: OracleOptions | None = None,
         **keywords: Unpack[OracleCheckpointerKeywords[StateT]],
     ) -> None:
         named = Keywords(self, keywords)
         options = named.into(OracleOptions, options=options)
-        storage = OracleDeltaStorage(dsn, pool=pool, options=options)
+        storage = OracleDeltaStorage(dsn or database, pool=pool, options=options)
         super().__init__(storage, **named.rest)
