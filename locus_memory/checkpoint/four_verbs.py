@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from locus_memory._internal.running.turns import Turns
+from locus_memory._internal.running.turns import turns_of
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead, fork_point
 from locus_memory.checkpoint.storage import (
@@ -99,7 +99,7 @@ class FourVerbStorage(DeltaStorage):
     def __init__(self, storage: Any) -> None:
         self._storage = storage
         self.persistent = getattr(storage, "persistent", True)
-        self._turns = Turns()
+        self._turns = turns_of(storage)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -264,7 +264,8 @@ def _record_of(thread_id: str, checkpoint_id: str, data: bytes) -> Record:
 
 
 def whole_storage(storage: Any) -> DeltaStorage:
-    """Return a storage itself, or the `FourVerbStorage` of one that takes a `DeltaCheckpoint`."""
+    """Return a storage itself, or the `FourVerbStorage` of one whose `store` takes no `rebased`."""
     taken = inspect.signature(type(storage).store).parameters
-    is_whole = isinstance(storage, DeltaStorage) and "checkpoint" not in taken
-    return storage if is_whole else FourVerbStorage(storage)
+    kinds = {each.kind for each in taken.values()}
+    takes_all = "rebased" in taken or inspect.Parameter.VAR_KEYWORD in kinds
+    return storage if isinstance(storage, DeltaStorage) and takes_all else FourVerbStorage(storage)
