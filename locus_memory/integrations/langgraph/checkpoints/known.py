@@ -151,10 +151,12 @@ def print_of(value: Any) -> bytes | None:
 
 def _is_ambiguous(value: list[Any] | dict[str, Any]) -> bool:
     """Whether a part with a tree of its own is a `bytearray`, which in MessagePack is bytes."""
-    parts = value if type(value) is list else [*value.values()]
-    kinds = set(map(type, parts))
-    inner = (each for each in parts if type(each) in _PARTED) if type(value) is dict else ()
-    return bytearray in kinds or any(map(_is_ambiguous, inner))
+    if isinstance(value, list):
+        return bytearray in set(map(type, value))
+    parts = value.values()
+    return bytearray in set(map(type, parts)) or any(
+        _is_ambiguous(each) for each in parts if type(each) in _PARTED
+    )
 
 
 def _content(value: Any) -> ormsgpack.Ext:
