@@ -20,7 +20,7 @@ from typing_extensions import override
 from locus_memory._internal.running.turns import turns_of
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendClosedError, VersionConflictError
+from locus_memory.errors import BackendClosedError, InvalidArgumentError, VersionConflictError
 from locus_memory.store.base import EVERY, BaseStore
 from locus_memory.store.item import (
     Delete,
@@ -99,6 +99,10 @@ class FourVerbStore(CheckedStore[Put | Delete]):
 
     @override
     async def _write(self, operations: Sequence[Put | Delete]) -> list[int]:
+        if any(each.namespace == _NAMESPACES for each in operations):
+            raise InvalidArgumentError(
+                f"a store of four verbs keeps its namespaces in {_NAMESPACES!r}"
+            )
         async with self._turns.turn():
             return [await self._write_one(each) for each in operations]
 

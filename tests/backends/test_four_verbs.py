@@ -12,6 +12,7 @@ import pytest
 from locus_memory.agent import Agent
 from locus_memory.backends.four_verbs import FourVerbStore, whole
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.registry import as_store
@@ -131,3 +132,13 @@ async def test_a_store_may_be_a_dataclass():
 
     store, _ = as_store(Fields())
     assert await store.put(("n",), "k", 1) == 1
+
+
+async def test_nothing_is_put_where_it_keeps_the_namespaces():
+    store = FourVerbStore(DictStore())
+    await store.put(("n",), "k", 1)
+    with pytest.raises(InvalidArgumentError, match="keeps its namespaces"):
+        await store.put(("locus_memory.namespaces",), "k", 1)
+    with pytest.raises(InvalidArgumentError, match="keeps its namespaces"):
+        await store.delete(("locus_memory.namespaces",), '["n"]')
+    assert await store.list_namespaces() == [("n",)]

@@ -13,7 +13,11 @@ from locus_memory.checkpoint import (
     DeltaStorage,
 )
 from locus_memory.checkpoint.four_verbs import FourVerbStorage
-from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
+from locus_memory.errors import (
+    CheckpointConflictError,
+    CheckpointCorruptError,
+    InvalidArgumentError,
+)
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.testing import CheckpointerConformance
@@ -135,3 +139,25 @@ async def test_a_storage_may_name_its_arguments_as_it_likes():
     checkpointer = DeltaCheckpointer(Other())
     await checkpointer.save(state_of(2), "t")
     assert len((await checkpointer.load("t")).messages) == 2
+
+
+async def test_a_damaged_thread_can_be_deleted():
+    storage = DictStorage()
+    checkpointer = DeltaCheckpointer(storage)
+    for count in range(1, 4):
+        await checkpointer.save(state_of(count), "t", f"c{count}")
+    storage.kept["t"]["c2"].data = b"damage"
+    assert await DeltaCheckpointer(storage).delete("t")
+    assert await checkpointer.list_threads() == []
+    assert "t" not in storage.kept
+
+
+async def test_no_thread_is_saved_over_the_list_of_threads():
+    checkpointer = DeltaCheckpointer(DictStorage())
+    await checkpointer.save(state_of(1), "t")
+    with pytest.raises(InvalidArgumentError, match="keeps its threads"):
+        await checkpointer.save(state_of(1), "locus_memory.threads")
+    for verb in (checkpointer.delete, checkpointer.load, checkpointer.list_checkpoints):
+        with pytest.raises(InvalidArgumentError, match="keeps its threads"):
+            await verb("locus_memory.threads")
+    assert await checkpointer.list_threads() == ["t"]
