@@ -13,14 +13,14 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
-from locus_memory._internal.running.turns import Turns
+from locus_memory._internal.running.turns import turns_of
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendClosedError, VersionConflictError
+from locus_memory.errors import BackendClosedError, InvalidArgumentError, VersionConflictError
 from locus_memory.store.base import EVERY, BaseStore
 from locus_memory.store.item import (
     Delete,
@@ -62,7 +62,7 @@ class FourVerbStore(CheckedStore[Put | Delete]):
     def __init__(self, store: BaseStore, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
-        self._turns = Turns()
+        self._turns = turns_of(store)
         self._closed = False
         self._listed: set[Namespace] = set()
 
@@ -99,6 +99,10 @@ class FourVerbStore(CheckedStore[Put | Delete]):
 
     @override
     async def _write(self, operations: Sequence[Put | Delete]) -> list[int]:
+        if any(each.namespace == _NAMESPACES for each in operations):
+            raise InvalidArgumentError(
+                f"a store of four verbs keeps its namespaces in {_NAMESPACES!r}"
+            )
         async with self._turns.turn():
             return [await self._write_one(each) for each in operations]
 
@@ -168,7 +172,8 @@ class FourVerbStore(CheckedStore[Put | Delete]):
         raise NotImplementedError
 
 
-_wholes: Final[WeakKeyDictionary[BaseStore, FourVerbStore]] = WeakKeyDictionary()
+_wholes: Final[WeakValueDictionary[int, FourVerbStore]] = WeakValueDictionary()
+"""By the ids of their stores, which they hold; a store may be neither hashable nor weakly held."""
 
 
 def whole(store: BaseStore) -> BaseStore:
@@ -177,4 +182,4 @@ def whole(store: BaseStore) -> BaseStore:
     kinds = {each.kind for each in taken.values()}
     if "if_version" in taken or inspect.Parameter.VAR_KEYWORD in kinds:
         return store
-    return _wholes.setdefault(store, FourVerbStore(store))
+    return _wholes.setdefault(id(store), FourVerbStore(store))

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 from typing_extensions import override
 
-from locus_memory._internal.running.turns import Turns
+from locus_memory._internal.running.turns import turns_of
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead, fork_point
 from locus_memory.checkpoint.storage import (
@@ -27,7 +27,7 @@ from locus_memory.checkpoint.storage import (
     newest_first,
     page_of,
 )
-from locus_memory.errors import BackendClosedError, CheckpointCorruptError
+from locus_memory.errors import BackendClosedError, CheckpointCorruptError, InvalidArgumentError
 from locus_memory.store.item import timestamp
 
 __all__ = ["CheckpointMetadata", "DeltaCheckpoint", "FourVerbStorage", "whole_storage"]
@@ -99,7 +99,7 @@ class FourVerbStorage(DeltaStorage):
     def __init__(self, storage: Any) -> None:
         self._storage = storage
         self.persistent = getattr(storage, "persistent", True)
-        self._turns = Turns()
+        self._turns = turns_of(storage)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class FourVerbStorage(DeltaStorage):
         expected_parent: str | Unset | None = UNSET,
         rebased: Sequence[Record] = (),
     ) -> int:
-        thread_id, name = record.thread_id, record.checkpoint_id
+        thread_id, name = _allowed(record.thread_id), record.checkpoint_id
         async with self._turns.turn():
             known = await self._kept(thread_id, 1)
             newest = known[0][1] if known else None
@@ -148,11 +148,11 @@ class FourVerbStorage(DeltaStorage):
     async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
         name = checkpoint_id
         if name is None:
-            listed: list[CheckpointMetadata] = await self.inner.list_checkpoints(thread_id, 1)
+            listed = await self._listed(thread_id, 1)
             if not listed:
                 return None
             name = listed[0].checkpoint_id
-        found: DeltaCheckpoint | None = await self.inner.retrieve(thread_id, name)
+        found: DeltaCheckpoint | None = await self.inner.retrieve(_allowed(thread_id), name)
         return None if found is None else _record_of(thread_id, name, found.data)
 
     @override
@@ -171,11 +171,13 @@ class FourVerbStorage(DeltaStorage):
         rebased: Sequence[Record] = (),
     ) -> int:
         async with self._turns.turn():
+            if revisions is None:
+                # Also of what cannot be read.
+                listed = await self._listed(thread_id, _EVERY)
+                await self.inner.delete(thread_id, None)
+                return len(listed)
             known = await self._kept(thread_id, None)
             heads = [head for _, head in known]
-            if revisions is None:
-                await self.inner.delete(thread_id, None)
-                return len(heads)
             check_replacement(heads, removed=revisions, rebased=rebased)
             await self._overwrite(known, rebased)
             gone = [head.checkpoint_id for head in heads if head.revision in revisions]
@@ -206,12 +208,16 @@ class FourVerbStorage(DeltaStorage):
         if callable(close := getattr(self._storage, "close", None)):
             await close()
 
+    async def _listed(self, thread_id: str, limit: int) -> list[CheckpointMetadata]:
+        listed: list[CheckpointMetadata]
+        listed = await self.inner.list_checkpoints(_allowed(thread_id), limit)
+        return listed
+
     async def _kept(
         self, thread_id: str, limit: int | None
     ) -> list[tuple[CheckpointMetadata, Record]]:
         """Return what is kept of a thread with its records, newest first."""
-        most = _EVERY if limit is None else limit
-        listed: list[CheckpointMetadata] = await self.inner.list_checkpoints(thread_id, most)
+        listed = await self._listed(thread_id, _EVERY if limit is None else limit)
         found = [(each, await self.retrieve(thread_id, each.checkpoint_id)) for each in listed]
         return [(each, record) for each, record in found if record is not None]
 
@@ -244,6 +250,17 @@ class FourVerbStorage(DeltaStorage):
         await self.inner.store(record.thread_id, record.checkpoint_id, kept)
 
 
+def _allowed(thread_id: str) -> str:
+    """Return the id of a thread.
+
+    Raises:
+        InvalidArgumentError: It is the name of the list of the threads.
+    """
+    if thread_id == _THREADS:
+        raise InvalidArgumentError(f"a storage of four verbs keeps its threads in {_THREADS!r}")
+    return thread_id
+
+
 def _record_of(thread_id: str, checkpoint_id: str, data: bytes) -> Record:
     """Return the record of the bytes of a checkpoint.
 
@@ -264,7 +281,8 @@ def _record_of(thread_id: str, checkpoint_id: str, data: bytes) -> Record:
 
 
 def whole_storage(storage: Any) -> DeltaStorage:
-    """Return a storage itself, or the `FourVerbStorage` of one that takes a `DeltaCheckpoint`."""
+    """Return a storage itself, or the `FourVerbStorage` of one whose `store` takes no `rebased`."""
     taken = inspect.signature(type(storage).store).parameters
-    is_whole = isinstance(storage, DeltaStorage) and "checkpoint" not in taken
-    return storage if is_whole else FourVerbStorage(storage)
+    kinds = {each.kind for each in taken.values()}
+    takes_all = "rebased" in taken or inspect.Parameter.VAR_KEYWORD in kinds
+    return storage if isinstance(storage, DeltaStorage) and takes_all else FourVerbStorage(storage)

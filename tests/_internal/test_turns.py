@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from locus_memory._internal.running.turns import Turns
+from locus_memory._internal.running.turns import Turns, turns_of
 
 
 async def test_calls_of_several_event_loops_take_turns():
@@ -45,3 +45,41 @@ async def test_whoever_gives_up_passes_the_turn_on():
         assert order == []
     await last
     assert order == ["last"]
+
+
+async def test_many_that_give_up_at_once_leave_the_line_whole():
+    turns = Turns()
+
+    async def take():
+        async with turns.turn():
+            return True
+
+    async with turns.turn():
+        given_up = [asyncio.create_task(take()) for _ in range(3_000)]
+        await asyncio.sleep(0)
+        for each in given_up:
+            each.cancel()
+        await asyncio.wait(given_up)
+    assert await asyncio.wait_for(take(), 30)
+
+
+async def test_a_turn_that_is_given_to_a_cancelled_call_goes_on():
+    turns = Turns()
+
+    async def take():
+        async with turns.turn():
+            return True
+
+    async with turns.turn():
+        given_up, last = asyncio.create_task(take()), asyncio.create_task(take())
+        await asyncio.sleep(0)
+    given_up.cancel()
+    assert await asyncio.wait_for(last, 30)
+    assert await asyncio.wait_for(take(), 30)
+
+
+def test_who_shares_an_object_shares_a_line():
+    one, other = [], []
+    line = turns_of(one)
+    assert turns_of(one) is line
+    assert turns_of(other) is not line

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import weakref
+from dataclasses import dataclass, field
+
 import pytest
 
 from locus_memory.agent import Agent
 from locus_memory.backends.four_verbs import FourVerbStore, whole
 from locus_memory.backends.inmemory.store import InMemoryStore
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.testing import StoreConformance
@@ -95,3 +102,43 @@ async def test_what_was_put_past_it_is_read():
     assert whole(store) is seen
     plain = InMemoryStore()
     assert whole(plain) is plain
+
+
+async def test_those_who_share_a_store_share_the_versions():
+    class Slow(DictStore):
+        async def get(self, namespace, key):
+            await asyncio.sleep(0)
+            return await super().get(namespace, key)
+
+    store = Slow()
+    seen = [FourVerbStore(store) for _ in range(5)]
+    versions = await asyncio.gather(*(each.put(("n",), "k", 1) for each in seen))
+    assert sorted(versions) == [1, 2, 3, 4, 5]
+
+
+def test_a_store_that_nobody_uses_any_more_is_let_go():
+    store = DictStore()
+    seen, held = as_store(store)[0], weakref.ref(store)
+    assert isinstance(seen, FourVerbStore)
+    del seen, store
+    gc.collect()
+    assert held() is None
+
+
+async def test_a_store_may_be_a_dataclass():
+    @dataclass
+    class Fields(DictStore):
+        values: dict = field(default_factory=dict)
+
+    store, _ = as_store(Fields())
+    assert await store.put(("n",), "k", 1) == 1
+
+
+async def test_nothing_is_put_where_it_keeps_the_namespaces():
+    store = FourVerbStore(DictStore())
+    await store.put(("n",), "k", 1)
+    with pytest.raises(InvalidArgumentError, match="keeps its namespaces"):
+        await store.put(("locus_memory.namespaces",), "k", 1)
+    with pytest.raises(InvalidArgumentError, match="keeps its namespaces"):
+        await store.delete(("locus_memory.namespaces",), '["n"]')
+    assert await store.list_namespaces() == [("n",)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from locus_memory.checkpoint import (
@@ -11,7 +13,11 @@ from locus_memory.checkpoint import (
     DeltaStorage,
 )
 from locus_memory.checkpoint.four_verbs import FourVerbStorage
-from locus_memory.errors import CheckpointCorruptError
+from locus_memory.errors import (
+    CheckpointConflictError,
+    CheckpointCorruptError,
+    InvalidArgumentError,
+)
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.testing import CheckpointerConformance
@@ -105,3 +111,53 @@ async def test_a_storage_that_is_no_subclass_works():
         assert isinstance(checkpointer.storage, FourVerbStorage)
         await checkpointer.save(state_of(2), "t")
         assert len((await checkpointer.load("t")).messages) == 2
+
+
+async def test_those_who_share_a_storage_take_turns():
+    class Slow(DictStorage):
+        async def list_checkpoints(self, thread_id, limit=10):
+            await asyncio.sleep(0)
+            return await super().list_checkpoints(thread_id, limit)
+
+    storage = Slow()
+    first, other = DeltaCheckpointer(storage), DeltaCheckpointer(storage)
+    await first.save(state_of(1), "t", "c0")
+    saved = await asyncio.gather(
+        first.save(state_of(2), "t", "c1", expected_parent="c0"),
+        other.save(state_of(3), "t", "c2", expected_parent="c0"),
+        return_exceptions=True,
+    )
+    assert {type(each) for each in saved} == {str, CheckpointConflictError}
+    assert [each.sequence for each in await other.list_with_metadata("t")] == [2, 1]
+
+
+async def test_a_storage_may_name_its_arguments_as_it_likes():
+    class Other(DictStorage):
+        async def store(self, thread, name, kept):
+            await super().store(thread, name, kept)
+
+    checkpointer = DeltaCheckpointer(Other())
+    await checkpointer.save(state_of(2), "t")
+    assert len((await checkpointer.load("t")).messages) == 2
+
+
+async def test_a_damaged_thread_can_be_deleted():
+    storage = DictStorage()
+    checkpointer = DeltaCheckpointer(storage)
+    for count in range(1, 4):
+        await checkpointer.save(state_of(count), "t", f"c{count}")
+    storage.kept["t"]["c2"].data = b"damage"
+    assert await DeltaCheckpointer(storage).delete("t")
+    assert await checkpointer.list_threads() == []
+    assert "t" not in storage.kept
+
+
+async def test_no_thread_is_saved_over_the_list_of_threads():
+    checkpointer = DeltaCheckpointer(DictStorage())
+    await checkpointer.save(state_of(1), "t")
+    with pytest.raises(InvalidArgumentError, match="keeps its threads"):
+        await checkpointer.save(state_of(1), "locus_memory.threads")
+    for verb in (checkpointer.delete, checkpointer.load, checkpointer.list_checkpoints):
+        with pytest.raises(InvalidArgumentError, match="keeps its threads"):
+            await verb("locus_memory.threads")
+    assert await checkpointer.list_threads() == ["t"]

@@ -135,15 +135,20 @@ class LoopPool(ABC, Generic[C]):
             self._free.release()
 
     async def close(self) -> None:
-        """Refuse the calls that wait, let running calls end, and close what was opened here."""
+        """Refuse the calls that wait, let running calls end, and close what was opened here.
+
+        Whoever is cancelled meanwhile does not wait for running calls: they lose their connections.
+        """
         self._closed = True
         # One place more: each call that waits hands it on to the next one, and is refused.
         self._free.release()
-        for _ in range(self._size + 1):
-            await self._free.acquire()
-        if self._is_own:
-            await self._shut()
-        await self._ending.aclose()
+        try:
+            for _ in range(self._size + 1):
+                await self._free.acquire()
+            if self._is_own:
+                await self._shut()
+        finally:
+            await self._ending.aclose()
 
     async def _end(self) -> None:
         """Close the connections because the event loop ends."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 
 import pytest
@@ -14,7 +15,9 @@ from locus_memory.backends.opensearch.checkpoints import (
     OpenSearchDeltaStorage,
 )
 from locus_memory.backends.opensearch.connection.address import Host, hosts_of, place_of
+from locus_memory.backends.opensearch.connection.client import LoopClient
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
+from locus_memory.backends.opensearch.connection.driver import make_client
 from locus_memory.backends.opensearch.store import OpenSearchStore
 from locus_memory.errors import BackendClosedError, ConfigurationError
 from locus_memory.registry import get_checkpointer, get_store, open_backend
@@ -147,3 +150,35 @@ async def test_after_close_there_is_a_clear_error():
         await connection.open()
     with pytest.raises(BackendClosedError, match="after close"):
         await connection.request("GET", "/")
+
+
+async def test_whoever_stops_waiting_for_the_end_leaves_no_connection():
+    came, left = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader, writer):
+        came.set()
+        while await reader.read(1024):
+            pass
+        left.set()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        options = OpenSearchOptions(pool_size=1)
+        client = make_client(hosts_of(f"127.0.0.1:{port}"), options, None)
+        held = LoopClient(client, options, owned=True, size=1, place="silent")
+        await held.start()
+        asking = asyncio.create_task(held.send("GET", "/", None, None, again=True))
+        await came.wait()
+        closing = asyncio.create_task(held.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        async with asyncio.timeout(30):
+            await left.wait()
+        assert held.has_ended()
+        asking.cancel()
+        await asyncio.wait([asking])
+        # Or nobody asks for its error.
+        assert asking.cancelled() or asking.exception()

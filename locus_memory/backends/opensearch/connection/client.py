@@ -135,12 +135,14 @@ class LoopClient:
         """Wait for the requests in progress, but not for ever, and close the client."""
         if self._ended:
             return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LONGEST_CLOSE):
-                for _ in range(self._size):
-                    await self._turns.acquire()
-        if not self._ended:
-            await self._guard.aclose()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_CLOSE):
+                    for _ in range(self._size):
+                        await self._turns.acquire()
+        finally:
+            if not self._ended:
+                await self._guard.aclose()
 
     async def _end(self) -> None:
         self._ended = True

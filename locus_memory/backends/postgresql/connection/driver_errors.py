@@ -61,6 +61,7 @@ _FAREWELL: Final = "cannot switch to state"
 _CLIENT: Final = ErrorTable(
     phrases={
         "pool is": BackendClosedError,
+        "released back to the pool": BackendClosedError,
         _CLOSED: BackendUnavailableError,
         _FAREWELL: BackendUnavailableError,
     },

@@ -39,6 +39,9 @@ _HEADERS: Final = ((16, 1), (2**16, 3), (2**32, 5))
 """The bytes before the elements of a list or a dict in MessagePack, if it has fewer elements."""
 
 
+_PARTED: Final = (list, dict)
+
+
 @dataclass(slots=True, eq=False)
 class Known:
     """A checkpoint that was saved or loaded here.
@@ -138,12 +141,22 @@ def print_of(value: Any) -> bytes | None:
     those of the elements. A value has none if it holds an object of another class, and in a few
     other cases.
     """
-    if type(value) is not list and not has_messages(value):
+    if (type(value) is not list and not has_messages(value)) or _is_ambiguous(value):
         return None
     try:
         return ormsgpack.packb(value, default=_content, option=_ONLY_PLAIN)
     except ormsgpack.MsgpackEncodeError:
         return None
+
+
+def _is_ambiguous(value: list[Any] | dict[str, Any]) -> bool:
+    """Whether a part with a tree of its own is a `bytearray`, which in MessagePack is bytes."""
+    if isinstance(value, list):
+        return bytearray in set(map(type, value))
+    parts = value.values()
+    return bytearray in set(map(type, parts)) or any(
+        _is_ambiguous(each) for each in parts if type(each) in _PARTED
+    )
 
 
 def _content(value: Any) -> ormsgpack.Ext:

@@ -512,6 +512,34 @@ class TestClosing:
         assert await working == 1
         await closing
 
+    async def test_whoever_stops_waiting_for_the_end_leaves_no_connection(
+        self, make_pool, url, schema, until
+    ):
+        pool = make_pool(marked(url, schema), pool_size=2)
+        await pool.open()
+        entered, leave = asyncio.Event(), asyncio.Event()
+
+        async def work():
+            async with pool.transaction():
+                entered.set()
+                await leave.wait()
+
+        working = asyncio.create_task(work())
+        await entered.wait()
+        closing = asyncio.create_task(pool.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+        async def gone():
+            return await connections(url, schema) == 0
+
+        await until(gone)
+        leave.set()
+        with pytest.raises(BackendClosedError):
+            await working
+
     async def test_one_that_is_closed_while_it_opens_keeps_no_connection(
         self, make_pool, url, schema, until
     ):

@@ -477,6 +477,23 @@ class TestClosing:
         assert [value for _, value in answers] == [b"0", b"1"]
         await ended
 
+    async def test_whoever_stops_waiting_for_the_end_leaves_no_connection(
+        self, own_server, raw, prefix, clients_left
+    ):
+        connection = RedisConnection(own_server.url, pool_size=2)
+        await connection.open()
+        waiting = asyncio.create_task(connection.execute("BLPOP", f"{prefix}0", 0))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(connection.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        async with asyncio.timeout(30):
+            with pytest.raises(BackendClosedError):
+                await waiting
+        assert clients_left(own_server, 0) == 0
+
     async def test_it_does_not_wait_for_what_was_cancelled_in_the_queue(self, redis_server):
         connection = RedisConnection(redis_server.url, pool_size=1)
         await connection.open()

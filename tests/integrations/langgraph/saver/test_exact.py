@@ -24,7 +24,10 @@ MESSAGES = 300
 PLACE = {"thread_id": "ada", "checkpoint_ns": ""}
 
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from([0.0, -0.0, 1.0, "", "a", b"a"])
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 2),
+    st.sampled_from([0.0, -0.0, 1.0, "", "a", b"a", bytearray(b"a")]),
 )
 PLAIN = st.recursive(
     SCALARS,
@@ -110,6 +113,23 @@ def test_what_compares_equal_or_nearly_so_is_told_apart(pair):
     assert again == encode_channels(SERDE, channels, None)[0]
     assert again["log"] != values["log"]
     assert again["one"] != values["one"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda data: [data],
+        lambda data: ["a", data, b"b"],
+        lambda data: {"said": HumanMessage("hi", id="1"), "data": data},
+        lambda data: {"said": [HumanMessage("hi", id="1")], "data": {"a": data}},
+        lambda data: {"said": {"a": HumanMessage("hi", id="1"), "data": data}},
+    ],
+)
+def test_bytes_and_a_bytearray_are_told_apart(held):
+    values, prints = encode_channels(SERDE, {"c": held(b"a")}, None)
+    known = Known("1", "1", values=values, prints=prints)
+    again, _ = encode_channels(SERDE, {"c": held(bytearray(b"a"))}, known)
+    assert again == encode_channels(SERDE, {"c": held(bytearray(b"a"))}, None)[0]
 
 
 async def saved(saver, number, values, versions):
