@@ -57,8 +57,6 @@ class FourVerbStore(CheckedStore[Put | Delete]):
         clock: Returns seconds since the epoch.
     """
 
-    capabilities = StoreCapabilities(ttl=True, list_namespaces=True)
-
     def __init__(self, store: BaseStore, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
@@ -68,6 +66,11 @@ class FourVerbStore(CheckedStore[Put | Delete]):
 
     def __repr__(self) -> str:
         return f"FourVerbStore({self._store!r})"
+
+    @property
+    @override
+    def capabilities(self) -> StoreCapabilities:
+        return StoreCapabilities(ttl=True, list_namespaces=True)
 
     @property
     def inner(self) -> BaseStore:
@@ -140,7 +143,7 @@ class FourVerbStore(CheckedStore[Put | Delete]):
         value, now = deepcopy(await self.inner.get(namespace, key)), timestamp(self._clock())
         if value is None:
             return None
-        if not (isinstance(value, Mapping) and value.keys() == {_ITEM}):
+        if not (isinstance(value, Mapping) and [*value] == [_ITEM]):
             return StoreItem(namespace, key, value, {}, now, now)
         item = StoreItem.from_dict(value[_ITEM])
         return None if item.expires_at is not None and item.expires_at <= now else item

@@ -199,13 +199,15 @@ class FourVerbStorage(DeltaStorage):
 
     @override
     async def open(self) -> None:
-        if callable(begin := getattr(self.inner, "open", None)):
+        begin: Any = getattr(self.inner, "open", None)
+        if begin is not None:
             await begin()
 
     @override
     async def close(self) -> None:
         self._closed = True
-        if callable(close := getattr(self._storage, "close", None)):
+        close: Any = getattr(self._storage, "close", None)
+        if close is not None:
             await close()
 
     async def _listed(self, thread_id: str, limit: int) -> list[CheckpointMetadata]:
