@@ -46,7 +46,7 @@ _BEHIND: Final = {
 }
 """The optional methods of a backend, by the verbs that call them."""
 
-_MOST_WORDS: Final = 2_000
+_MOST_WORDS: Final = 10_000
 """Of a query: the time of some engines grows with the square of their number."""
 
 _PURGE_EVERY: Final = 1_024

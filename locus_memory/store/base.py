@@ -285,7 +285,7 @@ class BaseStore(Resource, ABC):
         Without a query, the item with the newest update comes first. With one, the best match
         comes first and `StoreItem.score` is set. An item matches if it has any word of the
         query, stop words aside; case and accents are folded, and punctuation never raises. Of a
-        long text, the first 2,000 different words count, 200 on PostgreSQL and Oracle.
+        long text, the first 10,000 different words count, 200 on PostgreSQL and Oracle.
 
         Args:
             namespace: The namespace to search.
