@@ -20,7 +20,12 @@ from typing_extensions import override
 from locus_memory._internal.running.turns import turns_of
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.errors import BackendClosedError, InvalidArgumentError, VersionConflictError
+from locus_memory.errors import (
+    BackendClosedError,
+    BackendCorruptError,
+    InvalidArgumentError,
+    VersionConflictError,
+)
 from locus_memory.store.base import EVERY, BaseStore
 from locus_memory.store.item import (
     Delete,
@@ -62,7 +67,6 @@ class FourVerbStore(CheckedStore[Put | Delete]):
         self._clock = clock
         self._turns = turns_of(store)
         self._closed = False
-        self._listed: set[Namespace] = set()
 
     def __repr__(self) -> str:
         return f"FourVerbStore({self._store!r})"
@@ -132,9 +136,8 @@ class FourVerbStore(CheckedStore[Put | Delete]):
         if isinstance(operation, Restored):
             names = ("version", "created_at", "updated_at", "expires_at")
             item = replace(item, **{name: getattr(operation, name) for name in names})
-        if namespace not in self._listed:
+        if before is None:
             await self.inner.put(_NAMESPACES, encode_json([*namespace]).decode(), True)
-            self._listed.add(namespace)
         await self.inner.put(namespace, key, {_ITEM: item.to_dict()})
         return item.version
 
@@ -145,7 +148,10 @@ class FourVerbStore(CheckedStore[Put | Delete]):
             return None
         if not (isinstance(value, Mapping) and [*value] == [_ITEM]):
             return StoreItem(namespace, key, value, {}, now, now)
-        item = StoreItem.from_dict(value[_ITEM])
+        try:
+            item = StoreItem.from_dict(value[_ITEM])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BackendCorruptError(f"{self!r}: an item is damaged") from error
         return None if item.expires_at is not None and item.expires_at <= now else item
 
     @override

@@ -121,8 +121,8 @@ def _diff_objects(
     replaced = 0
     changed: Iterable[tuple[str, Any]] = new.items()
     if texts is _ALL:
-        before = map(old.get, new, repeat(_NOTHING))
-        changed = compress(new.items(), map(ne, before, new.values()))
+        differs = map(ne, map(old.get, new, repeat(_NOTHING)), new.values())
+        changed = compress(new.items(), differs)
     for key, value in changed:
         inner = _ALL if key in texts else ()
         if key not in old:

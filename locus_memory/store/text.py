@@ -60,7 +60,6 @@ _SHORT: Final = 500
 """The most characters of a query whose words are kept."""
 
 _END: Final = "\x01"
-_FOLDED_PARTS: Final = _FOLDED[: ord(_END)] + _END.encode() + _FOLDED[ord(_END) + 1 :]
 """The same, but the end of a part is not changed."""
 
 # Accents of Latin, Greek and Cyrillic, points of Hebrew, short vowels of Arabic, marks of

@@ -12,7 +12,7 @@ import pytest
 from locus_memory.agent import Agent
 from locus_memory.backends.four_verbs import FourVerbStore, whole
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import BackendCorruptError, InvalidArgumentError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.registry import as_store
@@ -142,3 +142,11 @@ async def test_nothing_is_put_where_it_keeps_the_namespaces():
     with pytest.raises(InvalidArgumentError, match="keeps its namespaces"):
         await store.delete(("locus_memory.namespaces",), '["n"]')
     assert await store.list_namespaces() == [("n",)]
+
+
+@pytest.mark.parametrize("item", [None, 5, {}, {"key": "k"}, {"created_at": "soon"}])
+async def test_a_damaged_envelope_is_told(item):
+    store = DictStore()
+    await store.put(("n",), "k", {"locus_memory.item": item})
+    with pytest.raises(BackendCorruptError, match="damaged"):
+        await whole(store).get(("n",), "k")

@@ -111,3 +111,20 @@ async def test_bytes_in_other_states_are_refused():
     for state in ({"t": {"1": b"x"}}, {"a": b"x"}):
         with pytest.raises(TypeError, match="bytes"):
             await DeltaCheckpointer().save(state, "t")
+
+
+_DEEP = b"[" * 1_000 + b'"m"' + b"]" * 1_000
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *(b"5", b"[]", b'["m",["x"],["m"]]', b'["m",[],["m"]]', b'["m",[3],5]', b'["m",[3],"m"]'),
+        *(b'["m",[-3,6],["m","m"]]', b'["m",5,["m"]]', b'["m",[99],["m"]]', b'["m",[2],["m"]]'),
+        b'["m",[3],%b]' % _DEEP,
+    ],
+)
+def test_what_is_no_frame_is_a_value_error(document):
+    """Whoever writes to the database can write a checksum that fits."""
+    with pytest.raises(ValueError):  # noqa: PT011 - the words are those of the reader
+        loads(b"\0" + len(document).to_bytes(4, "big") + document + b"abc")

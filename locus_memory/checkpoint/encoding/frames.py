@@ -67,8 +67,13 @@ def loads(content: bytes) -> Any:
         return read_json(content)
     start = 1 + _LENGTH
     end = start + int.from_bytes(content[1:start], "big")
-    marker, sizes, document = read_json(content[start:end])
-    _fill(document, marker, _values(content, end, sizes))
+    try:
+        marker, sizes, document = read_json(content[start:end])
+        if any(size < 0 for size in sizes) or sum(sizes) != len(content) - end:
+            raise ValueError("the sizes of the values are wrong")
+        _fill(document, marker, _values(content, end, sizes))
+    except (AttributeError, RecursionError, StopIteration, TypeError) as error:
+        raise ValueError("it is no frame") from error
     return document
 
 

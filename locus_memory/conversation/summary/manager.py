@@ -94,8 +94,14 @@ class SummarizingManager(ConversationManager):
             record is never kept there.
         namespace: The namespace of the summaries in the store.
 
+    Attributes:
+        threshold: As given.
+        keep_recent: As given.
+        preserve_system: As given.
+
     Raises:
-        InvalidArgumentError: A number that is not positive, or `keep_recent` above `threshold`.
+        InvalidArgumentError: A number that is not positive, or a `keep_recent` that is not less
+            than `threshold`.
         ConfigurationError: `store` is not a store, or `summarize_fn` is no function, model or
             string of a model.
     """

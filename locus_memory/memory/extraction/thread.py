@@ -210,8 +210,8 @@ class Cursor:
             one that was only recorded.
         asked: Whether the assistant's last message asked for a secret.
         passed: Whether the last messages were off the record, and only passed.
-        staged: Whether a role was given in the thread, or a text handed in: it states no facts, as
-            far as they are phrases.
+        staged: Whether a role was given in the thread, or a text handed in: then phrases state no
+            facts in it, unless a message as a whole asks to remember one.
     """
 
     place: int = 0

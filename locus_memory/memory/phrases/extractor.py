@@ -115,6 +115,13 @@ class HeuristicExtractor:
         except _AskedError:
             return True
 
+    def only_asks(self, messages: Sequence[Any]) -> bool:
+        """Return whether all that users say is requests to remember, or to forget."""
+        said = [text_of(each).strip() for each in messages if role_of(each) == "user"]
+        return bool(said) and all(
+            to_remember(each) or FORGET.fullmatch(each.rstrip(" .!")) for each in said
+        )
+
 
 class _AskedError(Exception):
     """What is said depends on the known facts."""

@@ -212,16 +212,17 @@ class ExtractionQueue:
     ) -> tuple[Cursor, bool]:
         """Return the cursor behind messages, and whether there is anything to read in them.
 
-        A model reads everything. For phrases, a thread is over once a role is given in it, or a
-        text handed in.
+        A model reads everything. Once a role is given in a thread, or a text handed in, phrases
+        read no more than what a later message as a whole asks to remember, or to forget.
         """
         if self._phrases is None:
             return cursor, True
         told = [read_document(each) for each in ([context] if context else []) + [*messages]]
         size = sum(len(each["content"]) for each in messages)
-        staged = cursor.staged or await aside(size, is_staged, told)
-        is_read = not staged and await aside(size, self._phrases.may_state, told)
-        return replace(cursor, staged=staged), is_read
+        if await aside(size, is_staged, told):
+            return replace(cursor, staged=True), False
+        reads = self._phrases.only_asks if cursor.staged else self._phrases.may_state
+        return cursor, await aside(size, reads, told)
 
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.

@@ -75,3 +75,15 @@ async def test_an_answer_in_the_next_run_is_read_with_its_question(store):
     assert await facts(manager) == set()
     await manager.on_session_end(AgentState(messages=told, metadata={"thread_id": "t"}))
     assert await facts(manager) == {"home"}
+
+
+async def test_what_a_message_asks_to_remember_is_kept_in_any_thread(store):
+    manager = LLMMemoryManager(store)
+    await said(manager, "Fix this e-mail: Hi, I am Bo.", "Remember that I'm allergic to nuts.")
+    assert await facts(manager) == {"allergy:nuts"}
+    manager = LLMMemoryManager(store)
+    told = await said(manager, "You are a recruiter.", "I work at Google.", thread="u")
+    asks = Message.user("Forget that I'm allergic to nuts.")
+    state = AgentState(messages=(*told, asks), metadata={"thread_id": "u"})
+    await manager.on_session_end(state)
+    assert await facts(manager) == set()

@@ -38,14 +38,19 @@ _PLAN_LIFETIME: Final = 60
 """Seconds until a statement is prepared again: the server keeps its plan for the tables as they
 were, and a plan for empty tables reads all of a namespace."""
 
+_FAREWELL: Final = 5.0
+"""Seconds to close a connection whose statement was cancelled."""
+
+_LEAST_TO_SHARE: Final = 4
+"""The least size of a caller's pool that lends two connections for long."""
+
+_NO_FIT: Final = errors.TargetServerAttributeNotMatched
+_PREFERS_STANDBY: Final = re.compile(r"[?&]target_session_attrs=prefer-standby\b")
+
 
 async def _connect(arguments: dict[str, Any]) -> OwnConnection:
     connection: OwnConnection = await asyncpg.connect(connection_class=OwnConnection, **arguments)
     return connection
-
-
-_NO_FIT: Final = errors.TargetServerAttributeNotMatched
-_PREFERS_STANDBY: Final = re.compile(r"[?&]target_session_attrs=prefer-standby\b")
 
 
 def connection_arguments(database: str | None, **options: float | None) -> dict[str, Any]:
@@ -115,13 +120,6 @@ async def connected_to_standby(where: str, arguments: dict[str, Any]) -> OwnConn
     urls = arguments["urls"]
     chosen = {"urls": random.sample(urls, len(urls)), "target_session_attrs": "standby"}
     return await connected(where, {**arguments, **chosen})
-
-
-_FAREWELL: Final = 5.0
-"""Seconds to close a connection whose statement was cancelled."""
-
-_LEAST_TO_SHARE: Final = 4
-"""The least size of a caller's pool that lends two connections for long."""
 
 
 class LoopPool(sql.LoopPool[Connection]):
