@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +18,9 @@ LONG: Final = 32 * 1024
 """Characters, or parts of values, in one call; if no word was read before, it takes some 30 ms."""
 
 _Made = TypeVar("_Made")
+_AT_ONCE: Final = 200
+"""Operations that are copied before the event loop goes on."""
+
 _LEAVES: Final = (int, float, bool, type(None))
 
 
@@ -56,7 +60,8 @@ async def prepared(
 ) -> _Made:
     """Return the result of `make` for operations, in a worker thread if their texts are long.
 
-    The worker thread gets a copy of them, since the caller may change the originals meanwhile.
+    The worker thread gets a copy of them, since the caller may change the originals meanwhile. A
+    caller that changes them before the copy of many is made may find either in the store.
 
     Raises:
         ValueNotSerializableError: A value of a long operation is not JSON.
@@ -70,7 +75,11 @@ async def prepared(
             texts.append(each.text)
     if not are_long(values, texts):
         return make(operations)
-    copies = [_copy(each) if isinstance(each, Put) else each for each in operations]
+    copies: list[Put | Delete] = []
+    for each in operations:
+        copies.append(_copy(each) if isinstance(each, Put) else each)
+        if not len(copies) % _AT_ONCE:
+            await asyncio.sleep(0)
     return await in_thread(make, copies)
 
 
