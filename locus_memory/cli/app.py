@@ -45,6 +45,7 @@ class _Top(LazyGroup):
             "mcp": Place("commands.serving.mcp", "commands", _START),
             "serve": Place("commands.serving.serve", "serve", _START),
             "ui": Place("commands.serving.serve", "ui", _START),
+            "plug": Place("commands.serving.plug", "plug", _START),
             "presets": Place("commands.resources", "list_presets", _START),
             "memories": Place("commands.memory.memories", "list_memories", _MEMORIES),
             "remember": Place("commands.memory.memories", "remember", _MEMORIES),

@@ -16,7 +16,7 @@ from locus_memory.cli.printing import outcome
 from locus_memory.events import subscribe
 
 COMMANDS = [
-    "demo", "doctor", "verify", "chat", "mcp", "serve", "ui", "presets",
+    "demo", "doctor", "verify", "chat", "mcp", "serve", "ui", "plug", "presets",
     "memories", "remember", "history", "undo", "forget", "identity", "notes", "episodes", "why",
     "ingest", "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",

@@ -32,6 +32,7 @@ KILLS = {
     "mcp import": "integration/test_command_kills.py::test_killed_between_two_writes",
     "serve": "each request is a call of the library, whose kills are those of the databases",
     "ui": "each request is a call of the library, whose kills are those of the databases",
+    "plug": "each file is replaced at once; a kill between two leaves the others to the next call",
     "presets": READS,
     "memories": READS,
     "remember": ONE_WRITE,

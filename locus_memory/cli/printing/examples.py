@@ -40,6 +40,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory ui --url sqlite:./agent.db",
             "locus-memory ui --read-only --port 0 --url sqlite:./agent.db",
         ),
+        "plug": (
+            "locus-memory plug claude-code",
+            "locus-memory plug codex --project --model openai:gpt-5-mini",
+            "locus-memory plug gemini --remove",
+        ),
         "presets": ("locus-memory presets --json",),
         "memories": (
             "locus-memory memories --user ada --sources",

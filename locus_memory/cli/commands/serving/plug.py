@@ -1,0 +1,90 @@
+"""The command `plug`: puts the memory into the settings of a coding agent, and takes it out."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.cli.printing.output import note, print_json, write_out
+
+__all__ = ["plug"]
+
+_FILE = "sqlite:"
+
+
+def plug(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Argument(metavar="HOST", help="claude-code, codex, gemini or opencode.")
+    ],
+    *,
+    project: Annotated[
+        bool, typer.Option("--project/--user", help="In this folder, or in your home folder.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it out again.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--print", "--dry-run", help="Only print what would change.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Model that reads facts and notes; none by default."),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Whose memories all projects show; by default, you."),
+    ] = None,
+    by_remote: Annotated[
+        bool, typer.Option("--by-remote", help="Worktrees and clones are one project.")
+    ] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plug the memory into a coding agent.
+
+    It writes the hooks and the MCP server into the settings of the agent. What stands there stays,
+    and --remove leaves the files as they were. The database is a file in your data folder unless
+    --url names another.
+    """
+    from locus_memory.plug.hosts import HOSTS  # noqa: PLC0415 - help must be quick
+    from locus_memory.plug.settings import Originals, changes, data_folder  # noqa: PLC0415 - the same
+
+    if host not in HOSTS:
+        raise CommandError(f"no host {host!r}: there are {', '.join(HOSTS)}")
+    given = {"--url": _absolute(url or context.obj.url), "--person": person, "--model": model}
+    options = [each for name, value in given.items() if value for each in (name, value)]
+    command = [sys.executable, "-m", "locus_memory", "hook", host, *options]
+    command += ["--by-remote"] if by_remote else []
+    originals = Originals(data_folder() / "originals")
+    folder = Path.cwd() if project else None
+    found = changes(HOSTS[host], folder, None if remove else command, originals)
+    for change in [] if dry_run else found:
+        change.write()
+        originals.keep(change)
+    if as_json or context.obj.as_json:
+        told = [{"path": f"{path}", "before": was, "after": now} for path, was, now, _ in found]
+        print_json({"changes": told})
+        return
+    for change in found:
+        rows = difflib.unified_diff(
+            (change.before or "").splitlines(),
+            (change.after or "").splitlines(),
+            f"{change.path}",
+            f"{change.path}",
+            lineterm="",
+        )
+        write_out("".join(f"{row}\n" for row in rows))
+    if not found:
+        note("nothing to change")
+
+
+def _absolute(url: str | None) -> str | None:
+    """Return a URL that means the same in every folder."""
+    if url is None or not url.startswith(_FILE):
+        return url
+    return f"{_FILE}{Path(url.removeprefix(_FILE)).expanduser().absolute()}"

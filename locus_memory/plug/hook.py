@@ -1,0 +1,238 @@
+"""A hook of a coding agent: it reads the event on standard input, and never stands in the way.
+
+It exits with 0 whatever happens, and within `SECONDS`: what it could not do then, the next hook
+does. What failed is in a log, and never in the conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from getpass import getuser
+from itertools import pairwise
+from pathlib import Path
+from threading import Timer
+from typing import Any, Final, NoReturn
+
+import orjson
+
+from locus_memory.errors import VersionConflictError
+from locus_memory.memory import LLMMemoryManager, MemoryOptions
+from locus_memory.messages import Message
+from locus_memory.plug.hosts import HOSTS, Host, Moment
+from locus_memory.plug.projects import project_of
+from locus_memory.plug.settings import data_folder
+from locus_memory.plug.transcripts import Said, new_turns, turns_of
+from locus_memory.registry import get_store
+from locus_memory.state import AgentState
+from locus_memory.store import BaseStore
+
+__all__ = ["SECONDS", "Settings", "answer", "run"]
+
+SECONDS: Final = 2.0
+"""The most seconds that a hook runs."""
+
+_SHARES: Final = (1_500, 500)
+"""The tokens of what is shown of a project, and of a person. Hosts cut what is longer than 10,000
+characters."""
+
+_LARGEST_EVENT: Final = 2**24
+_LARGEST_LOG: Final = 2**20
+_SPACE: Final = ("locus_memory", "plug", "transcripts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the settings of a host tell a hook.
+
+    Attributes:
+        url: The database.
+        person: Whose memories are shown in every project.
+        by_remote: Whether clones of the same remote are one project, see `project_of`.
+        model: The model that extracts facts and notes; `None`: words and phrases only.
+    """
+
+    url: str
+    person: str
+    by_remote: bool = False
+    model: str | None = None
+
+    @classmethod
+    def read(cls, arguments: list[str]) -> Settings:
+        """Read options of a hook: `--url`, `--person` and `--model` have a value."""
+        given = dict(pairwise(arguments))
+        return cls(
+            url=given.get("--url") or f"sqlite:{data_folder() / 'agents.db'}",
+            person=given.get("--person") or f"person:{getuser()}",
+            by_remote="--by-remote" in arguments,
+            model=given.get("--model"),
+        )
+
+    def project(self, folder: str) -> str:
+        """Return the name of the project of a folder."""
+        return project_of(Path(folder), by_remote=self.by_remote)
+
+
+def run(arguments: Sequence[str]) -> list[str]:
+    """Do what the settings of a host call; returns the command to run instead, if it is another.
+
+    Args:
+        arguments: The name of a host, `distil` or `mcp`, and what `Settings.read` takes.
+    """
+    name, *options = arguments or ["--help"]
+    if name == "mcp":
+        settings = Settings.read(options)
+        return ["--url", settings.url, "mcp", "--user", settings.project(".")]
+    if name == "distil":
+        _distil(Settings.read(options))
+        sys.exit(0)
+    if name in HOSTS:
+        _hook(HOSTS[name], options)
+    return ["plug", "--help"]
+
+
+def _hook(host: Host, options: list[str]) -> NoReturn:
+    """Answer one event of a host, and exit with 0."""
+    guard = Timer(SECONDS, os._exit, (0,))
+    guard.daemon = True
+    guard.start()
+    failed = data_folder() / "failed"
+    try:
+        data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        event = orjson.loads(sys.stdin.buffer.read(_LARGEST_EVENT))
+        settings = Settings.read(options)
+        moment = host.moments[event["hook_event_name"]]
+        output = asyncio.run(answer(host, event, settings))
+        if moment is Moment.START and failed.exists():
+            output["systemMessage"] = f"locus-memory could not keep a session: see {_log_file()}"
+        if output:
+            os.write(sys.stdout.fileno(), orjson.dumps(output))
+        if moment in {Moment.KEEP, Moment.END}:
+            failed.unlink(missing_ok=True)
+        if moment is Moment.END and settings.model is not None:
+            _begin_distilling(event["cwd"], options)
+    except BaseException as error:  # noqa: BLE001 - it is logged; the host must not see it
+        _log(error)
+        with suppress(OSError):
+            failed.touch()
+    os._exit(0)
+
+
+def _begin_distilling(folder: str, options: Sequence[str]) -> None:
+    """Start a process that outlives the hook, and the host."""
+    command = [sys.executable, "-m", "locus_memory", "hook", "distil", *options]
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(  # noqa: S603 - the command of this process itself
+        command, cwd=folder, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+    )
+
+
+def _distil(settings: Settings) -> None:
+    """Have the model read what waits of the project of the working folder."""
+
+    async def read() -> None:
+        async with LLMMemoryManager(settings.url, extract_fn=settings.model) as manager:
+            await manager.for_user(settings.project(".")).sync_now()
+
+    try:
+        asyncio.run(read())
+    except Exception as error:  # noqa: BLE001 - nobody waits for this process
+        _log(error)
+
+
+def _log_file() -> Path:
+    return data_folder() / "hook.log"
+
+
+def _log(error: BaseException) -> None:
+    with suppress(OSError):
+        path = _log_file()
+        is_small = path.exists() and path.stat().st_size < _LARGEST_LOG
+        with path.open("a" if is_small else "w", encoding="utf-8") as log:
+            log.write(f"{datetime.now(UTC).isoformat()} {type(error).__name__}: {error}\n")
+
+
+async def answer(host: Host, event: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return what a host expects as the answer to an event, as a value of JSON; empty: nothing.
+
+    Args:
+        host: The host.
+        event: What it sent: the session, the folder, and what belongs to the event.
+        settings: The settings of the hook.
+
+    Raises:
+        LocusMemoryError: The database failed.
+        KeyError: The event lacks what its host documents.
+        OSError: The transcript cannot be read.
+    """
+    name = event["hook_event_name"]
+    moment, project = host.moments[name], settings.project(event["cwd"])
+    async with get_store(settings.url) as store:
+        if moment in {Moment.KEEP, Moment.END}:
+            await _keep(store, host, event, project, reads=settings.model is None)
+            return {}
+        thread, prompt = event["session_id"], event.get("prompt") or ""
+        prompt = prompt if moment is Moment.PROMPT else None
+        users = zip((project, settings.person), _SHARES, strict=True)
+        shown = [await _shown(store, user, most, thread, prompt) for user, most in users]
+    text = "\n".join(filter(None, shown))
+    output = {"hookEventName": name, "additionalContext": text}
+    return {"hookSpecificOutput": output} if text else {}
+
+
+async def _shown(store: BaseStore, user: str, tokens: int, thread: str, prompt: str | None) -> str:
+    """Return what is known of a user: for a message what answers it, else the stable part.
+
+    The stable part is that of the start of the session, which the host still has: what is new
+    since then stands in what answers a message.
+    """
+    state = AgentState(metadata={"thread_id": thread, "user_id": user})
+    if prompt is not None:
+        state = state.with_message(Message.user(prompt))
+    options = MemoryOptions(memory_budget_tokens=tokens, cache_idle=86_400.0)
+    async with LLMMemoryManager(store, options=options) as manager:
+        told = (await manager.on_session_start(state)).messages
+    if prompt is None:
+        return told[0].content or "" if told else ""
+    return (told[-1].content or "").removesuffix(prompt).rstrip()
+
+
+async def _keep(
+    store: BaseStore, host: Host, event: Mapping[str, Any], project: str, *, reads: bool
+) -> None:
+    """Keep what was said since the last hook, once each, however often this is repeated.
+
+    Args:
+        store: The store.
+        host: The host.
+        event: What it sent.
+        project: Whose words they become.
+        reads: Whether phrases are read now; otherwise, what is kept waits for a model.
+    """
+    session, path = event["session_id"], event.get("transcript_path")
+    found = await store.get_item(_SPACE, session)
+    place, version = (found.value["place"], found.version) if found else (0, 0)
+    sent = turns_of(event.get("messages") or (), host.turn)
+    parts = new_turns(Path(path), place, host.turn) if path else [Said(sent, place)]
+    options = MemoryOptions(extract_mode="inline" if reads else "manual")
+    extractor = None if reads else _not_now
+    async with LLMMemoryManager(store, extract_fn=extractor, options=options) as manager:
+        for messages, end in parts:
+            if messages:
+                await manager.add(messages, user_id=project, thread_id=session)
+            if end == place:
+                continue
+            with suppress(VersionConflictError):
+                # Another hook of the session was faster: the next one finds what is known.
+                version = await store.put(_SPACE, session, {"place": end}, if_version=version)
+
+
+async def _not_now(messages: object, existing: object) -> list[Any]:
+    """Stand for the model, which reads what waits in a process of its own."""
+    raise NotImplementedError

@@ -1,0 +1,147 @@
+"""The hosts that can be plugged: what each calls its events and its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from locus_memory.plug.transcripts import (
+    Turn,
+    claude_turn,
+    codex_turn,
+    gemini_turn,
+    opencode_turn,
+)
+
+__all__ = ["HOSTS", "Files", "Host", "Moment"]
+
+
+class Moment(StrEnum):
+    """What a hook is for.
+
+    `START` shows what is known, `PROMPT` what answers a message. `KEEP` keeps what was said, and
+    `END` has a model read it as well.
+    """
+
+    START = "start"
+    PROMPT = "prompt"
+    KEEP = "keep"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The settings of a host.
+
+    Attributes:
+        hooks: The file that names hooks, of JSON; or the file of a plugin, of JavaScript.
+        servers: The file that names MCP servers, of JSON or TOML.
+    """
+
+    hooks: Path
+    servers: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A coding agent whose settings name hooks, as commands that get JSON and answer with JSON.
+
+    Attributes:
+        moments: What each of its events is for.
+        user: Returns the settings of the user.
+        project: The settings of a project, below its folder.
+        turn: Reads a record of its transcripts, or a message that its plugin sends.
+        second: One second, in the unit of its time limits.
+    """
+
+    moments: Mapping[str, Moment]
+    user: Callable[[], Files]
+    project: Files
+    turn: Turn
+    second: int = 1
+
+    def files(self, project: Path | None) -> Files:
+        """Return the settings of a project; `None`: those of the user."""
+        if project is None:
+            return self.user()
+        return Files(project / self.project.hooks, project / self.project.servers)
+
+
+def _claude_files() -> Files:
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    folder = Path(named) if named else Path.home() / ".claude"
+    return Files(folder / "settings.json", (folder if named else Path.home()) / ".claude.json")
+
+
+def _codex_files() -> Files:
+    folder = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    return Files(folder / "hooks.json", folder / "config.toml")
+
+
+def _gemini_files() -> Files:
+    file = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "settings.json"
+    return Files(file, file)
+
+
+def _opencode_files() -> Files:
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
+    return Files(folder / "plugins" / "locus-memory.js", folder / "opencode.json")
+
+
+HOSTS: Final[Mapping[str, Host]] = {
+    # https://code.claude.com/docs/en/hooks, read on 2026-11-28, version 2.1
+    "claude-code": Host(
+        moments={
+            "SessionStart": Moment.START,
+            "UserPromptSubmit": Moment.PROMPT,
+            "Stop": Moment.KEEP,
+            "PreCompact": Moment.END,
+            "SessionEnd": Moment.END,
+        },
+        user=_claude_files,
+        project=Files(Path(".claude/settings.local.json"), Path(".mcp.json")),
+        turn=claude_turn,
+    ),
+    # https://developers.openai.com/codex/hooks, read on 2026-11-28, version 0.171. A session has no
+    # event of its end.
+    "codex": Host(
+        moments={
+            "SessionStart": Moment.START,
+            "UserPromptSubmit": Moment.PROMPT,
+            "Stop": Moment.END,
+            "PreCompact": Moment.END,
+        },
+        user=_codex_files,
+        project=Files(Path(".codex/hooks.json"), Path(".codex/config.toml")),
+        turn=codex_turn,
+    ),
+    # https://geminicli.com/docs/hooks/reference, read on 2026-11-28, version 0.61
+    "gemini": Host(
+        moments={
+            "SessionStart": Moment.START,
+            "BeforeAgent": Moment.PROMPT,
+            "AfterAgent": Moment.KEEP,
+            "PreCompress": Moment.END,
+            "SessionEnd": Moment.END,
+        },
+        user=_gemini_files,
+        project=Files(Path(".gemini/settings.json"), Path(".gemini/settings.json")),
+        second=1_000,
+        turn=gemini_turn,
+    ),
+    # https://opencode.ai/docs/plugins, read on 2026-11-28, version 1.18: the events of our plugin
+    "opencode": Host(
+        moments={
+            "session.start": Moment.START,
+            "chat.message": Moment.PROMPT,
+            "session.idle": Moment.END,
+        },
+        user=_opencode_files,
+        project=Files(Path(".opencode/plugins/locus-memory.js"), Path("opencode.json")),
+        turn=opencode_turn,
+    ),
+}

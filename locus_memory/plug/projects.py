@@ -1,0 +1,56 @@
+"""The name of a project: its repository, wherever in it a session runs."""
+
+from __future__ import annotations
+
+import re
+from configparser import ConfigParser, Error
+from hashlib import blake2b
+from pathlib import Path
+
+__all__ = ["project_of"]
+
+
+def project_of(folder: Path, *, by_remote: bool = False) -> str:
+    """Return the name of the project of a folder, as a user of the store.
+
+    Args:
+        folder: A folder; its project is the working tree that it is in, or else the folder.
+        by_remote: Whether worktrees, and clones of the same remote `origin`, are one project.
+    """
+    folder = folder.resolve()
+    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    identity, name = str(root), root.name
+    if by_remote and (root / ".git").exists():
+        common = _common_folder(root / ".git")
+        identity = _remote_of(common) or str(common)
+        name = re.split(r"[/:]", identity.removesuffix("/.git"))[-1]
+    mark = blake2b(identity.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return f"project:{name[:40]}-{mark}"
+
+
+def _common_folder(place: Path) -> Path:
+    """Return the folder of a repository that all its worktrees share.
+
+    Of a worktree, `.git` is a file that names its folder, and `commondir` in that one the shared
+    one: https://git-scm.com/docs/gitrepository-layout
+    """
+    if place.is_dir():
+        return place
+    try:
+        own = place.parent / place.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        return (own / (own / "commondir").read_text(encoding="utf-8").strip()).resolve()
+    except (OSError, ValueError):
+        return place
+
+
+def _remote_of(common: Path) -> str:
+    """Return host and path of the remote `origin`, however its URL is written; else nothing."""
+    config = ConfigParser(strict=False, interpolation=None)
+    try:
+        config.read_string((common / "config").read_text(encoding="utf-8"))
+    except (OSError, ValueError, Error):
+        return ""
+    url = config.get('remote "origin"', "url", fallback="").strip()
+    bare = re.sub(r"\A[a-z+]{2,10}://|\A[^/@]{0,200}@", "", url)
+    bare = re.sub(r"\A[^/@]{0,200}@", "", bare).removesuffix("/").removesuffix(".git")
+    return re.sub(r"\A([^/:]{1,255}):(?:\d{1,5}/)?", r"\1/", bare).lower()

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """An empty home folder, with an empty project in it as the working folder."""
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
+    return tmp_path
+
+
+def test_it_plugs_the_user_and_shows_what_it_changed(ok, run, home):
+    out = ok("plug", "claude-code").out
+    assert f"+++ {home / '.claude' / 'settings.json'}" in out
+    assert "UserPromptSubmit" in (home / ".claude" / "settings.json").read_text()
+    assert "locus-memory" in (home / ".claude.json").read_text()
+    assert "nothing to change" in run("plug", "claude-code").err
+    ok("plug", "claude-code", "--remove")
+    assert not (home / ".claude.json").exists()
+
+
+def test_it_plugs_a_project_alone(ok, home):
+    ok("plug", "gemini", "--project")
+    assert (home / "shop" / ".gemini" / "settings.json").exists()
+    assert not (home / ".gemini").exists()
+
+
+def test_print_changes_nothing(ok, home):
+    assert "SessionStart" in ok("plug", "codex", "--print").out
+    assert not (home / ".codex").exists()
+
+
+def test_the_options_of_the_hooks_are_written_and_a_file_has_its_whole_path(ok, home):
+    options = ("--url", "sqlite:./own.db", "--model", "openai:x", "--person", "a b", "--by-remote")
+    changes = json.loads(ok("plug", "codex", *options, "--json").out)["changes"]
+    [hooks, servers] = [each["after"] for each in changes]
+    command = json.loads(hooks)["hooks"]["Stop"][0]["hooks"][0]["command"]
+    url = f"sqlite:{home / 'shop' / 'own.db'}"
+    assert command.endswith(f"--url {url} --person 'a b' --model openai:x --by-remote")
+    assert url in servers
+    assert [each["before"] for each in changes] == [None, None]
+
+
+def test_a_host_that_there_is_not_is_refused(run):
+    result = run("plug", "vim")
+    assert result.code == 1
+    assert "claude-code, codex, gemini, opencode" in result.err
+
+
+def test_settings_that_are_no_json_stay_as_they_are(run, home):
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text("// mine\n{}")
+    result = run("plug", "gemini")
+    assert result.code != 0
+    assert "stays as it is" in result.err
+    assert (home / ".gemini" / "settings.json").read_text() == "// mine\n{}"

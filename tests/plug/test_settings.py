@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from locus_memory.errors import InvalidArgumentError
+from locus_memory.plug.hosts import HOSTS, Host
+from locus_memory.plug.settings import Originals, changes
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+groups = st.lists(
+    st.fixed_dictionaries(
+        {"hooks": st.lists(st.fixed_dictionaries({"type": texts, "command": texts}), max_size=2)},
+        optional={"matcher": texts},
+    ),
+    max_size=2,
+)
+documents = st.fixed_dictionaries(
+    {},
+    optional={
+        "hooks": st.dictionaries(st.sampled_from(["Stop", "SessionStart", "Mine"]), groups),
+        "mcpServers": st.dictionaries(texts, values, max_size=2),
+        "mcp": st.dictionaries(texts, values, max_size=2),
+        "other": values,
+    },
+)
+
+
+def command(host: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "locus_memory", "hook", host, *options]
+
+
+def plug(host: str, folder: Path, *options: str, removes: bool = False) -> int:
+    originals = Originals(folder / "originals")
+    given = None if removes else command(host, *options)
+    found = changes(HOSTS[host], folder, given, originals)
+    for change in found:
+        change.write()
+        originals.keep(change)
+    return len(found)
+
+
+def files_of(host: Host, folder: Path) -> list[Path]:
+    files = host.files(folder)
+    return [*{files.hooks, files.servers}]
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_is_written_names_every_event_and_the_server(host: str, tmp_path: Path) -> None:
+    assert plug(host, tmp_path)
+    said = "".join(each.read_text() for each in files_of(HOSTS[host], tmp_path))
+    assert all(event in said for event in HOSTS[host].moments)
+    assert '"mcp"' in said
+    assert not plug(host, tmp_path)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_removing_leaves_no_file_that_was_not_there(host: str, tmp_path: Path) -> None:
+    plug(host, tmp_path)
+    plug(host, tmp_path, "--model", "openai:x")
+    assert plug(host, tmp_path, removes=True)
+    assert not [each for each in files_of(HOSTS[host], tmp_path) if each.exists()]
+    assert not plug(host, tmp_path, removes=True)
+
+
+@pytest.mark.parametrize("host", ["claude-code", "gemini", "opencode"])
+@given(before=documents, indent=st.sampled_from([None, 1, 4]))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_removing_gives_the_bytes_of_before(
+    tmp_path_factory: pytest.TempPathFactory, host: str, before: Any, indent: int | None
+) -> None:
+    folder = tmp_path_factory.mktemp("project")
+    path = HOSTS[host].files(folder).servers
+    was = json.dumps(before, indent=indent, ensure_ascii=indent is None)
+    write(path, was)
+    plug(host, folder)
+    after = json.loads(path.read_text())
+    kept = {name: value for name, value in before.items() if name not in {"hooks", "mcpServers"}}
+    assert {**after, **kept} == after or host == "opencode"
+    plug(host, folder, "--person", "ada")
+    plug(host, folder, removes=True)
+    assert path.read_text(encoding="utf-8") == was
+
+
+@pytest.mark.parametrize("host", ["claude-code", "gemini", "opencode"])
+def test_what_a_person_changes_meanwhile_stays(host: str, tmp_path: Path) -> None:
+    path = HOSTS[host].files(tmp_path).servers
+    write(path, '{"mine": 1}')
+    plug(host, tmp_path)
+    write(path, json.dumps({**json.loads(path.read_text()), "more": 2}))
+    plug(host, tmp_path, "--model", "openai:x")
+    plug(host, tmp_path, removes=True)
+    assert json.loads(path.read_text()) == {"mine": 1, "more": 2}
+
+
+def test_hooks_of_others_stay_at_their_events(tmp_path: Path) -> None:
+    path = HOSTS["claude-code"].files(tmp_path).hooks
+    other = {"matcher": "x", "hooks": [{"type": "command", "command": "other --hook"}]}
+    write(path, json.dumps({"hooks": {"Stop": [other], "Mine": []}}))
+    plug("claude-code", tmp_path)
+    plug("claude-code", tmp_path, "--by-remote")
+    hooks = json.loads(path.read_text())["hooks"]
+    assert hooks["Stop"][0] == other
+    assert [len(hooks[event]) for event in ("Stop", "SessionStart")] == [2, 1]
+    assert hooks["Stop"][1]["hooks"][0]["command"].endswith("hook claude-code --by-remote")
+    assert hooks["Mine"] == []
+
+
+TOMLS = [
+    "",
+    "# mine\nmodel = 'x' # why\n",
+    "model = 'x'\n\n[mcp_servers.other]\ncommand = 'y'",
+    "[features]\nhooks = true\n\n\n# the end\n",
+    '[mcp_servers."locus"]\nargs = ["[mcp_servers.locus-memory]"]\n',
+]
+
+
+@pytest.mark.parametrize("text", TOMLS)
+def test_toml_keeps_its_comments_and_comes_back(text: str, tmp_path: Path) -> None:
+    path = HOSTS["codex"].files(tmp_path).servers
+    write(path, text)
+    plug("codex", tmp_path)
+    plugged = path.read_text()
+    assert plugged.startswith(text)
+    assert tomllib.loads(plugged)["mcp_servers"]["locus-memory"]["args"][-1] == "mcp"
+    write(path, f"{plugged}\n[late]\nx = 1\n")
+    plug("codex", tmp_path, "--person", "ada")
+    assert "late" in tomllib.loads(path.read_text())
+    plug("codex", tmp_path, removes=True)
+    assert tomllib.loads(path.read_text()) == {**tomllib.loads(text), "late": {"x": 1}}
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '"x"',
+        "// a comment\n{}",
+        '{"hooks": []}',
+        '{"hooks": {"Stop": {}}}',
+        '{"hooks": {"Stop": ["x"]}}',
+        '{"hooks": {"Stop": [{"hooks": [7]}]}}',
+        '{"hooks": 7}',
+    ],
+)
+def test_what_its_host_does_not_document_is_refused_and_stays(
+    host: str, text: str, tmp_path: Path
+) -> None:
+    path = HOSTS[host].files(tmp_path).hooks
+    write(path, text)
+    with pytest.raises(InvalidArgumentError, match="stays as it is"):
+        plug(host, tmp_path)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["[", "x = 1\nx = 2\n", '[mcp_servers]\nlocus-memory = "x"\n'])
+def test_toml_that_cannot_hold_our_table_is_refused(text: str, tmp_path: Path) -> None:
+    path = HOSTS["codex"].files(tmp_path).servers
+    write(path, text)
+    with pytest.raises(InvalidArgumentError, match="stays as it is"):
+        plug("codex", tmp_path)
+    assert path.read_text() == text
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = HOSTS["gemini"].files(tmp_path).hooks
+    path.parent.mkdir()
+    path.write_bytes(b"\xff{}")
+    with pytest.raises(InvalidArgumentError, match="not UTF-8"):
+        plug("gemini", tmp_path)
+
+
+def test_the_mode_and_the_link_of_a_file_stay(tmp_path: Path) -> None:
+    path = HOSTS["gemini"].files(tmp_path).hooks
+    real = tmp_path / "dotfiles.json"
+    write(real, "{}")
+    real.chmod(0o600)
+    path.parent.mkdir()
+    path.symlink_to(real)
+    plug("gemini", tmp_path)
+    assert path.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert "mcpServers" in real.read_text()
+
+
+def test_the_folders_of_the_user_follow_the_variables_of_the_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    for host in HOSTS.values():
+        files = host.files(None)
+        assert files.hooks.is_relative_to(tmp_path)
+        assert files.servers.is_relative_to(tmp_path)
