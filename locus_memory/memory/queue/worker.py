@@ -16,12 +16,12 @@ from locus_memory._internal.running.lease import Lease
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
+from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.allowance import Allowance
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.queue.pace import A_CALL, Pace, Trip
 from locus_memory.memory.queue.queue import ExtractionQueue
-from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.store.item import Namespace
 
 __all__ = ["Worker"]
@@ -109,12 +109,12 @@ class Worker:
     def __init__(
         self,
         queue: ExtractionQueue,
-        work: Distillation,
+        work: Extraction,
         options: MemoryOptions,
         clock: Callable[[], float],
     ) -> None:
         self._queue = queue
-        self._distillation = work
+        self._extraction = work
         self._pace = Pace.of(options, by_model=work.is_by_model, distils=work.distils)
         self._clock = clock
         most = None if self._pace.mode == "inline" else options.extraction_budget
@@ -362,7 +362,7 @@ class Worker:
         """Handle jobs under a lease, if no other process has them, and the day has a call left."""
         if self._rest(unit):
             return
-        with Lease(self._clock() + self._distillation.seconds_for(jobs) + _SLACK) as lease:
+        with Lease(self._clock() + self._extraction.seconds_for(jobs) + _SLACK) as lease:
             held = await self._queue.claim(jobs, lease)
             if not held:
                 self._put_off(unit, jobs, self._pace.quiet)
@@ -373,7 +373,7 @@ class Worker:
 
     async def _attempt(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         try:
-            run, allowance = self._distillation.run, self._allowance
+            run, allowance = self._extraction.run, self._allowance
             outcome = await (allowance.counted(run, jobs) if allowance else run(jobs))
         except (GeneratorExit, KeyboardInterrupt):
             # Nothing can be awaited after these errors.
