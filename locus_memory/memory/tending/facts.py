@@ -125,9 +125,10 @@ async def tidy_facts(
     items = [item async for page in pages(work.store, work.scope.current) for item in page]
     facts = [memory for item in items if (memory := read_memory(item)) is not None]
     shown, asked = batches(facts, work.now[:10]), read_moment(since)
-    is_seen = asked is not None and (most is None or len(shown) <= most)
-    if is_seen and all(item.updated_at < asked - timedelta(days=1) for item in items):
-        return FactsReport()
+    if asked is not None and (most is None or len(shown) <= most):
+        oldest = asked - timedelta(days=1)
+        if all(item.updated_at < oldest for item in items):
+            return FactsReport()
     reports = [await _tidied(work, model, batch) for batch in shown[:most]]
     return sum(reports, FactsReport())
 
