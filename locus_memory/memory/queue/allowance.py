@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from locus_memory.chat.usage import usage_in
@@ -20,7 +20,7 @@ _KEY: Final = "allowance"
 _DAY: Final = 86_400
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Allowance:
     """A count of calls and tokens a day, UTC, in the store.
 
@@ -31,7 +31,6 @@ class Allowance:
         tokens: The most tokens of prompts and answers, as the model reports them; calls under way
             when it is passed are the last of the day.
         clock: Returns seconds since the epoch.
-        spent_until: The moment at which the calls of a day that are used up begin again.
     """
 
     store: BaseStore
@@ -39,12 +38,11 @@ class Allowance:
     calls: int
     tokens: int
     clock: Callable[[], float]
-    spent_until: float = field(default=0.0, init=False)
 
     @property
     def rest(self) -> float:
-        """The seconds until a call may be made, as far as this process knows; 0: one may be."""
-        return max(0.0, self.spent_until - self.clock())
+        """The seconds of the day that are left, after which the calls begin again."""
+        return _DAY - self.clock() % _DAY
 
     async def take(self) -> bool:
         """Count a call, if it may be made today; returns whether it may.
@@ -52,9 +50,7 @@ class Allowance:
         Raises:
             BackendError: The store failed.
         """
-        may = await self._add(calls=1, is_asked=True)
-        self.spent_until = 0.0 if may else (self.clock() // _DAY + 1) * _DAY
-        return may
+        return await self._add(calls=1, is_asked=True)
 
     async def counted(
         self, handle: Callable[[Sequence[Job]], Awaitable[Outcome]], jobs: Sequence[Job]

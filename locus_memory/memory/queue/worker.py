@@ -311,8 +311,6 @@ class Worker:
         passed = asyncio.get_running_loop().time()
         # What ends from now on is handled at the next look, all of it together.
         ended, unit.ended = unit.ended, set()
-        if rest := self._rest(unit):
-            return [], rest
         unit.failed = {lane: end for lane, end in unit.failed.items() if end > passed}
         free, pauses = list[list[Job]](), [end - passed for end in unit.failed.values()]
         for lane in [each for each in unit.jobs if each not in unit.failed]:
@@ -338,10 +336,6 @@ class Worker:
             emit("memory.extract_parked", error=error, thread=job.thread, attempts=job.attempts)
         return True
 
-    def _rest(self, unit: _Unit) -> float:
-        """Return the seconds until the calls of a day that are used up begin again."""
-        return 0.0 if unit.insists or self._allowance is None else self._allowance.rest
-
     async def _travel(self, unit: _Unit, trip: Trip) -> None:
         """Handle sessions together; of a long backlog, the first jobs."""
         every = [job for session in trip for job in session]
@@ -360,8 +354,6 @@ class Worker:
 
     async def _claimed(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         """Handle jobs under a lease, if no other process has them, and the day has a call left."""
-        if self._rest(unit):
-            return
         with Lease(self._clock() + self._extraction.seconds_for(jobs) + _SLACK) as lease:
             held = await self._queue.claim(jobs, lease)
             if not held:
@@ -370,6 +362,7 @@ class Worker:
                 await self._attempt(unit, held)
             else:
                 await self._queue.give_back(held)
+                self._put_off(unit, jobs, self._allowance.rest)
 
     async def _attempt(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         try:
