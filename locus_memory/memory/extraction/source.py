@@ -17,7 +17,7 @@ from locus_memory.memory.extraction.thread import (
 )
 from locus_memory.memory.moments import local_day
 from locus_memory.memory.queue.jobs import Job, sessions_of
-from locus_memory.memory.secrets.answers import WITHHELD, answers_in
+from locus_memory.memory.secrets.detection import WITHHELD, answers_in
 from locus_memory.messages import Message
 
 __all__ = ["Told", "cited", "source_of"]

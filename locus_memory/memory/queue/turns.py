@@ -24,7 +24,7 @@ from locus_memory.memory.forms import read_messages
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.memory.scope import Scope, metadata_of
-from locus_memory.memory.secrets.answers import secrets_in
+from locus_memory.memory.secrets.detection import secrets_in
 from locus_memory.memory.validity import moment_in
 from locus_memory.messages import Message
 from locus_memory.retrieval.turns import Turn, turn_puts

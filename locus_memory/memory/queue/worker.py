@@ -18,9 +18,8 @@ from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.queue.allowance import Allowance
 from locus_memory.memory.queue.jobs import Job, sessions_of
-from locus_memory.memory.queue.pace import A_CALL, Pace, Trip
+from locus_memory.memory.queue.pace import A_CALL, Allowance, Pace, Trip
 from locus_memory.memory.queue.queue import ExtractionQueue
 from locus_memory.store.item import Namespace
 
