@@ -97,7 +97,7 @@ class Inference:
         await self.store.put_batch(await transcribed(job, is_on=is_on, allow_secrets=is_open))
         recall = _PartRecall(self.store, self.embedder, self.clock, part_of(told))
         extraction = Extraction(self.extractor, self.ledger, recall, self.options)
-        made = await extraction.distilled(scope, extraction.source_of([job]))
+        made = await extraction.distilled(scope, [job])
         source = {"thread_id": thread, "extracted_at": now, "extractor": self.extractor.name}
         edits = list(made.edits)
         for note in made.notes:

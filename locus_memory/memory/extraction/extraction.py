@@ -44,6 +44,7 @@ from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.memory.validity import VALIDITY, checked
+from locus_memory.messages import Message
 from locus_memory.store.item import Put, check_key
 from locus_memory.store.json_values import encode_json
 
@@ -167,7 +168,7 @@ class Extraction:
         scope, entries = Scope(jobs[0].namespace), list[LogEntry]()
         try:
             with timed("distill", self._ledger.now(), entries.append):
-                distilled = await self.distilled(scope, self.source_of(jobs))
+                distilled = await self.distilled(scope, jobs)
         except Exception:
             await write_log(self._recall.store, scope, entries)
             raise
@@ -214,27 +215,34 @@ class Extraction:
             episodes=found["episodes"],
         )
 
-    def source_of(self, jobs: Sequence[Job]) -> list[Told]:
-        """Return the messages of jobs; answers to requests for a secret are left out."""
-        zone = self._options.zone()
-        return source_of(jobs, withholds=not self._options.allow_secrets, zone=zone)
-
-    async def distilled(self, scope: Scope, source: Sequence[Told]) -> Distilled:
+    async def distilled(self, scope: Scope, jobs: Sequence[Job]) -> Distilled:
         """Return what an extractor makes of sessions, checked and with its sources.
 
-        An extractor without `distill` makes changes only. What its origin may not say is refused,
-        and texts that look like secrets are left out.
+        An extractor without `distill` makes changes only. It is shown no answers to requests for a
+        secret. What its origin may not say is refused, and texts that look like secrets are left
+        out.
 
         Args:
             scope: The scope of the memories.
-            source: The messages of the sessions.
+            jobs: The jobs of the sessions; those of a thread stand together.
 
         Raises:
             TimeoutError: The extractor took too long.
             Exception: Any error of the extractor or the store.
         """
-        made = await self._made(scope, source) if source else Distillate()
-        return await self._checked(made, source)
+        options = self._options
+        source = source_of(jobs, withholds=not options.allow_secrets, zone=options.zone())
+        messages = [each.message for each in source]
+        made = await self._made(scope, messages) if messages else Distillate()
+        if not (made.changes or made.notes):
+            return Distilled(edits=[], notes=[], salience=_SALIENCE)
+        speakers = await in_thread(Speakers, messages)
+        graded = [each.importance for each in made.notes if each.importance is not None]
+        return Distilled(
+            edits=self._kept(partial(self._edit, source, speakers), made.changes),
+            notes=self._kept(partial(self._note, source, speakers), made.notes),
+            salience=max(graded, default=_SALIENCE),
+        )
 
     @property
     def distils(self) -> bool:
@@ -258,9 +266,8 @@ class Extraction:
         room: int = getattr(self._extractor, "room", A_CALL)
         return self._options.extract_timeout * (1 + sum(_A_LINE + each for each in sizes) // room)
 
-    async def _made(self, scope: Scope, source: Sequence[Told]) -> Distillate:
+    async def _made(self, scope: Scope, messages: Sequence[Message]) -> Distillate:
         """Return the answer of the extractor, which gets the memories that it may change."""
-        messages = [each.message for each in source]
         texts = [(role_of(each), text_of(each)) for each in messages]
         said = "\n".join(text for role, text in texts if role != "tool")
         async with asyncio.timeout(self._seconds(texts)):
@@ -270,17 +277,6 @@ class Extraction:
                 made: Distillate = await ask.distill(messages, known)
                 return made
             return Distillate(changes=await self._extractor.extract(messages, known))
-
-    async def _checked(self, made: Distillate, source: Sequence[Told]) -> Distilled:
-        if not (made.changes or made.notes):
-            return Distilled(edits=[], notes=[], salience=_SALIENCE)
-        speakers = await in_thread(Speakers, [each.message for each in source])
-        graded = [each.importance for each in made.notes if each.importance is not None]
-        return Distilled(
-            edits=self._kept(partial(self._edit, source, speakers), made.changes),
-            notes=self._kept(partial(self._note, source, speakers), made.notes),
-            salience=max(graded, default=_SALIENCE),
-        )
 
     def _kept(
         self, make: Callable[[_Draft], _Made | None], drafts: Iterable[_Draft]

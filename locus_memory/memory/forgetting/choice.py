@@ -29,7 +29,6 @@ __all__ = [
     "Name",
     "Named",
     "Sources",
-    "Words",
     "named",
     "text_of",
     "thread_of_job",
@@ -82,34 +81,24 @@ _Source = tuple[str | None, str]
 """A message: its thread and its id; `#N` is the Nth of the conversation."""
 
 
-class Words:
-    """The words of queries: a text that has all words of one of them is found.
-
-    A query without words finds nothing, and `Words` of such queries alone are false.
+def _finder(queries: Iterable[str]) -> Callable[[str], bool]:
+    """Return what says whether a text has all words of a query, in any form and any order.
 
     Args:
-        queries: The queries.
+        queries: The queries; one without words finds nothing.
     """
+    wanted = [
+        # Scripts without spaces: the characters of a word must be together as well.
+        (stems, [run.casefold() for run in query.split() if segment(run) != run])
+        for query in queries
+        if (stems := {stem(word) for word in query_words(query)})
+    ]
 
-    def __init__(self, queries: Iterable[str]) -> None:
-        self._wanted = [
-            # Scripts without spaces: the characters of a word must be together as well.
-            (stems, [run.casefold() for run in query.split() if segment(run) != run])
-            for query in queries
-            if (stems := {stem(word) for word in query_words(query)})
-        ]
+    def finds(text: str) -> bool:
+        told, found = text.casefold(), set(tokens(text)) if wanted else set[str]()
+        return any(stems <= found and all(run in told for run in runs) for stems, runs in wanted)
 
-    def __bool__(self) -> bool:
-        return bool(self._wanted)
-
-    def are_in(self, text: str) -> bool:
-        """Return whether a text has all words of a query, in any form and any order."""
-        if not self._wanted:
-            return False
-        folded, found = text.casefold(), set(tokens(text))
-        return any(
-            stems <= found and all(run in folded for run in runs) for stems, runs in self._wanted
-        )
+    return finds
 
 
 class Sources:
@@ -220,7 +209,7 @@ class Choice:
         user_id: The user of the scope, if it has one.
         kind: The type of the memories; `None`: all.
         key: One key, or `None`.
-        words: The words that a memory must contain, or `None`.
+        has_words: Returns whether a text has the words of the query; `None`: there is none.
         threads: The threads that are erased as a whole, each with the number of its checkpoints.
         sources: The source messages of the memories.
         contents: The contents of the memories.
@@ -234,14 +223,14 @@ class Choice:
     user_id: str | None
     kind: MemoryType | None
     key: str | None
-    words: Words | None
+    has_words: Callable[[str], bool] | None
     threads: dict[str, int] = field(default_factory=dict[str, int])
     sources: Sources = field(default_factory=Sources)
     contents: set[str] = field(default_factory=set[str])
     memories: dict[Named, bool] = field(default_factory=dict[Named, bool])
     ended: set[Named] = field(default_factory=set[Named])
     mentions: set[str] = field(default_factory=set[str])
-    _told: Words | None = None
+    _tells: Callable[[str], bool] | None = None
 
     @classmethod
     def of(
@@ -263,8 +252,7 @@ class Choice:
             raise InvalidArgumentError("give a target to forget: a user_id, a key or a query")
         if key is None and query is None and kind is not None:
             raise InvalidArgumentError("a type needs a key or a query")
-        words = None if query is None else Words([query])
-        if words is not None and not words:
+        if query is not None and not query_words(query):
             raise InvalidArgumentError("a query to forget by needs at least one word")
         scope = check_namespace(prefix)
         if user_id is not None:
@@ -275,13 +263,13 @@ class Choice:
             user_id=user_id,
             kind=None if kind is None else as_type(kind),
             key=None if key is None else check_key(key),
-            words=words,
+            has_words=None if query is None else _finder([query]),
         )
 
     @property
     def is_user(self) -> bool:
         """Whether the target is all data of the user."""
-        return self.key is None and self.words is None
+        return self.key is None and self.has_words is None
 
     def kind_of(self, item: StoreItem) -> Kind:
         """Return what an item is."""
@@ -314,19 +302,19 @@ class Choice:
 
     def tells(self, text: str) -> bool:
         """Return whether a text beside the memories says what is erased."""
-        if self._told is None:
+        if self._tells is None:
             # Only memories have a type: with one, other texts are searched for the memories.
-            is_open = self.words is not None and self.kind is None
-            self._told = self.words if is_open else Words(self.contents)
-        return self._told is not None and self._told.are_in(text)
+            is_open = self.has_words is not None and self.kind is None
+            self._tells = (self.has_words if is_open else None) or _finder(self.contents)
+        return self._tells(text)
 
     def _takes_memory(self, item: StoreItem) -> bool:
         name, is_current = named(item.namespace, item.key), split_key(item.key) is not None
         memory = read_memory(item) if is_current else memory_in(item.value)
-        if self.words is None:
+        if self.has_words is None:
             is_it = name[1] == self.key
         else:
-            is_it = memory is not None and self.words.are_in(search_text(memory))
+            is_it = memory is not None and self.has_words(search_text(memory))
         is_it = is_it and self.kind in (None, name[0])
         if is_current:
             self.memories[name] = is_it
@@ -386,7 +374,7 @@ class Choice:
 
     def _is_meant(self, thread: str, message: Mapping[str, Any]) -> bool:
         """Return whether a waiting message is a source, or has the words of the query."""
-        is_told = self.words is not None and self.words.are_in(str(message.get("content")))
+        is_told = self.has_words is not None and self.has_words(str(message.get("content")))
         return is_told or self.sources.has(thread, message.get("id"), f"#{message.get('number')}")
 
 
