@@ -165,8 +165,8 @@ if TYPE_CHECKING:
     from locus_memory.memory.base import BaseMemoryManager
     from locus_memory.memory.base import NoopMemoryManager as NoopMemoryManager
     from locus_memory.memory.extraction.extractors import LLMExtractor
+    from locus_memory.memory.forgetting.forget import ForgetReport as ForgetReport
     from locus_memory.memory.forgetting.forget import forget
-    from locus_memory.memory.forgetting.report import ForgetReport as ForgetReport
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import ExtractFn as ExtractFn
     from locus_memory.memory.models import Extractor as Extractor
@@ -312,7 +312,7 @@ else:
             "FileBackend": "backends.file.backend",
             "FileCheckpointer": "backends.file.checkpoints",
             "FileDeltaStorage": "backends.file.checkpoints",
-            "ForgetReport": "memory.forgetting.report",
+            "ForgetReport": "memory.forgetting.forget",
             "InMemoryBackend": "backends.inmemory.backend",
             "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
             "InMemoryStore": "backends.inmemory.store",

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from locus_memory.memory.phrases.extractor import HeuristicExtractor
     from locus_memory.memory.providers.settings import MemorySettings
     from locus_memory.memory.secrets.detection import find_secret
+    from locus_memory.memory.tending.facts import consolidate_facts
     from locus_memory.memory.tending.report import (
         ConsolidationReport,
         FactsChange,
         FactsReport,
     )
-    from locus_memory.memory.tending.rewriting import consolidate_facts
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -89,7 +89,7 @@ else:
             "TendingOptions": "options",
             "Vitals": "layers.vitals",
             "as_extractor": "extraction.extractors",
-            "consolidate_facts": "tending.rewriting",
+            "consolidate_facts": "tending.facts",
             "find_secret": "secrets.detection",
             "forget": "forgetting.forget",
         },

@@ -98,7 +98,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
         """
         said, scope = conversation(read_messages(messages)), self._scope
         job = Job.unqueued(scope.namespace, "", said, self._ledger.now())
-        made = await self._extraction.distilled(scope, self._extraction.source_of([job]))
+        made = await self._extraction.distilled(scope, [job])
         # What is saved without an origin is a person's.
         own = {ORIGIN: Origin.USER.value}
         told = (edit.memory for edit in made.edits if isinstance(edit, Statement))

@@ -14,8 +14,8 @@ from locus_memory.events import Event, emit, subscribe
 from locus_memory.memory.extraction.thread import Cursor, text_of
 from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.memory.queue.turns import said_messages
 from locus_memory.memory.secrets.detection import find_secret
-from locus_memory.memory.sessions.ingestion import said_messages
 from locus_memory.resources.operations import (
     MemoryOpCommit,
 )

@@ -198,7 +198,7 @@ def _check_options(context: typer.Context, kind: Format) -> None:
 
 
 def _checked_date(date: str | None) -> str | None:
-    from locus_memory.memory.sessions.ingestion import moment_of  # noqa: PLC0415 - help must be quick
+    from locus_memory.memory.queue.turns import moment_of  # noqa: PLC0415 - help must be quick
 
     moment_of(date, "")
     return date

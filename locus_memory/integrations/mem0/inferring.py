@@ -18,10 +18,10 @@ from locus_memory.memory.ledger.likeness import made_up_key
 from locus_memory.memory.models import ORIGIN, Extractor, Memory, MemoryType
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.jobs import Job
+from locus_memory.memory.queue.turns import transcribed
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.sessions.transcribing import transcribed
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
 
@@ -97,7 +97,7 @@ class Inference:
         await self.store.put_batch(await transcribed(job, is_on=is_on, allow_secrets=is_open))
         recall = _PartRecall(self.store, self.embedder, self.clock, part_of(told))
         extraction = Extraction(self.extractor, self.ledger, recall, self.options)
-        made = await extraction.distilled(scope, extraction.source_of([job]))
+        made = await extraction.distilled(scope, [job])
         source = {"thread_id": thread, "extracted_at": now, "extractor": self.extractor.name}
         edits = list(made.edits)
         for note in made.notes:

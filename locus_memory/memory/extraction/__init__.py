@@ -1,7 +1,8 @@
-"""Extraction: the changes of memories that follow from new messages.
+"""Extraction: what new messages make of memories, and the notes of their sessions.
 
-A thread is read (`thread.py`), the extractor gets a prompt (`prompt.py`), and its answer is parsed
-leniently and validated (`answer.py`). Nothing here writes to the store: the ledger does.
+The messages of a session are read once (`thread.py`, `source.py`), with one prompt (`prompt.py`),
+whose answer is parsed leniently and validated (`distillate.py`). The ledger writes the facts, and
+the queue the notes, together with the deletion of the messages from it.
 
 Read `extractors.py` first, then `extraction.py`, which calls the other modules in order.
 """

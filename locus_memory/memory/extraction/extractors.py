@@ -20,9 +20,14 @@ from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import emit
-from locus_memory.memory.extraction.distillate import Distillate, parse_distillate
+from locus_memory.memory.extraction.distillate import (
+    LINES_TASK,
+    Distillate,
+    parse_distillate,
+    parse_lines,
+    parse_plain,
+)
 from locus_memory.memory.extraction.extraction import as_memory
-from locus_memory.memory.extraction.lines import LINES_TASK, parse_lines, parse_plain
 from locus_memory.memory.extraction.prompt import TASK, Prompt, Prompter
 from locus_memory.memory.models import Extractor, Memory, MemoryChange
 from locus_memory.memory.options import check_one_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
 from typing import Any, Final, NamedTuple
 
@@ -18,95 +17,65 @@ from locus_memory.memory.extraction.thread import (
 )
 from locus_memory.memory.moments import local_day
 from locus_memory.memory.queue.jobs import Job, sessions_of
-from locus_memory.memory.secrets.answers import WITHHELD, answers_in
+from locus_memory.memory.secrets.detection import WITHHELD, answers_in
+from locus_memory.messages import Message
 
-__all__ = ["Source", "source_of"]
+__all__ = ["Told", "cited", "source_of"]
 
 _MOST_IDS: Final = 50
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """A message of a source.
 
     Attributes:
-        message: The message.
-        number: Its number in the thread, from 1, without system messages.
+        message: The message, as an extractor gets it.
+        name: Its id, or its number in the thread, such as `#3`.
         thread: Its thread; empty if it has none.
         said_at: The moment at which it was queued, or its own.
         is_new: Whether it was not extracted from before.
     """
 
-    message: Any
-    number: int
+    message: Message
+    name: str
     thread: str
     said_at: str
     is_new: bool
 
-    @property
-    def id(self) -> str:
-        """The id of the message, or its number in the thread, such as `#3`."""
-        return getattr(self.message, "id", None) or f"#{self.number}"
 
+def cited(source: Sequence[Told], places: Sequence[int] = ()) -> tuple[list[str], str, str]:
+    """Return what the messages at some positions say of themselves, as the source of a change.
 
-class Cited(NamedTuple):
-    """What messages say of themselves, as the source of a change.
+    Those that were extracted from before do not count, nor those of another session than the
+    last one. Without positions, all messages of the user count.
 
-    Attributes:
-        ids: The ids of the messages, at most 50.
-        thread: Their thread; empty if they have none.
-        said_at: The moment of the last of them; empty without any message.
+    Args:
+        source: The messages of an extraction.
+        places: The positions.
+
+    Returns:
+        The names of the messages, at most 50; their thread; and the moment of the last of them.
+
+    Raises:
+        InvalidArgumentError: All of them were extracted from before.
     """
-
-    ids: list[str]
-    thread: str
-    said_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The messages of an extraction, those of a session together and the last session at the end.
-
-    What comes from messages of several sessions is of the last one of them, and what names no
-    message, of the last session.
-
-    Attributes:
-        told: The messages.
-    """
-
-    told: Sequence[Told]
-
-    @property
-    def messages(self) -> list[Any]:
-        """The messages as an extractor gets them."""
-        return [each.message for each in self.told]
-
-    def cited(self, places: Sequence[int] = ()) -> Cited:
-        """Return what the messages at some positions say of themselves.
-
-        Those that were extracted from before do not count, nor those of another session than the
-        last one. Without positions, all messages of the user count.
-
-        Raises:
-            InvalidArgumentError: All of them were extracted from before.
-        """
-        named = [self.told[each] for each in sorted({*places}) if 0 <= each < len(self.told)]
-        new = [each for each in named if each.is_new]
-        if named and not new:
-            raise InvalidArgumentError("a change comes from a new message")
-        new = new or [each for each in self.told if role_of(each.message) == "user"]
-        last = [each for each in new if each.thread == new[-1].thread]
-        dated = last or self.told
-        return Cited(
-            ids=[each.id for each in last[-_MOST_IDS:]],
-            thread=dated[-1].thread if dated else "",
-            said_at=max((each.said_at for each in dated), default=""),
-        )
+    named = [source[each] for each in sorted({*places}) if 0 <= each < len(source)]
+    new = [each for each in named if each.is_new]
+    if named and not new:
+        raise InvalidArgumentError("a change comes from a new message")
+    new = new or [each for each in source if role_of(each.message) == "user"]
+    last = [each for each in new if each.thread == new[-1].thread]
+    dated = last or source
+    return (
+        [each.name for each in last[-_MOST_IDS:]],
+        dated[-1].thread if dated else "",
+        max((each.said_at for each in dated), default=""),
+    )
 
 
-def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = None) -> Source:
-    """Return the messages of jobs; those of a thread stand together.
+def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = None) -> list[Told]:
+    """Return the messages of jobs: those of a session together, and the last session at the end.
 
     What a session answers stands before it, with `CONTEXT` in its metadata. Where there are
     several sessions, the metadata of their messages name the threads, under `SESSION`. The day on
@@ -127,11 +96,13 @@ def source_of(jobs: Sequence[Job], *, withholds: bool, zone: tzinfo | None = Non
             shown = {**document, "content": WITHHELD} if is_hidden and withholds else document
             marks: dict[str, Any] = {SESSION: job.thread} if len(sessions) > 1 else {}
             marks |= {} if is_new else {CONTEXT: True}
-            said_at = document.get("at", job.queued_at)
-            marks |= _day_of(said_at, document.get("offset"), zone)
-            message = read_document(shown, marks)
-            told.append(Told(message, document["number"], job.thread, said_at, is_new))
-    return Source(told)
+            said_at, offset = document.get("at", job.queued_at), document.get("offset")
+            where = zone if offset is None else timezone(timedelta(minutes=offset))
+            if (day := local_day(said_at, where)) is not None:
+                marks[DAY] = f"{_DAYS[day.weekday()]} {day}"
+            name = document["id"] or f"#{document['number']}"
+            told.append(Told(read_document(shown, marks), name, job.thread, said_at, is_new))
+    return told
 
 
 def _documents(session: Sequence[Job]) -> Iterator[tuple[Mapping[str, Any], Job, bool]]:
@@ -143,9 +114,3 @@ def _documents(session: Sequence[Job]) -> Iterator[tuple[Mapping[str, Any], Job,
         for document in job.messages:
             last = max(last, document["number"])
             yield document, job, True
-
-
-def _day_of(moment: str | None, offset: Any, zone: tzinfo | None) -> dict[str, str]:
-    """Return the day of a moment where it was said, such as `Friday 2026-05-15`, as metadata."""
-    day = local_day(moment, zone if offset is None else timezone(timedelta(minutes=offset)))
-    return {} if day is None else {DAY: f"{_DAYS[day.weekday()]} {day}"}

@@ -20,8 +20,7 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.forgetting.choice import Choice
-from locus_memory.memory.forgetting.plan import ForgetPlan
-from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
+from locus_memory.memory.forgetting.plan import ForgetPlan, ForgetReport, ForgottenMemory
 from locus_memory.memory.layers.identity import adopt
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import MemoryType

@@ -1,37 +1,46 @@
-"""The plan of an erasure: it finds everything first, and erases it then."""
+"""The plan of an erasure: it finds everything first, reports it, and erases it then."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.memory.batch import insisting, rewritten
 from locus_memory.memory.forgetting.choice import (
     Choice,
     Kind,
     Name,
     Named,
     named,
+    text_of,
     thread_of_job,
 )
-from locus_memory.memory.forgetting.report import ForgetReport, ForgottenMemory
-from locus_memory.memory.forgetting.rewording import reword
 from locus_memory.memory.forgetting.threads import ThreadView, roots_of, view_thread
 from locus_memory.memory.layers.blocks import drop_blocks
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import read_record
+from locus_memory.memory.ledger.revision import memory_in, read_memory
+from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.scope import current_key
+from locus_memory.memory.moments import read_moment
+from locus_memory.memory.scope import Scope, current_key
+from locus_memory.retrieval.turns import Turn, turn_puts
 from locus_memory.store.base import BaseStore, all_namespaces, scan_all
 from locus_memory.store.hidden_namespaces import further_vectors
 from locus_memory.store.item import Namespace, StoreItem
 
-__all__ = ["ForgetPlan"]
+__all__ = ["ForgetPlan", "ForgetReport", "ForgottenMemory"]
 
 _BATCH: Final = 500
+
+_NEIGHBOURS: Final = 4
+"""How far away from it the search text of a turn may name another one."""
 
 _SUMMARIES: Final = ("locus_memory", "summaries")
 """The default namespace of the summaries of a `SummarizingManager`."""
@@ -50,6 +59,76 @@ _SHARED: Final = {
 """What users share, by a label of its namespaces; each has chunks beside it."""
 
 _NAMESAKE: Final = "a user of this name under another prefix, which has to be named"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenMemory:
+    """One forgotten memory.
+
+    Attributes:
+        namespace: The scope of the memory.
+        type: Its type.
+        key: Its key.
+        is_current: Whether its current version is erased; else only past ones are.
+        past: The numbers of its erased past versions, ascending.
+    """
+
+    namespace: Namespace
+    type: MemoryType
+    key: str
+    is_current: bool
+    past: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetReport:
+    """The data that was erased, or would be: names and numbers, never contents.
+
+    Attributes:
+        dry_run: Whether nothing was erased.
+        namespace: The scope that was searched.
+        memories: The memories.
+        items: Other items, as namespace and key.
+        jobs: The threads of the jobs that waited for extraction, one for each job.
+        cursors: The threads of the extraction cursors.
+        threads: The threads, with all their checkpoints.
+        checkpoints: How many checkpoints these threads had.
+        summaries: How many rolling summaries of these threads.
+        vitals: How many records of vital signs.
+        episodes: How many episodes, each as a whole.
+        turns: How many turns of transcripts.
+        log: How many entries of the log.
+        sources: Threads that stay, with source messages of the memories, and forks that hold them.
+        unreadable: Damaged threads whose user cannot be determined; they are not erased.
+        kept: Namespaces that stay when a user is erased, each with the reason: indexes of documents
+            and trees of resources that users share, and a user of this name under another prefix.
+        has_store: Whether there is a store; else only threads were searched.
+    """
+
+    dry_run: bool
+    namespace: Namespace
+    memories: tuple[ForgottenMemory, ...] = ()
+    items: tuple[tuple[Namespace, str], ...] = ()
+    jobs: tuple[str, ...] = ()
+    cursors: tuple[str, ...] = ()
+    threads: tuple[str, ...] = ()
+    checkpoints: int = 0
+    summaries: int = 0
+    vitals: int = 0
+    episodes: int = 0
+    turns: int = 0
+    log: int = 0
+    sources: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    kept: tuple[tuple[Namespace, str], ...] = ()
+    has_store: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to erase."""
+        layers = (self.vitals, self.episodes, self.turns, self.log)
+        others = (self.memories, self.items, self.jobs, self.cursors, self.threads)
+        return not any((*layers, *others))
 
 
 @dataclass(slots=True)
@@ -247,7 +326,7 @@ class ForgetPlan:
         lead to episodes as well.
         """
         if not self.choice.is_user:
-            await reword(self.store, self.choice, self.found)
+            await _reword(self.store, self.choice, self.found)
         await self._erase("jobs", "episodes", "turns", "log", "items", "summaries")
         await self._clear(self.thread_spaces)
         await self._erase("cursors")
@@ -276,3 +355,67 @@ class ForgetPlan:
             names = self.found[kind]
             for start in range(0, len(names), _BATCH):
                 await self.store.delete_batch(names[start : start + _BATCH])
+
+
+async def _reword(store: BaseStore, choice: Choice, found: Mapping[Kind, Sequence[Name]]) -> None:
+    """Take what is about to be erased out of what stays.
+
+    These are the search texts of current memories, which name their past versions, and those of
+    turns, which name the turns around them.
+
+    Args:
+        store: The store.
+        choice: The choice of the items that go.
+        found: The names of these items, those of a namespace together.
+
+    Raises:
+        VersionConflictError: Another writer changes an item without pause.
+        BackendError: The store failed.
+    """
+    for space, names in groupby(found.get("turns", ()), itemgetter(0)):
+        await _reword_turns(store, space, {key for _, key in names})
+    for space, names in groupby(found.get("past", ()), itemgetter(0)):
+        if choice.memories.get(named(space, "")) is False:
+            gone = {key for _, key in names}
+            await _reword_memory(store, choice.scope, space, gone)
+
+
+@insisting
+async def _reword_memory(
+    store: BaseStore, scope: Scope, history: Namespace, gone: Collection[str]
+) -> None:
+    item = await store.get_item(scope.current, current_key(*named(history, "")))
+    memory = None if item is None else read_memory(item)
+    if item is not None and memory is not None:
+        records = [each async for each in scan_all(store, history) if each.key not in gone]
+        past = {int(each.key): memory_in(each.value) for each in records if each.key.isdecimal()}
+        await store.put_batch([await rewritten(store, item, search_text(memory, past))])
+
+
+@insisting
+async def _reword_turns(store: BaseStore, space: Namespace, gone: Collection[str]) -> None:
+    turns = [item async for item in scan_all(store, space)]
+    left = [place for place, item in enumerate(turns) if item.key not in gone]
+    puts = turn_puts(space, [_turn(turns[place]) for place in left])
+    near = {
+        place + step
+        for place, item in enumerate(turns)
+        if item.key in gone
+        for step in range(-_NEIGHBOURS, _NEIGHBOURS + 1)
+    }
+    await store.put_batch(
+        [
+            await rewritten(store, turns[place], put.text or "")
+            for place, put in zip(left, puts, strict=True)
+            if place in near
+        ]
+    )
+
+
+def _turn(item: StoreItem) -> Turn:
+    speaker = item.metadata.get("speaker")
+    return Turn(
+        text=text_of(item.value),
+        speaker=speaker if isinstance(speaker, str) else "",
+        said_at=read_moment(item.metadata.get("date")),
+    )

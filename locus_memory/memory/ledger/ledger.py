@@ -20,15 +20,9 @@ from locus_memory.memory.ledger.past import version_at
 from locus_memory.memory.ledger.revision import (
     Shelf,
     Step,
-    Writing,
     fixed_in,
-    last_change,
     not_before,
     read_memory,
-    retire,
-    undo,
-    versions,
-    write,
 )
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.models import (
@@ -73,7 +67,7 @@ _HITS: Final = 8
 _LONGEST_QUERY: Final = 300
 """How many hits of a search are compared, and how many characters of a content are searched."""
 
-_Plan = Callable[[Shelf, Writing], Step | None]
+_Plan = Callable[[Shelf], Step | None]
 _Vectors = dict[str, Sequence[float]]
 
 
@@ -244,14 +238,14 @@ class Ledger:
             BackendError: The store failed.
         """
         async with self._lock(scope), without_blocks(self._store, scope):
-            step = await self._change(scope, kind, key, partial(undo, origin=origin))
+            step = await self._change(scope, kind, key, lambda shelf: shelf.undo(origin))
         if step is not None and step.refused is not None:
             raise InvalidArgumentError(step.refused)
         return None if step is None else step.memory
 
     async def last_change(self, scope: Scope, kind: MemoryType, key: str) -> datetime | None:
         """Return the moment of the change that `undo` would take back; `None` if none."""
-        return last_change(await self._shelf(scope, kind, key), self._writing(scope))
+        return (await self._shelf(scope, kind, key)).last_change()
 
     async def current(self, scope: Scope, kind: MemoryType, key: str) -> Memory | None:
         """Return the current memory of a key, an expired one included."""
@@ -260,7 +254,7 @@ class Ledger:
 
     async def history(self, scope: Scope, kind: MemoryType, key: str) -> list[Memory]:
         """Return all versions of a key: the current one, then the newest first."""
-        return versions(await self._shelf(scope, kind, key))
+        return (await self._shelf(scope, kind, key)).versions
 
     async def expire(
         self, scope: Scope, kind: MemoryType, key: str, *, version: int, at: str
@@ -278,9 +272,9 @@ class Ledger:
             Whether the memory was moved.
         """
 
-        def plan(shelf: Shelf, writing: Writing) -> Step | None:
+        def plan(shelf: Shelf) -> Step | None:
             is_it = shelf.item is not None and shelf.item.version == version
-            return retire(shelf, writing, "evict") if is_it else None
+            return shelf.retire("evict") if is_it else None
 
         async with self._lock(scope):
             step = await self._change(scope, kind, key, plan, said_at=at)
@@ -316,7 +310,7 @@ class Ledger:
         """
         for key in await self._keys(scope, kind):
             shelf = await self._shelf(scope, kind, key)
-            memory = version_at(versions(shelf), then)
+            memory = version_at(shelf.versions, then)
             if memory is not None:
                 yield memory, search_text(memory, shelf.past)
 
@@ -353,18 +347,16 @@ class Ledger:
         written: dict[str, Memory],
     ) -> None:
         """Make one change, and note the memory that is written or gone."""
-        plan: _Plan = (
-            partial(write, memory=edit.memory)
-            if isinstance(edit, Statement)
-            else partial(retire, ending="delete", origin=edit.origin)
-        )
 
-        def planned(shelf: Shelf, writing: Writing) -> Step | None:
-            is_it = shelf.memory is not None and shelf.sequence == edit.only
-            return plan(shelf, writing) if is_it or edit.only is None else None
+        def plan(shelf: Shelf) -> Step | None:
+            if edit.only is not None and (shelf.memory is None or shelf.sequence != edit.only):
+                return None
+            if isinstance(edit, Statement):
+                return shelf.write(edit.memory)
+            return shelf.retire("delete", edit.origin)
 
         step = await self._change(
-            scope, edit.type, edit.key, planned, vectors=vectors, said_at=edit.said_at
+            scope, edit.type, edit.key, plan, vectors=vectors, said_at=edit.said_at
         )
         if step is not None and step.refused is not None:
             emit(
@@ -381,10 +373,13 @@ class Ledger:
         elif step is not None:
             written.pop(_name(edit), None)
 
-    async def _shelf(self, scope: Scope, kind: MemoryType, key: str) -> Shelf:
+    async def _shelf(
+        self, scope: Scope, kind: MemoryType, key: str, said_at: str | None = None
+    ) -> Shelf:
         item = await self._store.get_item(scope.current, current_key(kind, key))
         records = [each async for each in scan_all(self._store, scope.history(kind, key))]
-        return Shelf(kind, key, item, records)
+        now, limit = self.now(), self._history_limit
+        return Shelf(scope, kind, key, item, records, now=now, limit=limit, said_at=said_at)
 
     async def _change(
         self,
@@ -403,19 +398,15 @@ class Ledger:
         async def change() -> Step | None:
             kinds = [kind, *(each for each in MemoryType if each != kind)]
             shelf, *others = await asyncio.gather(
-                *(self._shelf(scope, each, key) for each in kinds)
+                *(self._shelf(scope, each, key, said_at) for each in kinds)
             )
-            writing = self._writing(scope, said_at)
-            now = not_before(writing.now, shelf, others)
-            step = plan(shelf, replace(writing, now=now))
+            shelf.now = not_before(self.now(), shelf, others)
+            step = plan(shelf)
             if step is not None:
                 await write_together(self._store, await self._with_vector(scope, step, known))
             return step
 
         return await change()
-
-    def _writing(self, scope: Scope, said_at: str | None = None) -> Writing:
-        return Writing(scope, self.now(), self._history_limit, said_at)
 
     async def _with_vector(
         self, scope: Scope, step: Step, vectors: _Vectors

@@ -5,8 +5,8 @@ past one is an item of the key's history, under its number, and its `superseded_
 change ended it. The number of a version never changes, and is never reused as long as the key
 has any version.
 
-Each function returns a `Step`, or `None` if there is nothing to do. Its operations name the
-versions they expect. If only the first of them are written, the history stays readable: a past
+Each change of a `Shelf` returns a `Step`, or `None` if there is nothing to do. Its operations name
+the versions they expect. If only the first of them are written, the history stays readable: a past
 version with the number of the current one never ended.
 """
 
@@ -44,18 +44,13 @@ __all__ = [
     "Ending",
     "Shelf",
     "Step",
-    "Writing",
     "current_again",
     "current_put",
     "fixed_in",
     "known",
-    "last_change",
     "memory_in",
     "not_before",
     "read_memory",
-    "retire",
-    "undo",
-    "write",
 ]
 
 Ending = Literal["update", "delete", "evict", "undo"]
@@ -82,36 +77,18 @@ _PROVENANCE: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """The conditions of a write.
-
-    Attributes:
-        scope: The scope of the memory.
-        now: The present moment, ISO 8601 in UTC.
-        history_limit: The most past versions of a key.
-        said_at: The moment of the statement, likewise; `None`: now.
-    """
-
-    scope: Scope
-    now: str
-    history_limit: int
-    said_at: str | None = None
-
-    @property
-    def moment(self) -> str:
-        """The moment of the change, however late it is written."""
-        return self.now if self.said_at is None else self.said_at
-
-
 class Shelf:
-    """All stored versions of one key.
+    """All stored versions of one key, and the changes that can be made of them.
 
     Args:
+        scope: The scope of the memory.
         kind: The memory's type.
         key: The memory's key.
         item: The current version as it is stored, or `None`.
         records: The items of its history.
+        now: The present moment, ISO 8601 in UTC.
+        limit: The most past versions of a key.
+        said_at: The moment of the statement that changes it, likewise; `None`: now.
 
     Attributes:
         memory: The current version; `None` also if the item there is not a memory.
@@ -122,9 +99,20 @@ class Shelf:
     """
 
     def __init__(
-        self, kind: MemoryType, key: str, item: StoreItem | None, records: Iterable[StoreItem]
+        self,
+        scope: Scope,
+        kind: MemoryType,
+        key: str,
+        item: StoreItem | None,
+        records: Iterable[StoreItem],
+        *,
+        now: str,
+        limit: int,
+        said_at: str | None = None,
     ) -> None:
         self.kind, self.key, self.item = kind, key, item
+        self.now = now
+        self._scope, self._limit, self._said_at = scope, limit, said_at
         self.memory = None if item is None else read_memory(item)
         numbered = {int(each.key): each for each in records if each.key.isdecimal()}
         self.records = dict(sorted(numbered.items(), reverse=True))
@@ -135,6 +123,236 @@ class Shelf:
         last = max(self.past, default=0)
         self.sequence = current or last + 1
         self.next = max(last, 0 if item is None else self.sequence) + 1
+
+    @property
+    def versions(self) -> list[Memory]:
+        """All versions of the key: the current one, then the past ones, the newest first."""
+        return [memory for memory in (self.memory, *self.past.values()) if memory is not None]
+
+    @property
+    def _moment(self) -> str:
+        """The moment of the change, however late it is written."""
+        return self.now if self._said_at is None else self._said_at
+
+    def write(self, memory: Memory) -> Step | None:
+        """Make `memory` the current version; the old current version goes to the history.
+
+        If its content is the same, it only refreshes the current version: the caller's own metadata
+        is merged, and the importance never falls. Only if now the user or a person says what
+        somebody else told before, or a person fixes it, there is a new version. A memory with an
+        earlier moment than the current version goes to the history at once. A memory without
+        authority changes none that has it, and no such one waits for it, and so it is with one that
+        is not fixed: see `refusal`.
+        """
+        current, memory = self.memory, self._own_validity(memory)
+        refused = refusal(current, memory.type, origin_of(memory))
+        is_same = current is not None and same_content(current.content, memory.content)
+        if refused is not None:
+            return None if is_same else Step((), None, refused=refused)
+        if current is not None and is_fixed(current) and FIXED not in memory.metadata:
+            # What a person corrects stays fixed.
+            memory = replace(memory, metadata={**memory.metadata, FIXED: True})
+        is_own = (
+            origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
+        )
+        fixes = is_fixed(memory) and not (current is not None and is_fixed(current))
+        if current is not None and is_same and not (is_own or fixes):
+            holds = stated(current) | {
+                n: memory.metadata[n] for n in VALIDITY if n in memory.metadata
+            }
+            if holds == stated(current):
+                return self._refresh(current, memory)
+            memory = replace(memory, metadata=memory.metadata | holds)
+        # Of two that differ, the current one has no authority.
+        is_alike = has_authority(current or memory) is has_authority(memory)
+        if (current is None or (is_alike and not fixes)) and self._is_outdated():
+            return self._overtaken(memory)
+        managed: dict[str, Any] = {"sequence": self.next}
+        if current is not None:
+            managed["supersedes"] = self._link(self.sequence)
+        ended = self._ended("update", self.next)
+        return self._step(self._managed(memory, managed, self.now), ended)
+
+    def retire(self, ending: Ending, origin: Origin = Origin.PERSON) -> Step | None:
+        """Move the current version to the history, without a new current version.
+
+        A current version later than this change stays, and so does one that `origin` may not
+        change.
+        """
+        memory = self.memory
+        if self.item is None or memory is None:
+            return None
+        if (refused := refusal(memory, memory.type, origin)) is not None:
+            return Step((), None, refused=refused)
+        if self._is_outdated():
+            return Step((), None, outdated=True)
+        return self._step(None, self._ended(ending))
+
+    def undo(self, origin: Origin = Origin.PERSON) -> Step | None:
+        """Take back the last change that was not taken back before.
+
+        Returns `None` also if the version to restore is no longer kept. What a person fixed, or no
+        longer fixes, only a person changes.
+        """
+        if self.item is None:
+            number: object = self._retired()
+        elif self.memory is None:
+            return None
+        else:
+            supersedes = self.memory.metadata.get("supersedes")
+            if not isinstance(supersedes, Mapping):
+                return self.retire("undo", origin)
+            number = supersedes.get("sequence")
+        target = self.past.get(number) if isinstance(number, int) else None
+        if not isinstance(number, int) or target is None:
+            return None
+        restored = current_again(Memory(self.kind, self.key, target.content, target.metadata))
+        # As many as tell of the versions that are kept.
+        restored = _known(restored, *[*known(target), self.now][-1 - 2 * self._limit :])
+        for each in (self.memory, restored):
+            if each and (refused := refusal(each, each.type, origin)) is not None:
+                return Step((), None, refused=refused)
+        return self._step(restored, self._ended("undo", number), restores=number)
+
+    def last_change(self) -> datetime | None:
+        """Return the moment of the change that `undo` would take back; `None` if there is none."""
+        if self.undo() is None:
+            return None
+        changed = self.memory if self.item is not None else self.past[self._retired()]
+        # It was written first, or ended last, by the change; an undo since is none of them.
+        moments = [] if changed is None else known(changed)
+        return read_moment(moments[0 if self.item is not None else -1]) if moments else None
+
+    def _step(
+        self,
+        memory: Memory | None,
+        ended: Memory | None,
+        *,
+        restores: int = 0,
+        outdated: bool = False,
+    ) -> Step:
+        """Return the writes: the version that ends, the current one, and what is kept no longer.
+
+        Args:
+            memory: The current version; `None`: there is none, or, if `outdated`, the present one.
+            ended: The version that goes to the history; `None`: none.
+            restores: The number of the past version that is current again.
+            outdated: As for `Step`.
+        """
+        past = {number: each for number, each in self.past.items() if number != restores}
+        if ended is not None:
+            past = {ended.metadata["sequence"]: ended, **past}
+        kept = dict(islice(past.items(), self._limit))
+        operations: list[Put | Delete] = []
+        if ended is not None and ended.metadata["sequence"] in kept:
+            operations.append(self._record(ended))
+        if memory is not None:
+            memory = replace(memory, metadata=memory.metadata | {UPDATED_AT: self.now})
+            put = current_put(self._scope, memory, search_text(memory, kept))
+            version = 0 if self.item is None else self.item.version
+            operations.append(replace(put, if_version=version))
+        elif self.item is not None and not outdated:
+            operations.append(_remove(self.item))
+        gone = [self.records[number] for number in self.past if number not in kept]
+        return Step((*operations, *map(_remove, gone)), memory, outdated=outdated)
+
+    def _is_outdated(self) -> bool:
+        """Return whether the current version is later than the write, or a later deletion exists.
+
+        A moment that is a day or more in the future says nothing: a clock was wrong.
+        """
+        if self._said_at is None:
+            return False
+        if self.item is not None:
+            moments: list[Any] = ["" if self.memory is None else said_at(self.memory)]
+        else:
+            past = [each for each in self.past.values() if each is not None]
+            gone = [each for each in past if ending_of(each) in ("delete", "undo")]
+            moments = [each.metadata.get("superseded_at") for each in gone]
+        later = [each for each in moments if isinstance(each, str) and each > self._said_at]
+        return any(days_between(self.now, each) < 1 for each in later)
+
+    def _overtaken(self, memory: Memory) -> Step:
+        """Add a memory older than the current version to the history; none to a deleted key."""
+        current = self.memory
+        # An earlier attempt may have added it already.
+        is_kept = any(
+            each.content == memory.content and said_at(each) == self._moment
+            for each in filter(None, self.past.values())
+        )
+        if current is None or is_kept:
+            return Step((), None, outdated=True)
+        managed = {
+            "sequence": self.next,
+            "superseded_at": said_at(current),
+            "superseded_by": self._link(self.sequence) | {"change": "update"},
+        }
+        # It was never current.
+        return self._step(None, self._managed(memory, managed), outdated=True)
+
+    def _own_validity(self, memory: Memory) -> Memory:
+        """Return a memory to write with no start but one that somebody states.
+
+        A caller may write what was read before, with the moment that the ledger wrote there.
+        """
+        others = [said_at(each) for each in self.versions if not stated(each)]
+        is_told = memory.metadata.get(VALID_FROM) not in (None, *others)
+        given = {n: each for n, each in memory.metadata.items() if is_told or n != VALID_FROM}
+        return replace(memory, metadata=given)
+
+    def _managed(self, memory: Memory, managed: Mapping[str, Any], *moments: str) -> Memory:
+        """Return a new version with what the ledger writes; `moments` are as for `known`."""
+        # Nobody but a person fixes a memory.
+        names = MANAGED if is_fixed(memory) else {*MANAGED, FIXED}
+        given = {key: value for key, value in memory.metadata.items() if key not in names}
+        said = VALID_FROM if given.keys().isdisjoint(VALIDITY) else SAID_AT
+        metadata = {**given, said: self._moment, **managed}
+        return _known(Memory(memory.type, memory.key, memory.content, metadata), *moments)
+
+    def _refresh(self, current: Memory, given: Memory) -> Step | None:
+        own = {
+            key: value
+            for key, value in given.metadata.items()
+            if key not in MANAGED and key not in _PROVENANCE
+        }
+        merged = current.metadata | own
+        if EXPIRES_AT not in own and is_expired(current, self.now):
+            # Said again, it holds again.
+            merged.pop(EXPIRES_AT)
+        if "importance" in own:
+            merged["importance"] = max(importance_of(current), importance_of(given))
+        if merged == current.metadata:
+            return None
+        return self._step(replace(current, metadata=merged), None)
+
+    def _ended(self, ending: Ending, successor: int | None = None) -> Memory | None:
+        """Return the current version as a past one; `None` if there is none."""
+        if self.memory is None:
+            return None
+        by = self._link(successor) | {"change": ending}
+        ends = {"sequence": self.sequence, "superseded_at": self._moment, "superseded_by": by}
+        ended = replace(self.memory, metadata=self.memory.metadata | ends)
+        return _known(ended, *known(self.memory), self.now)
+
+    def _record(self, memory: Memory) -> Put:
+        number = memory.metadata["sequence"]
+        stored = self.records.get(number)
+        return Put(
+            namespace=self._scope.history(self.kind, self.key),
+            key=f"{number:012}",
+            value=memory.to_store_value(),
+            if_version=0 if stored is None else stored.version,
+            text="",
+        )
+
+    def _link(self, sequence: int | None) -> dict[str, Any]:
+        link: dict[str, Any] = {"type": self.kind.value, "key": self.key}
+        return link if sequence is None else link | {"sequence": sequence}
+
+    def _retired(self) -> int:
+        """Return the number of the version that was retired last; 0 if none was."""
+        past = (number for number, each in self.past.items() if each and ending_of(each) in _GONE)
+        return next(past, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,180 +398,6 @@ def fixed_in(value: Any) -> bool:
     return memory is not None and is_fixed(memory)
 
 
-def write(shelf: Shelf, writing: Writing, memory: Memory) -> Step | None:
-    """Make `memory` the current version; the old current version goes to the history.
-
-    If its content is the same, it only refreshes the current version: the caller's own metadata is
-    merged, and the importance never falls. Only if now the user or a person says what somebody
-    else told before, or a person fixes it, there is a new version. A memory with an earlier moment
-    than the current version goes to the history at once. A memory without authority changes none
-    that has it, and no such one waits for it, and so it is with one that is not fixed: see
-    `refusal`.
-    """
-    current, memory = shelf.memory, _own_validity(shelf, memory)
-    refused = refusal(current, memory.type, origin_of(memory))
-    is_same = current is not None and same_content(current.content, memory.content)
-    if refused is not None:
-        return None if is_same else Step((), None, refused=refused)
-    if current is not None and is_fixed(current) and FIXED not in memory.metadata:
-        # What a person corrects stays fixed.
-        memory = replace(memory, metadata={**memory.metadata, FIXED: True})
-    is_own = origin_of(memory) in _OWN and current is not None and origin_of(current) not in _OWN
-    fixes = is_fixed(memory) and not (current is not None and is_fixed(current))
-    if current is not None and is_same and not (is_own or fixes):
-        holds = stated(current) | {n: memory.metadata[n] for n in VALIDITY if n in memory.metadata}
-        if holds == stated(current):
-            return _refresh(shelf, current, memory, writing)
-        memory = replace(memory, metadata=memory.metadata | holds)
-    # Of two that differ, the current one has no authority.
-    is_alike = has_authority(current or memory) is has_authority(memory)
-    if (current is None or (is_alike and not fixes)) and _is_outdated(shelf, writing):
-        return _overtaken(shelf, memory, writing)
-    managed: dict[str, Any] = {"sequence": shelf.next}
-    if current is not None:
-        managed["supersedes"] = _link(shelf, shelf.sequence)
-    ended = _ended(shelf, writing, "update", shelf.next)
-    return _step(shelf, writing, _managed(memory, writing, managed, writing.now), ended)
-
-
-def retire(
-    shelf: Shelf, writing: Writing, ending: Ending, origin: Origin = Origin.PERSON
-) -> Step | None:
-    """Move the current version to the history, without a new current version.
-
-    A current version later than this change stays, and so does one that `origin` may not change.
-    """
-    memory = shelf.memory
-    if shelf.item is None or memory is None:
-        return None
-    if (refused := refusal(memory, memory.type, origin)) is not None:
-        return Step((), None, refused=refused)
-    if _is_outdated(shelf, writing):
-        return Step((), None, outdated=True)
-    return _step(shelf, writing, None, _ended(shelf, writing, ending))
-
-
-def undo(shelf: Shelf, writing: Writing, origin: Origin = Origin.PERSON) -> Step | None:
-    """Take back the last change that was not taken back before.
-
-    Returns `None` also if the version to restore is no longer kept. What a person fixed, or no
-    longer fixes, only a person changes.
-    """
-    if shelf.item is None:
-        number: object = _retired(shelf)
-    elif shelf.memory is None:
-        return None
-    else:
-        supersedes = shelf.memory.metadata.get("supersedes")
-        if not isinstance(supersedes, Mapping):
-            return retire(shelf, writing, "undo", origin)
-        number = supersedes.get("sequence")
-    target = shelf.past.get(number) if isinstance(number, int) else None
-    if not isinstance(number, int) or target is None:
-        return None
-    restored = current_again(Memory(shelf.kind, shelf.key, target.content, target.metadata))
-    # As many as tell of the versions that are kept.
-    restored = _known(restored, *[*known(target), writing.now][-1 - 2 * writing.history_limit :])
-    for each in (shelf.memory, restored):
-        if each and (refused := refusal(each, each.type, origin)) is not None:
-            return Step((), None, refused=refused)
-    return _step(shelf, writing, restored, _ended(shelf, writing, "undo", number), restores=number)
-
-
-def _step(
-    shelf: Shelf,
-    writing: Writing,
-    memory: Memory | None,
-    ended: Memory | None,
-    *,
-    restores: int = 0,
-    outdated: bool = False,
-) -> Step:
-    """Return the writes: the version that ends, the current one, and what is kept no longer.
-
-    Args:
-        shelf: The versions so far.
-        writing: The conditions.
-        memory: The current version; `None`: there is none, or, if `outdated`, the present one.
-        ended: The version that goes to the history; `None`: none.
-        restores: The number of the past version that is current again.
-        outdated: As for `Step`.
-    """
-    past = {number: each for number, each in shelf.past.items() if number != restores}
-    if ended is not None:
-        past = {ended.metadata["sequence"]: ended, **past}
-    kept = dict(islice(past.items(), writing.history_limit))
-    operations: list[Put | Delete] = []
-    if ended is not None and ended.metadata["sequence"] in kept:
-        operations.append(_record(shelf, writing, ended))
-    if memory is not None:
-        memory = replace(memory, metadata=memory.metadata | {UPDATED_AT: writing.now})
-        put = current_put(writing.scope, memory, search_text(memory, kept))
-        version = 0 if shelf.item is None else shelf.item.version
-        operations.append(replace(put, if_version=version))
-    elif shelf.item is not None and not outdated:
-        operations.append(_remove(shelf.item))
-    gone = [shelf.records[number] for number in shelf.past if number not in kept]
-    return Step((*operations, *map(_remove, gone)), memory, outdated=outdated)
-
-
-def _is_outdated(shelf: Shelf, writing: Writing) -> bool:
-    """Return whether the current version is later than the write, or a later deletion exists.
-
-    A moment that is a day or more in the future says nothing: a clock was wrong.
-    """
-    if writing.said_at is None:
-        return False
-    if shelf.item is not None:
-        moments: list[Any] = ["" if shelf.memory is None else said_at(shelf.memory)]
-    else:
-        past = [each for each in shelf.past.values() if each is not None]
-        gone = [each for each in past if ending_of(each) in ("delete", "undo")]
-        moments = [each.metadata.get("superseded_at") for each in gone]
-    later = [each for each in moments if isinstance(each, str) and each > writing.said_at]
-    return any(days_between(writing.now, each) < 1 for each in later)
-
-
-def _overtaken(shelf: Shelf, memory: Memory, writing: Writing) -> Step:
-    """Add a memory older than the current version to the history; not if the key was deleted."""
-    current = shelf.memory
-    # An earlier attempt may have added it already.
-    is_kept = any(
-        each.content == memory.content and said_at(each) == writing.moment
-        for each in filter(None, shelf.past.values())
-    )
-    if current is None or is_kept:
-        return Step((), None, outdated=True)
-    managed = {
-        "sequence": shelf.next,
-        "superseded_at": said_at(current),
-        "superseded_by": _link(shelf, shelf.sequence) | {"change": "update"},
-    }
-    # It was never current.
-    return _step(shelf, writing, None, _managed(memory, writing, managed), outdated=True)
-
-
-def _own_validity(shelf: Shelf, memory: Memory) -> Memory:
-    """Return a memory to write with no start but one that somebody states.
-
-    A caller may write what was read before, with the moment that the ledger wrote there.
-    """
-    others = [said_at(each) for each in versions(shelf) if not stated(each)]
-    is_told = memory.metadata.get(VALID_FROM) not in (None, *others)
-    given = {n: each for n, each in memory.metadata.items() if is_told or n != VALID_FROM}
-    return replace(memory, metadata=given)
-
-
-def _managed(memory: Memory, writing: Writing, managed: Mapping[str, Any], *moments: str) -> Memory:
-    """Return a new version with what the ledger writes; `moments` are as for `known`."""
-    # Nobody but a person fixes a memory.
-    names = MANAGED if is_fixed(memory) else {*MANAGED, FIXED}
-    given = {key: value for key, value in memory.metadata.items() if key not in names}
-    said = VALID_FROM if given.keys().isdisjoint(VALIDITY) else SAID_AT
-    metadata = {**given, said: writing.moment, **managed}
-    return _known(Memory(memory.type, memory.key, memory.content, metadata), *moments)
-
-
 def known(memory: Memory) -> list[Any]:
     """Return the moments at which a version became current and ceased to be, in turn.
 
@@ -379,16 +423,6 @@ def current_again(memory: Memory) -> Memory:
     return replace(memory, metadata=metadata)
 
 
-def last_change(shelf: Shelf, writing: Writing) -> datetime | None:
-    """Return the moment of the change that `undo` would take back; `None` if there is none."""
-    if undo(shelf, writing) is None:
-        return None
-    changed = shelf.memory if shelf.item is not None else shelf.past[_retired(shelf)]
-    # It was written first, or ended last, by the change; an undo since is none of them.
-    moments = [] if changed is None else known(changed)
-    return read_moment(moments[0 if shelf.item is not None else -1]) if moments else None
-
-
 def not_before(now: str, shelf: Shelf, others: Iterable[Shelf]) -> str:
     """Return the moment of a change: now, unless an earlier change of the key has a later one.
 
@@ -408,31 +442,8 @@ def not_before(now: str, shelf: Shelf, others: Iterable[Shelf]) -> str:
 
 
 def _known_in(shelf: Shelf) -> list[datetime]:
-    moments = (read_moment(each) for one in versions(shelf) for each in known(one))
+    moments = (read_moment(each) for one in shelf.versions for each in known(one))
     return [each for each in moments if each is not None]
-
-
-def _retired(shelf: Shelf) -> int:
-    """Return the number of the version that was retired last; 0 if none was."""
-    past = (number for number, each in shelf.past.items() if each and ending_of(each) in _GONE)
-    return next(past, 0)
-
-
-def _refresh(shelf: Shelf, current: Memory, given: Memory, writing: Writing) -> Step | None:
-    own = {
-        key: value
-        for key, value in given.metadata.items()
-        if key not in MANAGED and key not in _PROVENANCE
-    }
-    merged = current.metadata | own
-    if EXPIRES_AT not in own and is_expired(current, writing.now):
-        # Said again, it holds again.
-        merged.pop(EXPIRES_AT)
-    if "importance" in own:
-        merged["importance"] = max(importance_of(current), importance_of(given))
-    if merged == current.metadata:
-        return None
-    return _step(shelf, writing, replace(current, metadata=merged), None)
 
 
 def importance_of(memory: Memory) -> float:
@@ -449,39 +460,5 @@ def current_put(scope: Scope, memory: Memory, text: str) -> Put:
     return Put(namespace=scope.current, key=name, value=memory.to_store_value(), text=text)
 
 
-def _ended(
-    shelf: Shelf, writing: Writing, ending: Ending, successor: int | None = None
-) -> Memory | None:
-    """Return the current version as a past one; `None` if there is none."""
-    if shelf.memory is None:
-        return None
-    by = _link(shelf, successor) | {"change": ending}
-    ends = {"sequence": shelf.sequence, "superseded_at": writing.moment, "superseded_by": by}
-    ended = replace(shelf.memory, metadata=shelf.memory.metadata | ends)
-    return _known(ended, *known(shelf.memory), writing.now)
-
-
-def _record(shelf: Shelf, writing: Writing, memory: Memory) -> Put:
-    number = memory.metadata["sequence"]
-    stored = shelf.records.get(number)
-    return Put(
-        namespace=writing.scope.history(shelf.kind, shelf.key),
-        key=f"{number:012}",
-        value=memory.to_store_value(),
-        if_version=0 if stored is None else stored.version,
-        text="",
-    )
-
-
 def _remove(item: StoreItem) -> Delete:
     return Delete(namespace=item.namespace, key=item.key, if_version=item.version)
-
-
-def _link(shelf: Shelf, sequence: int | None) -> dict[str, Any]:
-    link: dict[str, Any] = {"type": shelf.kind.value, "key": shelf.key}
-    return link if sequence is None else link | {"sequence": sequence}
-
-
-def versions(shelf: Shelf) -> list[Memory]:
-    """Return all versions of a key: the current one, then the past ones, the newest first."""
-    return [memory for memory in (shelf.memory, *shelf.past.values()) if memory is not None]

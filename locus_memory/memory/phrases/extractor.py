@@ -11,9 +11,9 @@ from typing import Any, Final
 from locus_memory._internal.offload import aside
 from locus_memory.conversation.roles import is_memory_block, role_of
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType, has_authority
-from locus_memory.memory.phrases.requests import FORGET, to_remember
 from locus_memory.memory.phrases.table import LANGUAGE_RULE, Told, is_thing, slot, stated
 from locus_memory.memory.phrases.wording import (
+    FORGET,
     affirmed,
     clauses,
     is_staged,
@@ -21,6 +21,7 @@ from locus_memory.memory.phrases.wording import (
     plain,
     sentences,
     text_of,
+    to_remember,
 )
 from locus_memory.memory.secrets.detection import find_secret, mentions_secret
 

@@ -26,9 +26,9 @@ from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.memory.phrases.wording import is_staged
 from locus_memory.memory.queue.jobs import DIGITS, Job, Outcome, numbered, sessions_of
+from locus_memory.memory.queue.turns import transcribed
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.secrets.answers import WITHHELD, answers_in, asks_at_end
-from locus_memory.memory.sessions.transcribing import transcribed
+from locus_memory.memory.secrets.detection import WITHHELD, answers_in, asks_at_end
 from locus_memory.store.base import BaseStore, scan_all, write_together
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.item import Delete, Put

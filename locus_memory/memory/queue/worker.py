@@ -16,12 +16,11 @@ from locus_memory._internal.running.lease import Lease
 from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
+from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.queue.allowance import Allowance
 from locus_memory.memory.queue.jobs import Job, sessions_of
-from locus_memory.memory.queue.pace import A_CALL, Pace, Trip
+from locus_memory.memory.queue.pace import A_CALL, Allowance, Pace, Trip
 from locus_memory.memory.queue.queue import ExtractionQueue
-from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.store.item import Namespace
 
 __all__ = ["Worker"]
@@ -109,12 +108,12 @@ class Worker:
     def __init__(
         self,
         queue: ExtractionQueue,
-        work: Distillation,
+        work: Extraction,
         options: MemoryOptions,
         clock: Callable[[], float],
     ) -> None:
         self._queue = queue
-        self._distillation = work
+        self._extraction = work
         self._pace = Pace.of(options, by_model=work.is_by_model, distils=work.distils)
         self._clock = clock
         most = None if self._pace.mode == "inline" else options.extraction_budget
@@ -311,8 +310,6 @@ class Worker:
         passed = asyncio.get_running_loop().time()
         # What ends from now on is handled at the next look, all of it together.
         ended, unit.ended = unit.ended, set()
-        if rest := self._rest(unit):
-            return [], rest
         unit.failed = {lane: end for lane, end in unit.failed.items() if end > passed}
         free, pauses = list[list[Job]](), [end - passed for end in unit.failed.values()]
         for lane in [each for each in unit.jobs if each not in unit.failed]:
@@ -338,10 +335,6 @@ class Worker:
             emit("memory.extract_parked", error=error, thread=job.thread, attempts=job.attempts)
         return True
 
-    def _rest(self, unit: _Unit) -> float:
-        """Return the seconds until the calls of a day that are used up begin again."""
-        return 0.0 if unit.insists or self._allowance is None else self._allowance.rest
-
     async def _travel(self, unit: _Unit, trip: Trip) -> None:
         """Handle sessions together; of a long backlog, the first jobs."""
         every = [job for session in trip for job in session]
@@ -360,9 +353,7 @@ class Worker:
 
     async def _claimed(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         """Handle jobs under a lease, if no other process has them, and the day has a call left."""
-        if self._rest(unit):
-            return
-        with Lease(self._clock() + self._distillation.seconds_for(jobs) + _SLACK) as lease:
+        with Lease(self._clock() + self._extraction.seconds_for(jobs) + _SLACK) as lease:
             held = await self._queue.claim(jobs, lease)
             if not held:
                 self._put_off(unit, jobs, self._pace.quiet)
@@ -370,10 +361,11 @@ class Worker:
                 await self._attempt(unit, held)
             else:
                 await self._queue.give_back(held)
+                self._put_off(unit, jobs, self._allowance.rest)
 
     async def _attempt(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         try:
-            run, allowance = self._distillation.run, self._allowance
+            run, allowance = self._extraction.run, self._allowance
             outcome = await (allowance.counted(run, jobs) if allowance else run(jobs))
         except (GeneratorExit, KeyboardInterrupt):
             # Nothing can be awaited after these errors.

@@ -25,7 +25,7 @@ from locus_memory.memory.reading.tail import tail_lines
 from locus_memory.memory.reading.uses import Afterwards, report_log
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import Scope, thread_of
-from locus_memory.memory.secrets.answers import secrets_in
+from locus_memory.memory.secrets.detection import secrets_in
 from locus_memory.memory.validity import Then
 from locus_memory.messages import Message
 

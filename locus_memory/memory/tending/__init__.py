@@ -4,6 +4,6 @@ A pass moves expired facts to the history, and erases what is older than its ret
 on the path of a run, one process does it at a time, and a pass that ends anywhere is finished by
 the next one.
 
-Read `verbs/tending.py` first, then `passes.py`, `steps.py` and `pruning.py`. A model condenses
-notes in `condensing.py`, and tidies facts in `rewriting.py` and `proposal.py`.
+Read `verbs/tending.py` first, then `passes.py`. A model condenses notes in `condensing.py`, and
+tidies facts in `facts.py`.
 """

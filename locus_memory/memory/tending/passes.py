@@ -1,27 +1,67 @@
-"""A pass over a scope, and the right to make it: one at a time, of all processes."""
+"""A pass over a scope: its steps, and the right to make it: one at a time, of all processes.
+
+Each write names the version it replaces or is done already, and depends on the stored records and
+the moment of the pass alone. So a pass that ends after any write is finished by the next one of the
+same moment, with the same result.
+
+What is done to an episode or a fact depends on no other one, so it is done fifty at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from locus_memory.chat.base import ChatModel
+from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.errors import VersionConflictError
+from locus_memory.events import emit
+from locus_memory.memory.layers.episodes import EpisodeBook, read_episode
+from locus_memory.memory.layers.identity import adopt
+from locus_memory.memory.layers.log import LOG_DAYS
 from locus_memory.memory.layers.records import readable, record_of, value_of
 from locus_memory.memory.ledger.ledger import Ledger
-from locus_memory.memory.moments import days_between
+from locus_memory.memory.ledger.revision import read_memory
+from locus_memory.memory.models import MemoryType, is_expired
+from locus_memory.memory.moments import days_between, read_moment
 from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.scope import Scope
-from locus_memory.store.base import BaseStore, write_together
-from locus_memory.store.item import Put
+from locus_memory.memory.scope import Scope, user_namespace
+from locus_memory.memory.tending.condensing import condense, to_condense
+from locus_memory.memory.tending.report import ConsolidationReport
+from locus_memory.store.base import BaseStore, all_namespaces, write_together
+from locus_memory.store.item import Namespace, Put, StoreItem
 
-__all__ = ["Pass", "PassRecord", "is_over", "read_record", "write_record"]
+__all__ = [
+    "Pass",
+    "PassRecord",
+    "is_over",
+    "make_steps",
+    "pages",
+    "read_record",
+    "scopes_below",
+    "write_record",
+]
 
 _KEY: Final = "pass"
+
+_SHARE: Final = 4
+"""Notes are condensed once they take more than this part of the budget of a block."""
+
+_READ: Final = 1_000
+
+_PAGE: Final = 50
+"""After so many items, other tasks of the event loop get their turn."""
+
+_LAYERS: Final = ("current", "vitals", "identity", "episodes")
+"""Not the log: a pass would keep a scope alive that has nothing else."""
+
+_TYPES: Final = frozenset(MemoryType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +85,10 @@ class Pass:
     now: str
     model: ChatModel | None
     dry_run: bool
+
+    def before(self, days: float) -> datetime:
+        """Return the moment so many days before this pass."""
+        return datetime.fromisoformat(self.now) - timedelta(days=days)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,3 +144,183 @@ async def write_record(
     except VersionConflictError:
         return None
     return replace(record, version=record.version + 1)
+
+
+async def make_steps(work: Pass) -> ConsolidationReport:
+    """Make the steps of a pass, but the one in which a model tidies the facts.
+
+    Raises:
+        BackendError: The store failed; another pass finishes this one.
+    """
+    days = work.options.retention
+    oldest = work.before(days) if days else None
+    if not work.dry_run:
+        await adopt(work.store, work.ledger, work.scope)
+    notes = 0 if oldest is None else await _prune_notes(work, oldest)
+    expired = await _expire(work)
+    if not work.dry_run:
+        await EpisodeBook(work.store).drop_condensed(work.scope)
+        await _condense(work)
+    return ConsolidationReport(
+        evicted=expired,
+        pruned_episodes=notes,
+        pruned_turns=0 if oldest is None else await _prune_turns(work, oldest),
+        purged=await _prune_log(work, oldest),
+    )
+
+
+async def _expire(work: Pass) -> int:
+    """Move facts that have expired to the history; returns how many."""
+    count = 0
+    async for items in pages(work.store, work.scope.current):
+        for item in items:
+            memory = read_memory(item)
+            if memory is not None and is_expired(memory, work.now):
+                count += work.dry_run or await work.ledger.expire(
+                    work.scope, memory.type, memory.key, version=item.version, at=work.now
+                )
+    return count
+
+
+async def _condense(work: Pass) -> None:
+    """Condense the oldest notes, if they take too much of a block; a failure is an event."""
+    room = work.options.memory_budget_tokens // _SHARE
+    if work.model is None or not room:
+        return
+    book, count = EpisodeBook(work.store), work.options.token_counter or expected_tokens
+    shown = await book.shown(work.scope, _READ)
+    taken = to_condense(shown, room, as_token_counter(count))
+    if not taken:
+        return
+    made = await condense(work.store, work.scope, work.model, taken, work.now)
+    if made is not None:
+        await book.condense(work.scope, made)
+        emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))
+
+
+async def _prune_notes(work: Pass, oldest: datetime) -> int:
+    """Erase the notes of sessions that ended before a moment; returns of how many sessions."""
+
+    def is_old(item: StoreItem) -> bool:
+        episode = read_episode(item)
+        # An item under another key than its own is not this library's to change.
+        is_own = episode is not None and episode.key == item.key
+        return episode is not None and is_own and _is_before(oldest, item, episode.ended_at)
+
+    return await _prune(work, work.scope.episodes, is_old)
+
+
+async def _prune_turns(work: Pass, oldest: datetime) -> int:
+    """Erase the turns said before a moment; returns how many."""
+    if not work.store.capabilities.list_namespaces:
+        return 0
+
+    def is_old(item: StoreItem) -> bool:
+        return _is_before(oldest, item, item.metadata.get("date"))
+
+    root = work.scope.transcripts
+    threads = [each async for each in all_namespaces(work.store, root) if each[:-1] == root]
+    return sum([await _prune(work, thread, is_old, in_order=True) for thread in threads])
+
+
+async def _prune_log(work: Pass, oldest: datetime | None) -> int:
+    """Erase old entries of the log, and old records of runs; returns how many.
+
+    Args:
+        work: The pass.
+        oldest: The moment before which words were said that a record may not show any more;
+            `None`: there is none.
+    """
+    logged = work.before(LOG_DAYS)
+
+    def is_old(item: StoreItem) -> bool:
+        return _is_before(logged, item, _part(item, "at"))
+
+    def shows_old(item: StoreItem) -> bool:
+        since = read_moment(_part(item, "since"))
+        return is_old(item) or (oldest is not None and since is not None and since < oldest)
+
+    gone = await _prune(work, work.scope.log, is_old, in_order=True)
+    return gone + await _prune(work, work.scope.runs, shows_old)
+
+
+async def _prune(
+    work: Pass,
+    space: Namespace,
+    is_old: Callable[[StoreItem], bool],
+    *,
+    in_order: bool = False,
+) -> int:
+    """Erase the old items of a namespace; returns how many.
+
+    Args:
+        work: The pass, which counts them only if it is a dry run.
+        space: The namespace.
+        is_old: Returns whether an item is old.
+        in_order: Whether the oldest come first: then it ends where none is old.
+    """
+    count = 0
+    async for items in pages(work.store, space):
+        old = [(space, item.key) for item in items if is_old(item)]
+        count += len(old)
+        if not work.dry_run:
+            await work.store.delete_batch(old)
+        if in_order and not old:
+            break
+    return count
+
+
+def _is_before(oldest: datetime, item: StoreItem, at: object) -> bool:
+    """Return whether the moment of an item is before another one; one without is as its write."""
+    return (read_moment(at) or item.created_at) < oldest
+
+
+def _part(item: StoreItem, name: str) -> Any:
+    return item.value.get(name) if isinstance(item.value, dict) else None
+
+
+async def pages(store: BaseStore, namespace: Namespace) -> AsyncIterator[list[StoreItem]]:
+    """Yield the items of a namespace in key order, fifty at a time."""
+    after: str | None = None
+    while items := await store.scan(namespace, _PAGE, after=after):
+        yield items
+        after = items[-1].key
+        # A store in memory never lets the event loop go on by itself.
+        await asyncio.sleep(0)
+
+
+async def scopes_below(store: BaseStore, prefix: Namespace, *, resolved: bool) -> list[Scope]:
+    """Return the scopes below a prefix that have memories, in the order of their namespaces.
+
+    Args:
+        store: The store; if it cannot list namespaces, the prefix is the only scope.
+        prefix: The prefix of a memory manager.
+        resolved: Whether a function decides where the scopes are. Else they are the
+            prefix and those of users.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    if not store.capabilities.list_namespaces:
+        return [Scope(prefix)]
+    found: set[Namespace] = set()
+    # Of a resolver, a scope that is named `transcript` must not look like turns of its parent.
+    turns = () if resolved else (("transcript", "*"),)
+    for suffix in (*((layer,) for layer in _LAYERS), *turns):
+        spaces = all_namespaces(store, prefix, suffix=suffix)
+        owners = {each[: -len(suffix)] async for each in spaces}
+        found |= {each for each in owners if _is_scope(each, prefix, resolved=resolved)}
+    return list(map(Scope, sorted(found)))
+
+
+def _is_scope(owner: Namespace, prefix: Namespace, *, resolved: bool) -> bool:
+    """Return whether a parent of a layer is a scope, not a part of one.
+
+    The label of a thread or a key may be the name of a layer, such as a thread named `log`.
+    """
+    rest = owner[len(prefix) :]
+    if not resolved:
+        return owner == prefix or (bool(rest) and owner == user_namespace(prefix, rest[-1]))
+    is_history = owner[-2:-1] == ("history",) and _TYPES.issuperset(owner[-1:])
+    is_inside = len(owner) >= len(prefix)
+    return is_inside and not is_history and owner[-1:] != ("transcript",)

@@ -19,6 +19,7 @@ from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 from locus_memory.memory.base import BaseMemoryManager
+from locus_memory.memory.extraction.extraction import Extraction
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.models import Extractor
@@ -37,7 +38,6 @@ from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import NamespaceResolver, Scope, namespace_of, user_namespace
-from locus_memory.memory.sessions.distillation import Distillation
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
@@ -115,7 +115,7 @@ class ScopedManager(BaseMemoryManager):
         phrases = extractor if isinstance(extractor, HeuristicExtractor) else None
         self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now, options, phrases)
         parts = (extractor, self._ledger, self._recall, options)
-        self._extraction = Distillation(*parts, holds=self._queue.holds)
+        self._extraction = Extraction(*parts, holds=self._queue.holds)
         self._worker = Worker(self._queue, self._extraction, options, clock)
         self._reader = Reader(
             recall=self._recall,

@@ -15,14 +15,14 @@ from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.queue.jobs import Job
-from locus_memory.memory.reading.lines import note_lines
-from locus_memory.memory.scope import metadata_of, thread_of, user_of
-from locus_memory.memory.sessions.ingestion import (
+from locus_memory.memory.queue.turns import (
     Ingested,
     marked_turns,
     moment_of,
     said_messages,
 )
+from locus_memory.memory.reading.lines import note_lines
+from locus_memory.memory.scope import metadata_of, thread_of, user_of
 from locus_memory.memory.tending.condensing import condensed_lines
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import check_key

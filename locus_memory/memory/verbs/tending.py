@@ -18,17 +18,17 @@ from locus_memory.errors import BackendError
 from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry, log_put, timed
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.tending.facts import tidy_facts
 from locus_memory.memory.tending.passes import (
     Pass,
     PassRecord,
     is_over,
+    make_steps,
     read_record,
+    scopes_below,
     write_record,
 )
 from locus_memory.memory.tending.report import ConsolidationReport, FactsReport
-from locus_memory.memory.tending.rewriting import tidy_facts
-from locus_memory.memory.tending.scopes import scopes_below
-from locus_memory.memory.tending.steps import make_steps
 from locus_memory.memory.validity import Moment, moment_in
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import Namespace, Put

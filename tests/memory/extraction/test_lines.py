@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import ConfigurationError, ModelAnswerError
+from locus_memory.memory.extraction.distillate import parse_lines
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.extraction.lines import parse_lines
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType

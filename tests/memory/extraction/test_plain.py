@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
 from locus_memory.events import subscribe
+from locus_memory.memory.extraction.distillate import parse_plain
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.extraction.lines import parse_plain
 from locus_memory.memory.models import MemoryType
 from locus_memory.messages import Message
 from locus_memory.testing.model import FakeModel

@@ -16,8 +16,8 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
+from locus_memory.memory.forgetting.choice import Sources
 from locus_memory.memory.forgetting.forget import forget
-from locus_memory.memory.forgetting.sources import Sources
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType

@@ -18,7 +18,7 @@ from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import FIXED, Memory, MemoryChange, Origin, is_fixed
 from locus_memory.memory.reading.stable import build
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.proposal import batches
+from locus_memory.memory.tending.facts import batches
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 

@@ -197,12 +197,11 @@ async def test_a_change_cut_off_half_way_loses_nothing(
         elif change == "undo":
             await manager.undo("city")
         else:
-            edits = (await manager._extraction.distilled(manager._scope, origin)).edits
+            edits = (await manager._extraction.distilled(manager._scope, [job])).edits
             await manager._ledger.apply(manager._scope, edits)
 
     await told(manager, "Oslo", "Rome")
     job = Job.unqueued(("locus_memory",), "", [Message.user("Forget it")], manager._ledger.now())
-    origin = manager._extraction.source_of([job])
     store.writes_left = writes
     try:
         await make_change()

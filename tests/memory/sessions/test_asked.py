@@ -10,8 +10,7 @@ from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.thread import CONTEXT
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.secrets.answers import WITHHELD, answers_in
-from locus_memory.memory.secrets.detection import asks_for_secret
+from locus_memory.memory.secrets.detection import WITHHELD, answers_in, asks_for_secret
 from locus_memory.messages import Message
 from tests.memory.sessions.conftest import LONG, SCOPE, run_of
 

@@ -21,7 +21,7 @@ from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType, Origin, origin_of
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.proposal import batches, facts_prompt, read_proposal
+from locus_memory.memory.tending.facts import batches, facts_prompt, read_proposal
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 from locus_memory.testing import FakeClock

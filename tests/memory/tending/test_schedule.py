@@ -14,7 +14,7 @@ from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
-from locus_memory.memory.tending.scopes import scopes_below
+from locus_memory.memory.tending.passes import scopes_below
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers import StoreWrapper
