@@ -21,18 +21,23 @@ from locus_memory.transfer.archive.format import (
     MANIFEST,
     SEAL,
     Entry,
+    Kind,
     Manifest,
     file_name,
     seal_of,
 )
 from locus_memory.transfer.archive.lines import CheckpointWriter, item_line
-from locus_memory.transfer.items import read_all
 from locus_memory.transfer.marker import MARKER
-from locus_memory.transfer.moments import write_moment
-from locus_memory.transfer.opening import opened
 from locus_memory.transfer.options import Progress
-from locus_memory.transfer.parts import checkpointer_of, store_of
-from locus_memory.transfer.threads import all_threads, checkpoints_of, heads_of
+from locus_memory.transfer.reading import (
+    all_threads,
+    checkpointer_of,
+    checkpoints_of,
+    heads_of,
+    opened,
+    read_all,
+    store_of,
+)
 
 __all__ = ["write_archive"]
 
@@ -99,7 +104,7 @@ async def _write(
             await writer.threads(backend)
         manifest = Manifest(
             library=__version__,
-            created_at=write_moment(datetime.now(UTC)),
+            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
             provider=backend.provider,
             entries=tuple(writer.entries),
         )
@@ -139,7 +144,7 @@ class _Writer:
             await self._entry("thread", (thread_id,), ([lines.line(each)] async for each in found))
 
     async def _entry(
-        self, kind: str, name: tuple[str, ...], pages: AsyncIterator[Iterable[bytes]]
+        self, kind: Kind, name: tuple[str, ...], pages: AsyncIterator[Iterable[bytes]]
     ) -> None:
         """Write one file, a page of lines at a time."""
         file = file_name(kind, len(self.entries) + 1, name)
@@ -154,7 +159,7 @@ class _Writer:
                 self._show(kind, name, count)
         self.entries.append(Entry(file, kind, name, count, size, digest.hexdigest()))
 
-    def _show(self, kind: str, name: tuple[str, ...], count: int) -> None:
+    def _show(self, kind: Kind, name: tuple[str, ...], count: int) -> None:
         if self.on_progress is not None:
             written = sum(entry.count for entry in self.entries) + count
             step = "items" if kind == "items" else "threads"
