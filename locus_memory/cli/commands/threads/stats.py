@@ -26,8 +26,8 @@ from locus_memory.cli.printing.tables import Cell, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory._internal.plots import LineChart
     from locus_memory.backends.base import Backend
+    from locus_memory.cli.printing.plots import LineChart
 
 __all__ = ["growth_chart", "stats"]
 
@@ -93,7 +93,7 @@ def growth_chart(thread: str, growth: list[Step]) -> LineChart:
         thread: The name of the thread.
         growth: What each checkpoint added, the oldest first; at least one.
     """
-    from locus_memory._internal.plots import (  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.printing.plots import (  # noqa: PLC0415 - help must be quick
         Axis,
         Line,
         LineChart,

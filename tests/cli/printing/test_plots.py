@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory._internal import plots
 from locus_memory._internal.neutral import neutralise
-from locus_memory._internal.plots import Axis, Line, LineChart, draw_lines
+from locus_memory.cli.printing import plots
+from locus_memory.cli.printing.plots import Axis, Line, LineChart, draw_lines
 from locus_memory.errors import InvalidArgumentError
 
 SVG = "{http://www.w3.org/2000/svg}"
