@@ -51,14 +51,22 @@ class EncryptingBackend(Backend[StateT]):
         self._clock = clock
 
     @cached_property
-    @override
-    def store(self) -> EncryptingStore:
+    def _store(self) -> EncryptingStore:
         return EncryptingStore(self.inner, self.keys, clock=self._clock)
 
     @cached_property
+    def _checkpointer(self) -> EncryptingCheckpointer[StateT]:
+        return EncryptingCheckpointer(self.inner, self.keys)
+
+    @property
+    @override
+    def store(self) -> EncryptingStore:
+        return self._store
+
+    @property
     @override
     def checkpointer(self) -> EncryptingCheckpointer[StateT]:
-        return EncryptingCheckpointer(self.inner, self.keys)
+        return self._checkpointer
 
     @override
     async def problems(self) -> list[str]:

@@ -107,8 +107,8 @@ class Recorder:
                         span.set_status(telemetry.failed)
                     raise
                 else:
-                    recording = span is not None and span.is_recording()
-                    if recording and (found := describe.end(result)):
+                    found = describe.end(result) if span and span.is_recording() else None
+                    if span and found:
                         span.set_attributes(found)
                     return result
                 finally:
