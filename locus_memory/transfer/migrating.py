@@ -68,8 +68,9 @@ async def migrate(
     """
     asked = options or MigrateOptions()
     async with opened(source) as ours, opened(target) as theirs:
+        store = store_of(ours)
         run = _Run(ours, theirs, asked, on_progress)
-        await run.work(name or repr(store_of(ours) or ours.checkpointer))
+        await run.work(name or repr(ours.checkpointer if store is None else store))
         if asked.verify and not asked.dry_run:
             run.report.comparisons = [
                 each async for each in compare(ours, theirs, asked, on_progress)
