@@ -11,7 +11,7 @@ import inspect
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from functools import cache, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -141,26 +141,22 @@ class Bridge:
             return self._loop
 
     def _start(self) -> asyncio.AbstractEventLoop:
-        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-        async def serve() -> None:
-            stop = asyncio.Event()
-            started.set_result((asyncio.get_running_loop(), stop))
-            await stop.wait()
+        loop, stop = asyncio.new_event_loop(), asyncio.Event()
 
         def work() -> None:
             try:
-                # It cancels the remaining tasks and closes asynchronous generators.
-                asyncio.run(serve())
+                # At its end, it cancels the remaining tasks and closes asynchronous generators.
+                with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                    runner.run(_awaited(stop.wait()))
             except RuntimeError:
                 # From Python 3.12 on no thread starts while the interpreter ends, not even the one
                 # that waits for those of the loop.
                 if not self._closed:
                     raise
 
+        self._stop = stop
         self._thread = threading.Thread(target=work, name="locus-memory-bridge", daemon=True)
         self._thread.start()
-        loop, self._stop = started.result()
         return loop
 
 

@@ -82,16 +82,7 @@ def is_memory_block(message: Any) -> bool:
     It is recognised by its metadata. If a loop keeps messages without metadata, it is recognised as
     a system message that is only a block and has the exact first two lines.
     """
-    metadata = getattr(message, "metadata", None) or {}
-    if metadata.get(BLOCK_MARK) is True:
-        return True
-    content = getattr(message, "content", None)
-    return (
-        isinstance(content, str)
-        and content.startswith(_OPENINGS)
-        and content.endswith(f"\n{BLOCK_CLOSE}")
-        and role_of(message) == "system"
-    )
+    return _is_block(message, BLOCK_MARK, _OPENINGS, BLOCK_CLOSE, ("system",))
 
 
 def is_documents_block(message: Any) -> bool:
@@ -100,16 +91,20 @@ def is_documents_block(message: Any) -> bool:
     It is recognised by its metadata, else by its exact first and last lines. No user said it, so
     no memory is extracted from it.
     """
-    metadata = getattr(message, "metadata", None) or {}
-    if metadata.get(DOCUMENTS_MARK) is True:
+    opening, roles = (DOCUMENTS_OPENING,), ("system", "tool")
+    return _is_block(message, DOCUMENTS_MARK, opening, DOCUMENTS_CLOSE, roles)
+
+
+def _is_block(
+    message: Any, mark: str, openings: tuple[str, ...], close: str, roles: tuple[str, ...]
+) -> bool:
+    """Whether a message has a mark, or is a block of these roles without metadata."""
+    if (getattr(message, "metadata", None) or {}).get(mark) is True:
         return True
     content = getattr(message, "content", None)
-    return (
-        isinstance(content, str)
-        and content.startswith(DOCUMENTS_OPENING)
-        and content.endswith(f"\n{DOCUMENTS_CLOSE}")
-        and role_of(message) in {"system", "tool"}
-    )
+    if not isinstance(content, str) or role_of(message) not in roles:
+        return False
+    return content.startswith(openings) and content.endswith(f"\n{close}")
 
 
 def is_off_record(held: Any) -> bool:

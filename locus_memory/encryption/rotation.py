@@ -58,49 +58,34 @@ async def rotate(
         EncryptionError: Data that no known key decrypts, or plain data without `accept_plain`.
     """
     report = RotationReport(dry_run=dry_run)
-    for part in _parts(backend):
-        report = await _counted(part, report, on_progress or _ignore)
+    for kind, part in _parts(backend).items():
+        async with aclosing(part.rotation(dry_run=dry_run)) as changes:
+            async for _, is_stale, is_plain in changes:
+                more = {kind: 1, f"{kind}_encrypted": is_stale, "plain": is_plain}
+                counts = {name: getattr(report, name) + count for name, count in more.items()}
+                report = replace(report, **counts)
+                if on_progress is not None:
+                    on_progress(report)
     if report.plain and not dry_run:
         await backend.compact()
     return report
 
 
-async def _counted(
-    part: EncryptingStore | EncryptingCheckpointer, report: RotationReport, tell: Progress
-) -> RotationReport:
-    """Rotate a part, and return the report with its counts."""
-    kind = "items" if isinstance(part, EncryptingStore) else "checkpoints"
-    encrypted = f"{kind}_encrypted"
-    async with aclosing(part.rotation(dry_run=report.dry_run)) as changes:
-        async for _, is_stale, is_plain in changes:
-            counts: dict[str, Any] = {
-                kind: getattr(report, kind) + 1,
-                encrypted: getattr(report, encrypted) + is_stale,
-                "plain": report.plain + is_plain,
-            }
-            report = replace(report, **counts)
-            tell(report)
-    return report
-
-
-def _parts(backend: Backend) -> list[EncryptingStore | EncryptingCheckpointer]:
-    """Return the encrypted parts of a backend; at least one of them.
+def _parts(backend: Backend) -> dict[str, EncryptingStore | EncryptingCheckpointer]:
+    """Return the encrypted parts of a backend by the names of their counts; at least one of them.
 
     Raises:
         ConfigurationError: A part is not encrypted, or the backend has none.
     """
-    parts: list[EncryptingStore | EncryptingCheckpointer] = []
-    for name in ("store", "checkpointer"):
+    parts: dict[str, Any] = {}
+    for kind, name in (("items", "store"), ("checkpoints", "checkpointer")):
         # Not every provider has both.
         with suppress(ConfigurationError):
-            parts.append(getattr(backend, name))
-    if not all(isinstance(part, EncryptingStore | EncryptingCheckpointer) for part in parts):
+            parts[kind] = getattr(backend, name)
+    encrypting = EncryptingStore | EncryptingCheckpointer
+    if not all(isinstance(part, encrypting) for part in parts.values()):
         raise ConfigurationError(
             "the backend is not encrypted: open it with encryption=, or set "
             "LOCUS_MEMORY_ENCRYPTION_KEYS"
         )
     return parts
-
-
-def _ignore(report: RotationReport) -> None:
-    """Tell nobody."""

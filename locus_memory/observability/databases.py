@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sized
 from typing import Any, Final
 
+from typing_extensions import override
+
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
 from locus_memory.observability.conventions import (
     DB_BATCH_SIZE,
@@ -17,7 +19,7 @@ from locus_memory.observability.conventions import (
     SERVER_ADDRESS,
     SERVER_PORT,
 )
-from locus_memory.observability.recording import Attributes
+from locus_memory.observability.recording import Attributes, Describe
 from locus_memory.store.wrappers.base import READS, WRITES
 
 __all__ = ["CHECKPOINTER_VERBS", "STORE_VERBS", "Verb", "database_attributes"]
@@ -65,8 +67,8 @@ def _system_of(kind: type[Any]) -> str:
     return kind.__qualname__
 
 
-class Verb:
-    """Describes the calls of one verb.
+class Verb(Describe):
+    """Describes the calls of one verb; a result may hold the user's data, and is not described.
 
     Args:
         name: The verb.
@@ -79,10 +81,7 @@ class Verb:
         self._is_batch = name in _BATCHES
         self._known: dict[tuple[type[Any], str], Attributes] = {}
 
-    def key(self, owner: Any) -> object:
-        """Return the object itself: a verb that is made of others is one operation."""
-        return owner
-
+    @override
     def begin(
         self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, Attributes, Attributes]:
@@ -94,11 +93,6 @@ class Verb:
             shared = {**database_attributes(type(where), place), **self._operation}
             self._known[type(where), place] = shared
         return self._name, shared, _batch_of(args, kwargs) if self._is_batch else _NO_ATTRIBUTES
-
-    def end(self, result: Any) -> Attributes:
-        """Return nothing: a result may hold the user's data."""
-        del result
-        return _NO_ATTRIBUTES
 
 
 def _batch_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Attributes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from typing_extensions import override
+
 from locus_memory.observability.conventions import (
     GEN_AI_OPERATION,
     MEMORY_COUNT,
@@ -12,7 +14,7 @@ from locus_memory.observability.conventions import (
     MEMORY_STORE,
     RECORD_IDS,
 )
-from locus_memory.observability.recording import Attributes
+from locus_memory.observability.recording import Attributes, Describe
 
 __all__ = ["EXTRACTION_VERBS", "MEMORY_OPERATIONS", "ExtractionVerb", "MemoryVerb"]
 
@@ -46,13 +48,16 @@ EXTRACTION_VERBS: Final = ("distilled",)
 _MOST_IDS: Final = 50
 
 
-class MemoryVerb:
+class MemoryVerb(Describe):
     """Describes the calls of one verb of a memory manager.
 
     Args:
         name: The verb.
         query_text: Whether spans have the text of a query.
     """
+
+    kind = "memory"
+    """It is that of all managers: some verbs call another one, or a scoped manager."""
 
     def __init__(self, name: str, *, query_text: bool) -> None:
         self._verb = name
@@ -61,11 +66,7 @@ class MemoryVerb:
         self._has_query = query_text and self._operation == "search_memory"
         self._has_id = name in {"update", "delete"}
 
-    def key(self, owner: Any) -> object:
-        """Return one key for all managers: some verbs call another one, or a scoped manager."""
-        del owner
-        return MEMORY_OPERATIONS
-
+    @override
     def begin(
         self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, Attributes, Attributes]:
@@ -84,6 +85,7 @@ class MemoryVerb:
             own |= {MEMORY_RECORD: name} if isinstance(name, str) else {}
         return self._operation, self._shared, own
 
+    @override
     def end(self, result: Any) -> Attributes:
         """Return the ids and the number of the records in a result."""
         if isinstance(result, bool):
@@ -97,16 +99,13 @@ class MemoryVerb:
         return _of_records([result]) if _id_of(result) is not None else {}
 
 
-class ExtractionVerb:
+class ExtractionVerb(Describe):
     """Describes the calls of an extractor: the operation `extract_memory`."""
 
+    kind = "extraction"
     _OPERATION: Final = "extract_memory"
 
-    def key(self, owner: Any) -> object:
-        """Return one key for all extractions."""
-        del owner
-        return EXTRACTION_VERBS
-
+    @override
     def begin(
         self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, Attributes, Attributes]:
@@ -117,6 +116,7 @@ class ExtractionVerb:
         own = {MEMORY_STORE: "/".join(namespace)} if namespace else {}
         return self._OPERATION, {GEN_AI_OPERATION: self._OPERATION}, own
 
+    @override
     def end(self, result: Any) -> Attributes:
         """Return the number of changes that the extractor made."""
         edits: Any = getattr(result, "edits", result)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import wraps
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Final
 
 from locus_memory.observability.conventions import ERROR_TYPE
 
@@ -14,25 +15,32 @@ __all__ = ["Attributes", "Describe", "Recorder", "Telemetry"]
 
 Attributes = Mapping[str, Any]
 _Method = Callable[..., Any]
+_NO_ATTRIBUTES: Final[Attributes] = {}
 
 _inside: ContextVar[tuple[object, ...]] = ContextVar("locus_memory_recorded", default=())
 """The objects, or the kinds of operations, whose calls are recorded already."""
 
 
-class Describe(Protocol):
-    """Describes the calls of one method."""
+class Describe(ABC):
+    """Describes the calls of one method.
 
-    def key(self, owner: Any) -> object:
-        """Return the object whose further calls, inside this one, are part of it."""
-        ...
+    Attributes:
+        kind: The kind of operation, whose further calls, inside this one, are part of it; `None`:
+            the further calls of the same object are.
+    """
 
-    def begin(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    kind: object = None
+
+    @abstractmethod
+    def begin(
+        self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[str, Attributes, Attributes]:
         """Return the name of the span, the attributes of span and metric, and those of the span."""
-        ...
 
     def end(self, result: Any) -> Attributes:
-        """Return further attributes of the span, from the result of the call."""
-        ...
+        """Return further attributes of the span, from the result of the call: none by default."""
+        del result
+        return _NO_ATTRIBUTES
 
 
 class Telemetry:
@@ -71,64 +79,47 @@ class Recorder:
 
     def recorded(self, describe: Describe) -> Callable[[_Method], _Method]:
         """Return a decorator of async methods that records each call."""
-        recording = self._timed if self._kind is None else self._traced
-        return lambda method: wraps(method)(recording(method, describe))
-
-    def _timed(self, method: _Method, describe: Describe) -> _Method:
-        record = self._record
-
-        async def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            key = describe.key(owner)
-            around = _inside.get()
-            if key in around:
-                return await method(owner, *args, **kwargs)
-            _, shared, _ = describe.begin(owner, args, kwargs)
-            token = _inside.set((*around, key))
-            start = perf_counter()
-            try:
-                return await method(owner, *args, **kwargs)
-            except BaseException as error:
-                shared = {**shared, ERROR_TYPE: type(error).__qualname__}
-                raise
-            finally:
-                seconds = perf_counter() - start
-                _inside.reset(token)
-                record(seconds, shared)
-
-        return call
-
-    def _traced(self, method: _Method, describe: Describe) -> _Method:
         record, kind, telemetry = self._record, self._kind, self._telemetry
 
-        async def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            key = describe.key(owner)
-            around = _inside.get()
-            if key in around:
-                return await method(owner, *args, **kwargs)
-            name, shared, own = describe.begin(owner, args, kwargs)
-            attributes = {**shared, **own} if own else shared
-            span = telemetry.start_span(name, kind=kind, attributes=attributes)
-            inside = _inside.set((*around, key))
-            current = telemetry.attach(telemetry.set_span(span))
-            start = perf_counter()
-            try:
-                result = await method(owner, *args, **kwargs)
-            except BaseException as error:
-                failure = {ERROR_TYPE: type(error).__qualname__}
-                shared = {**shared, **failure}
-                span.set_attributes(failure)
-                span.set_status(telemetry.failed)
-                raise
-            else:
-                if span.is_recording() and (found := describe.end(result)):
-                    span.set_attributes(found)
-                return result
-            finally:
-                seconds = perf_counter() - start
-                telemetry.detach(current)
-                _inside.reset(inside)
-                span.end()
-                # Outside of the span: an exemplar of each call would cost as much as the span.
-                record(seconds, shared)
+        def decorator(method: _Method) -> _Method:
+            @wraps(method)
+            async def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
+                key = owner if describe.kind is None else describe.kind
+                around = _inside.get()
+                if key in around:
+                    return await method(owner, *args, **kwargs)
+                name, shared, own = describe.begin(owner, args, kwargs)
+                span: Any = None
+                current: Any = None
+                if kind is not None:
+                    attributes = {**shared, **own} if own else shared
+                    span = telemetry.start_span(name, kind=kind, attributes=attributes)
+                    current = telemetry.attach(telemetry.set_span(span))
+                inside = _inside.set((*around, key))
+                start = perf_counter()
+                try:
+                    result = await method(owner, *args, **kwargs)
+                except BaseException as error:
+                    failure = {ERROR_TYPE: type(error).__qualname__}
+                    shared = {**shared, **failure}
+                    if span is not None:
+                        span.set_attributes(failure)
+                        span.set_status(telemetry.failed)
+                    raise
+                else:
+                    found = describe.end(result) if span and span.is_recording() else None
+                    if span and found:
+                        span.set_attributes(found)
+                    return result
+                finally:
+                    seconds = perf_counter() - start
+                    _inside.reset(inside)
+                    if span is not None:
+                        telemetry.detach(current)
+                        span.end()
+                    # Outside of the span: an exemplar of each call would cost as much as the span.
+                    record(seconds, shared)
 
-        return call
+            return call
+
+        return decorator

@@ -71,14 +71,15 @@ async def retention_steps(
         ConfigurationError: As for `retain`.
         BackendError: As for `retain`.
     """
-    of_items = [(place, each) for place, each in enumerate(rules) if isinstance(each, ItemRule)]
-    of_threads = [(place, each) for place, each in enumerate(rules) if isinstance(each, ThreadRule)]
-    store: BaseStore | None = backend.store if of_items else None
-    checkpointer: BaseCheckpointer | None = backend.checkpointer if of_threads else None
+    has_items, has_threads = (
+        any(isinstance(each, kind) for each in rules) for kind in (ItemRule, ThreadRule)
+    )
+    store: BaseStore | None = backend.store if has_items else None
+    checkpointer: BaseCheckpointer | None = backend.checkpointer if has_threads else None
     now = timestamp(clock())
     if store is not None:
-        async for result in retain_items(store, of_items, now, dry_run=dry_run):
+        async for result in retain_items(store, rules, now, dry_run=dry_run):
             yield result
     if checkpointer is not None:
-        async for result in retain_threads(checkpointer, of_threads, now, dry_run=dry_run):
+        async for result in retain_threads(checkpointer, rules, now, dry_run=dry_run):
             yield result

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from locus_memory._internal.running.paging import paged
 from locus_memory.errors import VersionConflictError
 from locus_memory.retention.report import Retained
-from locus_memory.retention.rules import ItemRule, moment_before
+from locus_memory.retention.rules import ItemRule, RetentionRule, moment_before
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Delete, Namespace
 
@@ -28,7 +28,7 @@ class _Head(NamedTuple):
 
 
 async def retain_items(
-    store: BaseStore, rules: Sequence[tuple[int, ItemRule]], now: datetime, *, dry_run: bool
+    store: BaseStore, rules: Sequence[RetentionRule], now: datetime, *, dry_run: bool
 ) -> AsyncIterator[Retained]:
     """Apply rules to the items of a store, and yield the result of each namespace.
 
@@ -36,24 +36,22 @@ async def retain_items(
 
     Args:
         store: The store.
-        rules: The rules and their places; the first one that matches a namespace decides.
+        rules: All rules; the first one for items that matches a namespace decides.
         now: The present moment.
         dry_run: Only report.
     """
-    for number, (place, rule) in enumerate(rules):
-        earlier = [each for _, each in rules[:number]]
-        async for space in _spaces(store, rule):
+    for place, rule in enumerate(rules):
+        if not isinstance(rule, ItemRule) or not rule.deletes:
+            continue
+        earlier = [each for each in rules[:place] if isinstance(each, ItemRule)]
+        async for space in _spaces(store, rule.namespace):
             if not any(each.matches(space) for each in earlier):
                 yield await _retain(store, space, place, rule, now, dry_run=dry_run)
 
 
-async def _spaces(store: BaseStore, rule: ItemRule) -> AsyncIterator[Namespace]:
-    """Yield the namespaces that a rule is for, if it deletes anything."""
-    if rule.deletes:
-        async for space in paged(
-            lambda after: store.list_namespaces(rule.namespace, _PAGE, after=after)
-        ):
-            yield space
+def _spaces(store: BaseStore, prefix: Namespace) -> AsyncIterator[Namespace]:
+    """Yield the namespaces below a prefix, whose `*` matches any label."""
+    return paged(lambda after: store.list_namespaces(prefix, _PAGE, after=after))
 
 
 async def _retain(
@@ -71,9 +69,8 @@ async def _retain(
     condemned = _expendable(heads, rule, now)
     deleted = len(condemned)
     if not dry_run:
-        deleted = 0
-        for start in range(0, len(condemned), _BATCH):
-            deleted += await _delete(store, namespace, condemned[start : start + _BATCH])
+        batches = (condemned[at : at + _BATCH] for at in range(0, len(condemned), _BATCH))
+        deleted = sum([await _delete(store, namespace, each) for each in batches])
     kept = len(heads) - deleted
     return Retained(rule=place, namespace=namespace, deleted=deleted, kept=kept)
 

@@ -15,7 +15,7 @@ from locus_memory.errors import CheckpointError, EncryptionError
 from locus_memory.events import emit
 from locus_memory.memory.forgetting.threads import view_thread
 from locus_memory.retention.report import Retained
-from locus_memory.retention.rules import ThreadRule, moment_before
+from locus_memory.retention.rules import RetentionRule, ThreadRule, moment_before
 from locus_memory.store.filters import matches, parse_filter
 
 __all__ = ["retain_threads"]
@@ -41,7 +41,7 @@ class _Thread:
 
 async def retain_threads(
     checkpointer: BaseCheckpointer,
-    rules: Sequence[tuple[int, ThreadRule]],
+    rules: Sequence[RetentionRule],
     now: datetime,
     *,
     dry_run: bool,
@@ -53,44 +53,44 @@ async def retain_threads(
 
     Args:
         checkpointer: The checkpointer.
-        rules: The rules and their places; the first one that matches a thread decides.
+        rules: All rules; the first one for threads that matches a thread decides.
         now: The present moment.
         dry_run: Only report.
     """
-    for number, (place, rule) in enumerate(rules):
-        work = _Work(checkpointer, place, rule, now, dry_run=dry_run)
-        chosen = _chosen(checkpointer, rules, number)
-        if rule.keep_threads is None:
-            async for found in chosen:
-                yield found if isinstance(found, Retained) else await work.retain(found)
+    for place, rule in enumerate(rules):
+        if not isinstance(rule, ThreadRule):
             continue
+        work = _Work(checkpointer, place, rule, now, dry_run=dry_run)
+        earlier = [each for each in rules[:place] if isinstance(each, ThreadRule)]
         # Which threads of a user are the newest is known once all are read.
-        everything = [found async for found in chosen]
-        threads = [found for found in everything if isinstance(found, _Thread)]
-        kept = _newest_of_users(threads, rule.keep_threads)
-        for found in everything:
+        threads: list[_Thread] = []
+        async for found in _chosen(checkpointer, place, [*earlier, rule]):
             if isinstance(found, Retained):
                 yield found
+            elif rule.keep_threads is None:
+                yield await work.retain(found)
             else:
-                yield await work.retain(found, is_kept=not found.users or found.name in kept)
+                threads.append(found)
+        kept = _newest_of_users(threads, rule.keep_threads or 0)
+        for thread in threads:
+            yield await work.retain(thread, is_kept=not thread.users or thread.name in kept)
 
 
 async def _chosen(
-    checkpointer: BaseCheckpointer, rules: Sequence[tuple[int, ThreadRule]], number: int
+    checkpointer: BaseCheckpointer, place: int, rules: Sequence[ThreadRule]
 ) -> AsyncIterator[_Thread | Retained]:
-    """Yield the threads that a rule decides about, and those that cannot be read."""
-    place, rule = rules[number]
-    after: str | None = None
-    while names := await checkpointer.list_threads(_PAGE, prefix=rule.prefix, after=after):
-        for name in names:
-            try:
-                found = await _match(checkpointer, name, [each for _, each in rules[: number + 1]])
-            except _DAMAGE as error:
-                yield _skipped(place, name, error)
-                continue
-            if found is not None:
-                yield found
-        after = names[-1]
+    """Yield the threads that the last of the rules decides about, and those that are damaged."""
+    names = paged(
+        lambda after: checkpointer.list_threads(_PAGE, prefix=rules[-1].prefix, after=after)
+    )
+    async for name in names:
+        try:
+            found = await _match(checkpointer, name, rules)
+        except _DAMAGE as error:
+            yield _skipped(place, name, error)
+            continue
+        if found is not None:
+            yield found
 
 
 async def _match(

@@ -3,8 +3,7 @@
 `migrate` copies one backend to another. `write_archive` and `read_archive` go by way of a file.
 Items keep their versions and moments, and threads keep every checkpoint.
 
-Read `items.py` and `threads.py` first, which read a source in order; then `migrating.py`, and
-`archive/`.
+Read `reading.py` first, which reads a source in order; then `migrating.py`, and `archive/`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.transfer.archive.format import Entry, Manifest
-    from locus_memory.transfer.archive.importing import ImportReport, read_archive
+    from locus_memory.transfer.archive.importing import read_archive
     from locus_memory.transfer.archive.reading import check_archive
     from locus_memory.transfer.archive.writing import write_archive
-    from locus_memory.transfer.digests import namespace_digest, thread_digest
+    from locus_memory.transfer.comparing import namespace_digest, thread_digest
     from locus_memory.transfer.migrating import migrate
     from locus_memory.transfer.options import (
         Comparison,
+        ImportReport,
         MigrateOptions,
         MigrationReport,
         Progress,
@@ -32,7 +32,7 @@ else:
         {
             "Comparison": "options",
             "Entry": "archive.format",
-            "ImportReport": "archive.importing",
+            "ImportReport": "options",
             "Manifest": "archive.format",
             "check_archive": "archive.reading",
             "read_archive": "archive.importing",
@@ -41,8 +41,8 @@ else:
             "MigrationReport": "options",
             "Progress": "options",
             "migrate": "migrating",
-            "namespace_digest": "digests",
-            "thread_digest": "digests",
+            "namespace_digest": "comparing",
+            "thread_digest": "comparing",
         },
     )
 

@@ -6,17 +6,19 @@ knows that it may delete from the target: everything there is from this source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.errors import BackendCorruptError, ConfigurationError
 from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
-from locus_memory.transfer.parts import checkpointer_of, store_of
+from locus_memory.transfer.reading import checkpointer_of, store_of
 
-__all__ = ["MARKER", "Marker", "begin"]
+__all__ = ["MARKER", "Marker", "begin", "save"]
 
 MARKER: Final[Namespace] = ("\x00locus_memory migration",)
 """The namespace of the marker; the NUL separates it from namespaces of callers."""
@@ -40,40 +42,20 @@ class Marker:
     thread: str | None = None
     passed: bool = False
 
-    def restarted(self) -> Marker:
-        """Return the marker of a new run, after one that has finished."""
-        return Marker(self.source) if self.passed else self
 
-    async def save(self, store: BaseStore | None) -> Marker:
-        """Write the marker, if the target has a store; return it."""
-        if store is not None:
-            value: dict[str, Any] = {
-                "source": self.source,
-                "namespace": None if self.namespace is None else list(self.namespace),
-                "thread": self.thread,
-                "passed": self.passed,
-            }
-            await store.put(MARKER, _KEY, value, text="")
-        return self
+_JSON: Final = TypeAdapter(Marker)
 
-    def at(self, *, namespace: Namespace | None = None, thread: str | None = None) -> Marker:
-        """Return the marker after one more namespace or thread."""
-        return replace(self, namespace=namespace or self.namespace, thread=thread or self.thread)
+
+async def save(store: BaseStore, marker: Marker) -> None:
+    """Write a marker."""
+    await store.put(MARKER, _KEY, _JSON.dump_python(marker, mode="json"), text="")
 
 
 async def _read(store: BaseStore) -> Marker | None:
     value = await store.get(MARKER, _KEY)
-    if value is None:
-        return None
     try:
-        place = value["namespace"]
-        return Marker(
-            value["source"],
-            None if place is None else tuple(place),
-            value["thread"],
-            bool(value["passed"]),
-        )
-    except (KeyError, TypeError) as error:
+        return None if value is None else _JSON.validate_python(value)
+    except ValueError as error:
         raise BackendCorruptError("the marker of the migration in the target is damaged") from error
 
 
@@ -92,15 +74,13 @@ async def begin(target: Backend, source: str, *, merge: bool, threads_only: bool
     store = store_of(target)
     found = None if store is None else await _read(store)
     if found is not None and found.source == source:
-        return found.restarted()
-    if merge:
-        return Marker(source)
-    if found is not None:
+        return Marker(source) if found.passed else found
+    if found is not None and not merge:
         raise ConfigurationError(
             f"the target holds a copy of {quote(found.source)}: name another target, or pass "
             "--merge (merge=True) to keep that data"
         )
-    if await _has_data(target, None if threads_only else store):
+    if not merge and await _has_data(target, None if threads_only else store):
         raise ConfigurationError(
             "the target is not empty: name another target, or pass --merge (merge=True) to keep "
             "its data"

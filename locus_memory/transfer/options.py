@@ -1,16 +1,16 @@
-"""The options of a migration, its progress and its report."""
+"""The options of a copy, its progress and its report."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.embedders.base import Embedder
 
-__all__ = ["Comparison", "MigrateOptions", "MigrationReport", "Progress"]
+__all__ = ["Comparison", "ImportReport", "MigrateOptions", "MigrationReport", "Progress"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,12 @@ class Comparison:
         """Whether both hold the same."""
         return self.digest == self.target_digest and self.vectors == 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain JSON."""
+        document = asdict(self)
+        document["name"] = list(self.name) if self.kind == "namespace" else self.name[0]
+        return {**document, "vectors_differ": document.pop("vectors"), "equal": self.equal}
+
 
 @dataclass(slots=True, kw_only=True)
 class MigrationReport:
@@ -139,22 +145,30 @@ class MigrationReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON."""
-        names = ("items", "deleted_items", "kept_items", "checkpoints", "deleted_threads")
-        document: dict[str, Any] = {name: getattr(self, name) for name in names}
-        document |= {"conflicts": self.conflicts, "passes": self.passes, "dry_run": self.dry_run}
-        if self.comparisons is not None:
-            document["equal"] = self.equal
-            document["comparisons"] = [
-                {
-                    "kind": each.kind,
-                    "name": list(each.name) if each.kind == "namespace" else each.name[0],
-                    "count": each.count,
-                    "target_count": each.target_count,
-                    "digest": each.digest,
-                    "target_digest": each.target_digest,
-                    "vectors_differ": each.vectors,
-                    "equal": each.equal,
-                }
-                for each in self.comparisons
-            ]
-        return document
+        document = asdict(self)
+        if self.comparisons is None:
+            del document["comparisons"]
+            return document
+        compared = [each.to_dict() for each in self.comparisons]
+        return {**document, "equal": self.equal, "comparisons": compared}
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The work of an import.
+
+    Attributes:
+        items: Items written.
+        known_items: Items that the target had already, the same.
+        kept_items: Items of the target that were kept, since they are newer.
+        checkpoints: Checkpoints written.
+        known_checkpoints: Checkpoints that the target had already.
+        conflicts: Threads of the target that were kept, since they have other checkpoints.
+    """
+
+    items: int = 0
+    known_items: int = 0
+    kept_items: int = 0
+    checkpoints: int = 0
+    known_checkpoints: int = 0
+    conflicts: list[str] = field(default_factory=list[str])

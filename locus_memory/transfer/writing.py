@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.checkpoint.record import RecordHead
+from locus_memory.checkpoint.base import BaseCheckpointer, RestoredCheckpoint
 from locus_memory.errors import StoreCapabilityError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import EmbeddingMark, mark_of, marked
+from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Restored
 from locus_memory.store.text import index_text
-from locus_memory.transfer.pace import Pace
-from locus_memory.transfer.threads import checkpoints_of
+from locus_memory.transfer.options import MigrateOptions
 
-__all__ = ["ItemWriter", "append_checkpoints"]
+__all__ = ["Writer"]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemWriter:
-    """Writes items as they were.
+class Writer:
+    """Writes items and checkpoints as they were; with `dry_run`, it writes nothing.
 
-    Attributes:
-        store: The target.
-        pace: The limit of the rate.
-        embedder: Recomputes the vectors of items that have one or had one; `None`: they are copied.
-        vectors: Whether items keep their vectors.
+    Args:
+        options: `dry_run`, `vectors`, `reembed` and `rate` count here.
     """
 
-    store: BaseStore
-    pace: Pace
-    embedder: Embedder | None = None
-    vectors: bool = True
+    def __init__(self, options: MigrateOptions) -> None:
+        self._options = options
+        self._free_at = time.monotonic()
 
-    async def write(self, items: Sequence[Restored]) -> int:
+    async def items(self, store: BaseStore, items: Sequence[Restored]) -> int:
         """Write a page of items; return how many.
 
         Raises:
             StoreCapabilityError: The target has no place for vectors, and an item has one.
             BackendError: The target failed.
         """
-        if not items:
-            return 0
-        if not self.vectors:
+        if not items or self._options.dry_run:
+            return len(items)
+        if not self._options.vectors:
             items = [replace(each, embedding=None) for each in items]
-        elif self.embedder is not None:
-            items = await _embedded(items, self.embedder)
-        await self.pace.take(len(items))
+        elif self._options.reembed is not None:
+            items = await _embedded(items, self._options.reembed)
+        await self.take(len(items))
         try:
-            await self.store.restore(items)
+            await store.restore(items)
         except StoreCapabilityError as error:
             if error.capability != "semantic_search":
                 raise
@@ -59,24 +54,43 @@ class ItemWriter:
             raise StoreCapabilityError(error.capability, error.store_class, hint) from error
         return len(items)
 
+    async def checkpoint(
+        self,
+        checkpointer: BaseCheckpointer,
+        thread_id: str,
+        checkpoint: RestoredCheckpoint,
+        parent: str | None,
+    ) -> None:
+        """Append a checkpoint to a thread, whose newest one is the parent.
+
+        Raises:
+            CheckpointConflictError: The thread changed meanwhile.
+            BackendError: The target failed.
+        """
+        if not self._options.dry_run:
+            await self.take(1)
+            await checkpointer.restore(thread_id, checkpoint, expected_parent=parent)
+
+    async def take(self, count: int) -> None:
+        """Wait until this many writes may begin."""
+        if self._options.rate is not None:
+            now = time.monotonic()
+            wait = self._free_at - now
+            self._free_at = max(self._free_at, now) + count / self._options.rate
+            await asyncio.sleep(max(wait, 0))
+
 
 async def _embedded(items: Sequence[Restored], embedder: Embedder) -> list[Restored]:
     """Return items with vectors of this embedder in place of those of another."""
     texts = [_text(each) for each in items]
-    chosen = [place for place, text in enumerate(texts) if text.strip()]
-    vectors = await embed(embedder, [texts[place] for place in chosen], "document")
-    made = dict(zip(chosen, vectors, strict=True))
-    written: list[Restored] = []
-    for place, each in enumerate(items):
-        vector = made.get(place)
-        if vector is None:
-            written.append(each)
-            continue
-        mark = mark_of(each.metadata or {})
-        source = mark.source if mark else None
-        metadata = marked(each.metadata, EmbeddingMark.by(embedder, each.text, source))
-        written.append(replace(each, embedding=vector, metadata=metadata))
-    return written
+    vectors = iter(await embed(embedder, [text for text in texts if text.strip()], "document"))
+    marks = [mark_of(each.metadata or {}) for each in items]
+    return [
+        embedded_put(each, next(vectors), embedder, source=mark.source if mark else None)
+        if text.strip()
+        else each
+        for each, text, mark in zip(items, texts, marks, strict=True)
+    ]
 
 
 def _text(item: Restored) -> str:
@@ -85,37 +99,3 @@ def _text(item: Restored) -> str:
     if mark is None:
         return "" if item.embedding is None else index_text(item.value)
     return mark.source or mark.text or index_text(item.value)
-
-
-async def append_checkpoints(
-    source: BaseCheckpointer,
-    target: BaseCheckpointer,
-    heads: Sequence[RecordHead],
-    start: int,
-    pace: Pace,
-) -> int:
-    """Append the checkpoints of a thread from a place on to the same thread of the target.
-
-    Args:
-        source: The source.
-        target: The target, whose thread has the checkpoints before that place.
-        heads: All heads of the thread in the source, oldest first.
-        start: The place of the first checkpoint to append.
-        pace: The limit of the rate.
-
-    Returns:
-        The number of checkpoints.
-
-    Raises:
-        CheckpointConflictError: The thread of the target changed meanwhile.
-        CheckpointCorruptError: A record of the source is damaged.
-    """
-    parent = heads[start - 1].checkpoint_id if start else None
-    count = 0
-    async for checkpoint in checkpoints_of(source, heads, start):
-        await pace.take(1)
-        thread_id = heads[0].thread_id
-        await target.restore(thread_id, checkpoint, expected_parent=parent)
-        parent = checkpoint.checkpoint_id
-        count += 1
-    return count

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from locus_memory._internal.plots.picture import COLORS, WIDTH, heading, picture, text
+from locus_memory.cli.printing.plots import COLORS, WIDTH, heading, picture, text
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "benchmarks.md"

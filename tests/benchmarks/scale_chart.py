@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from locus_memory._internal.plots.lines import Axis, Line, LineChart, draw_lines
+from locus_memory.cli.printing.plots import Axis, Line, LineChart, draw_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "benchmarks.md"

@@ -191,44 +191,6 @@ def test_your_own_manager(last):
         get_conversation_manager("last", quiet=True)
 
 
-def test_your_own_manager_comes_before_a_built_in_one():
-    unregister = register_conversation_manager("null", Last)
-    assert type(get_conversation_manager("null:3")) is Last
-    unregister()
-    unregister()
-    assert type(get_conversation_manager("null")) is NullManager
-
-
-@pytest.mark.parametrize(
-    ("factory", "where"),
-    [(NullManager, "mine"), (Last, "mine"), (Last, "mine:3")],
-)
-def test_a_factory_takes_what_it_can(factory, where):
-    unregister = register_conversation_manager("mine", factory)
-    assert isinstance(get_conversation_manager(where), ConversationManager)
-    unregister()
-
-
-def test_a_factory_that_takes_no_hint_gets_none():
-    unregister = register_conversation_manager("mine", NullManager)
-    with pytest.raises(ConfigurationError, match="mine: takes no hint"):
-        get_conversation_manager("mine:3")
-    unregister()
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a:b", 5])
-def test_a_bad_name_is_refused(name):
-    with pytest.raises(ConfigurationError):
-        register_conversation_manager(name, Last)
-
-
-def test_a_factory_that_makes_no_manager_is_refused():
-    unregister = register_conversation_manager("text", lambda hint: "none")
-    with pytest.raises(ConfigurationError, match="text: made a str, not a ConversationManager"):
-        get_conversation_manager("text")
-    unregister()
-
-
 def test_a_plugin_is_found(monkeypatch):
     group = "locus_memory.conversation_managers"
     entry = EntryPoint("Theirs", f"{__name__}:Last", group)

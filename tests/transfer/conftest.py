@@ -12,7 +12,7 @@ from locus_memory.registry import open_backend
 from locus_memory.retrieval.embedders.marks import without_mark
 from locus_memory.store.item import Restored
 from locus_memory.transfer.marker import MARKER
-from locus_memory.transfer.parts import store_of
+from locus_memory.transfer.reading import store_of
 
 ITEMS = ("memory", "sqlite", "postgresql", "redis")
 THREADS = (*ITEMS, "file")

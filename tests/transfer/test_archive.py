@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from locus_memory.errors import ArchiveError, ConfigurationError
 from locus_memory.registry import open_backend
 from locus_memory.transfer import MigrateOptions, check_archive, read_archive, write_archive
-from locus_memory.transfer.archive.format import MANIFEST, SEAL, seal_of
+from locus_memory.transfer.archive.format import MANIFEST, SEAL, Entry, Manifest, seal_of
 from tests.transfer.conftest import HOSTILE, ITEMS, contents, fill_items, fill_threads
 
 
@@ -171,6 +171,37 @@ def test_a_flipped_bit_is_told_or_changes_nothing(small, tmp_path, place, bit):
         return
     # A moment or a mode in the zip itself, of which nothing depends.
     assert manifest == check_archive(small)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9)
+counts = st.integers(0, 2**53)
+entries = st.builds(
+    Entry, texts, st.just("items"), st.lists(texts, min_size=1).map(tuple), counts, counts, texts
+) | st.builds(Entry, texts, st.just("thread"), st.tuples(texts), counts, counts, texts)
+manifests = st.builds(Manifest, texts, texts, texts, st.lists(entries, max_size=4).map(tuple))
+odd = st.sampled_from([None, True, -1, 1.5, 2**60, "", "x", [], [""], ["a", "b"], [None], {}])
+
+
+@given(manifests)
+def test_a_manifest_is_read_back(manifest):
+    assert Manifest.from_bytes(manifest.to_bytes()) == manifest
+
+
+@given(manifests, st.data())
+def test_a_manifest_that_is_odd_anywhere_is_one_or_refused(manifest, data):
+    document = json.loads(manifest.to_bytes())
+    places = [document, *document["entries"]]
+    place = data.draw(st.sampled_from(places))
+    place[data.draw(st.sampled_from(sorted(place)))] = data.draw(odd)
+    try:
+        found = Manifest.from_bytes(json.dumps(document).encode())
+    except ValueError:
+        return
+    assert Manifest.from_bytes(found.to_bytes()) == found
+    for entry in found.entries:
+        assert all(type(each) is int and each >= 0 for each in (entry.count, entry.size))
+        assert all([entry.file, entry.digest, entry.name, *entry.name])
+        assert entry.kind == "items" or len(entry.name) == 1
 
 
 def test_a_zip_of_a_later_version_is_refused(small):

@@ -16,9 +16,9 @@ from locus_memory.errors import ConfigurationError, InvalidArgumentError, StoreC
 from locus_memory.registry import open_backend
 from locus_memory.testing import FakeEmbedder
 from locus_memory.transfer import MigrateOptions, migrate
-from locus_memory.transfer.items import restorable
+from locus_memory.transfer.comparing import compare
 from locus_memory.transfer.marker import MARKER
-from locus_memory.transfer.verifying import compare
+from locus_memory.transfer.reading import restorable
 from tests.backends.test_four_verbs import DictStore
 from tests.transfer.conftest import ITEMS, THREADS, contents, fill_items, fill_threads
 

@@ -14,6 +14,7 @@ from locus_memory.errors import ConfigurationError, UnknownOptionError
 __all__ = [
     "Construction",
     "ConstructionFactory",
+    "check_options",
     "did_you_mean",
     "known_options",
     "of_factory",
@@ -47,9 +48,8 @@ class Construction:
     def make(self, kind: type[Any], options: Mapping[str, Any]) -> Any:
         """Return the object; the options must have been checked."""
         known = known_options(self.target)
-        for option in options:
-            if known is not None and option not in known:
-                raise unknown_option(self.provider, option, known)
+        if known is not None:
+            check_options(self.provider, options, known)
         made = self.target(*self.positional, **{**self.named, **self._filled(options)})
         if not isinstance(made, kind):
             raise ConfigurationError(
@@ -145,6 +145,17 @@ def _callables(target: Callable[..., Any]) -> list[Callable[..., Any]]:
         return [target]
     parents = target.__mro__[:-1]
     return [vars(parent)["__init__"] for parent in parents if "__init__" in vars(parent)]
+
+
+def check_options(owner: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse an option that is not known.
+
+    Raises:
+        UnknownOptionError: There is one.
+    """
+    for option in options:
+        if option not in known:
+            raise unknown_option(owner, option, known)
 
 
 def unknown_option(provider: str, option: str, known: Iterable[str]) -> UnknownOptionError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from locus_memory._internal.providers.address import parse_address
 from locus_memory._internal.providers.construction import (
@@ -15,11 +15,9 @@ from locus_memory._internal.providers.construction import (
     of_factory,
 )
 from locus_memory._internal.providers.names import checked_name, register
+from locus_memory._internal.providers.plugins import Plugins
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, UnknownProviderError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 __all__ = ["ModelRow", "ModelTable"]
 
@@ -78,12 +76,12 @@ class ModelTable(Generic[_Model]):
         self._what = what
         self._kind = kind
         self._rows = rows
-        self._group = group
+        self._plugins = Plugins[Callable[..., Any]](group or "", Callable, "factory")  # type: ignore[arg-type] # it is a class for isinstance
         self._factories: dict[str, Callable[..., _Model]] = {}
 
     def names(self) -> list[str]:
         """Return the known names, in alphabetical order."""
-        return sorted({*self._rows, *self._factories, *self._entries()})
+        return sorted({*self._rows, *self._factories, *self._plugins.names()})
 
     def make(self, where: str, options: Mapping[str, Any]) -> _Model:
         """Return a new model.
@@ -96,34 +94,14 @@ class ModelTable(Generic[_Model]):
         """
         address = parse_address(where)
         name, hint = address.provider, address.hint
-        if name in self._factories:
-            construction = of_factory(name, self._factories[name])(hint)
-        elif name not in self._rows and (entry := self._entries().get(name)) is not None:
-            construction = of_factory(name, self._loaded(entry))(hint)
+        factory: Callable[..., Any] | None = self._factories.get(name)
+        if factory is None and name not in self._rows:
+            factory = self._plugins.find(name)
+        if factory is not None:
+            construction = of_factory(name, factory)(hint)
         else:
             construction = self._built_in(name, hint, options)
         made: _Model = construction.make(self._kind, options)
-        return made
-
-    def _entries(self) -> dict[str, EntryPoint]:
-        if self._group is None:
-            return {}
-        from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed
-
-        return {entry.name.lower(): entry for entry in entry_points(group=self._group)}
-
-    @staticmethod
-    def _loaded(entry: EntryPoint) -> Callable[..., Any]:
-        try:
-            loaded = entry.load()
-        except Exception as error:
-            raise ConfigurationError(
-                f"{entry.name}: its plugin {quote(entry.value)} does not load: "
-                f"{type(error).__name__}"
-            ) from error
-        if not callable(loaded):
-            raise ConfigurationError(f"{entry.name}: its plugin {quote(entry.value)} is no factory")
-        made: Callable[..., Any] = loaded
         return made
 
     def _built_in(self, name: str, hint: str | None, options: Mapping[str, Any]) -> Construction:

@@ -36,7 +36,9 @@ class Plugins(Generic[_Kind]):
         Raises:
             ConfigurationError: It does not load.
         """
-        for entry in self._entries().select(name=name):
+        for entry in self._entries():
+            if entry.name.lower() != name.lower():
+                continue
             try:
                 return self._loaded(entry)
             except Exception as error:
@@ -54,6 +56,10 @@ class Plugins(Generic[_Kind]):
             except Exception as error:  # noqa: BLE001 - whatever it raises, the others must work
                 emit("registry.plugin_failed", error=error, provider=entry.name, plugin=entry.value)
         return found
+
+    def names(self) -> set[str]:
+        """Return the names of all plugins, without loading one."""
+        return {entry.name.lower() for entry in self._entries()}
 
     def _entries(self) -> EntryPoints:
         from importlib.metadata import entry_points  # noqa: PLC0415 - costs 30 ms, seldom needed

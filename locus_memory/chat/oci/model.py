@@ -9,7 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from locus_memory._internal.offload import in_thread
-from locus_memory._internal.providers.construction import unknown_option
+from locus_memory._internal.providers.construction import check_options
 from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.providers.oci_credentials import credentials
 from locus_memory._internal.quoting import quote
@@ -91,7 +91,9 @@ class OCIChat(Resource):
         self.model = _checked_name(model)
         self.context_window = check_positive("context_window", context_window)
         self._oci, self._models = _sdk()
-        self._options = _checked_options(self._models, options)
+        known = self._models.GenericChatRequest().attribute_map.keys() - _OURS
+        check_options("OCIChat", options, known)
+        self._options = options
         self._retries = _retries(self._oci, max_retries)
         self._owned = client is None
         config: dict[str, Any] = {}
@@ -221,14 +223,6 @@ def _client(
         circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
         **given,
     )
-
-
-def _checked_options(models: Any, options: dict[str, Any]) -> dict[str, Any]:
-    known = set(models.GenericChatRequest().attribute_map) - _OURS
-    for option in options:
-        if option not in known:
-            raise unknown_option("OCIChat", option, known)
-    return options
 
 
 def _kind(status: int) -> type[ModelError]:

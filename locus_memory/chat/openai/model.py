@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import override
 
-from locus_memory._internal.providers.construction import unknown_option
+from locus_memory._internal.providers.construction import check_options
 from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.resource import Resource
 from locus_memory.chat.base import ToolSpec
@@ -71,7 +71,9 @@ class OpenAIChat(Resource):
         self.model = _checked_name(model)
         self.context_window = check_positive("context_window", context_window)
         self._openai = require("openai", "openai", needed_by="OpenAIChat")
-        self._options = _checked_options(self._openai, options)
+        create = self._openai.resources.chat.completions.AsyncCompletions.create
+        check_options("OpenAIChat", options, inspect.signature(create).parameters.keys() - _OURS)
+        self._options = options
         self._owned = client is None
         settings = {
             "base_url": base_url,
@@ -152,15 +154,6 @@ def _checked_name(model: object) -> str:
     if not isinstance(model, str) or not model:
         raise ConfigurationError('OpenAIChat: give the name of a model, such as "qwen3"')
     return model
-
-
-def _checked_options(openai: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
-    create = openai.resources.chat.completions.AsyncCompletions.create
-    known = set(inspect.signature(create).parameters) - _OURS
-    for option in options:
-        if option not in known:
-            raise unknown_option("OpenAIChat", option, known)
-    return options
 
 
 def _checked_client(openai: ModuleType, client: Any, given: dict[str, Any]) -> Any:

@@ -20,8 +20,8 @@ from locus_memory.cli.printing.tables import Cell, print_records, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory._internal.plots.lines import LineChart
     from locus_memory.backends.base import Backend
+    from locus_memory.cli.printing.plots import LineChart
     from locus_memory.evaluation.dataset import Conversation
     from locus_memory.evaluation.report import Report, Scores
     from locus_memory.retrieval.embedders.base import Embedder
@@ -105,7 +105,7 @@ async def _run(
 
 def recall_chart(report: Report) -> LineChart:
     """Return the chart of a report: the recall at k of each mode of search."""
-    from locus_memory._internal.plots.lines import (  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.printing.plots import (  # noqa: PLC0415 - help must be quick
         Axis,
         Line,
         LineChart,

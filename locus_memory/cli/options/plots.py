@@ -10,7 +10,7 @@ import typer
 from locus_memory.cli.printing.outcome import CommandError
 
 if TYPE_CHECKING:
-    from locus_memory._internal.plots.lines import LineChart
+    from locus_memory.cli.printing.plots import LineChart
 
 __all__ = ["PlotOption", "write_plot"]
 
@@ -40,7 +40,7 @@ def write_plot(path: Path, chart: LineChart) -> None:
     Raises:
         CommandError: The file cannot be written.
     """
-    from locus_memory._internal.plots.lines import draw_lines  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.printing.plots import draw_lines  # noqa: PLC0415 - help must be quick
 
     drawing = draw_lines(chart)
     try:

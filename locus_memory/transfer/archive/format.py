@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Literal
 
 import orjson
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 __all__ = [
     "FORMAT",
@@ -15,6 +16,7 @@ __all__ = [
     "SEAL",
     "VERSION",
     "Entry",
+    "Kind",
     "Manifest",
     "file_name",
     "seal_of",
@@ -29,6 +31,10 @@ SEAL: Final = "manifest.sha256"
 
 _LONGEST: Final = 60
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+Kind = Literal["items", "thread"]
+_Text = Annotated[str, Field(strict=True, min_length=1)]
+_Count = Annotated[int, Field(strict=True, ge=0)]
 
 
 def file_name(kind: str, number: int, parts: tuple[str, ...]) -> str:
@@ -60,50 +66,18 @@ class Entry:
         digest: Its SHA-256.
     """
 
-    file: str
-    kind: str
-    name: tuple[str, ...]
-    count: int
-    size: int
-    digest: str
+    file: _Text
+    kind: Kind
+    name: Annotated[tuple[_Text, ...], Field(min_length=1)]
+    count: _Count
+    size: Annotated[_Count, Field(alias="bytes")]
+    digest: Annotated[_Text, Field(alias="sha256")]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain JSON."""
-        name: Any = list(self.name) if self.kind == "items" else self.name[0]
-        return {
-            "file": self.file,
-            "kind": self.kind,
-            "name": name,
-            "count": self.count,
-            "bytes": self.size,
-            "sha256": self.digest,
-        }
 
-    @classmethod
-    def from_dict(cls, document: Any) -> Self:
-        """Return the entry of a manifest.
-
-        Raises:
-            ValueError: It is not an entry.
-        """
-        try:
-            kind, name = document["kind"], document["name"]
-            parts = (name,) if kind == "thread" else tuple(name)
-            entry = cls(
-                document["file"],
-                kind,
-                parts,
-                document["count"],
-                document["bytes"],
-                document["sha256"],
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError("an entry of the manifest is incomplete") from error
-        texts = all(isinstance(each, str) and each for each in (entry.file, entry.digest, *parts))
-        numbers = all(type(each) is int and each >= 0 for each in (entry.count, entry.size))
-        if kind not in ("items", "thread") or not texts or not numbers or not parts:
-            raise ValueError("an entry of the manifest is invalid")
-        return entry
+def _named(entry: Any) -> Any:
+    """Return an entry of JSON with its name as a list, also that of a thread."""
+    is_thread = isinstance(entry, dict) and entry.get("kind") == "thread"
+    return {**entry, "name": [entry.get("name")]} if is_thread else entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +95,7 @@ class Manifest:
     library: str
     created_at: str
     provider: str
-    entries: tuple[Entry, ...]
+    entries: tuple[Annotated[Entry, BeforeValidator(_named)], ...]
     version: int = VERSION
 
     def count(self, kind: str) -> int:
@@ -130,20 +104,14 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Return the manifest as JSON."""
-        document = {
-            "format": FORMAT,
-            "version": self.version,
-            "library": self.library,
-            "created_at": self.created_at,
-            "provider": self.provider,
-            "items": self.count("items"),
-            "checkpoints": self.count("thread"),
-            "entries": [entry.to_dict() for entry in self.entries],
-        }
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
+        document: dict[str, Any] = _JSON.dump_python(self, by_alias=True)
+        document |= {"items": self.count("items"), "checkpoints": self.count("thread")}
+        for entry in document["entries"]:
+            entry["name"] = entry["name"][0] if entry["kind"] == "thread" else entry["name"]
+        return orjson.dumps({"format": FORMAT, **document}, option=orjson.OPT_INDENT_2) + b"\n"
 
-    @classmethod
-    def from_bytes(cls, content: bytes) -> Self:
+    @staticmethod
+    def from_bytes(content: bytes) -> Manifest:
         """Return a manifest.
 
         Raises:
@@ -160,16 +128,14 @@ class Manifest:
                 f"the archive has version {version}, and this release reads up to {VERSION}: "
                 "install a newer release"
             )
-        entries = document.get("entries")
-        if not isinstance(entries, list):
-            raise ValueError("it has no list of entries")  # noqa: TRY004 - a fault of the file
-        return cls(
-            library=str(document.get("library")),
-            created_at=str(document.get("created_at")),
-            provider=str(document.get("provider")),
-            entries=tuple(map(Entry.from_dict, entries)),
-            version=version,
-        )
+        try:
+            return _JSON.validate_python(document)
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            raise ValueError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
+
+
+_JSON: Final = TypeAdapter(Manifest)
 
 
 def seal_of(manifest: bytes) -> bytes:

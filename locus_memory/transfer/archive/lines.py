@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
@@ -23,34 +24,25 @@ from locus_memory.store.item import (
     embedding_numbers,
 )
 from locus_memory.store.json_values import encode_metadata
-from locus_memory.transfer.moments import read_moment, write_moment
 
 __all__ = ["CheckpointReader", "CheckpointWriter", "item_line", "read_item"]
 
 _FULL_EVERY: Final = 64
 """A whole state is written after this many changes, so that a reader may start there."""
 
+_ALWAYS: Final = ("key", "value", "metadata", "version", "created_at", "updated_at")
+_MOMENTS: Final = ("created_at", "updated_at", "expires_at")
 _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, LookupError, CheckpointError)
 
 
 def item_line(item: Restored) -> bytes:
     """Return the line of an item."""
-    expires = item.expires_at
-    document: dict[str, Any] = {
-        "key": item.key,
-        "value": item.value,
-        "metadata": dict(item.metadata or {}),
-        "version": item.version,
-        "created_at": write_moment(item.created_at),
-        "updated_at": write_moment(item.updated_at),
-    }
-    if expires is not None:
-        document["expires_at"] = write_moment(expires)
-    if item.text is not None:
-        document["text"] = item.text
+    document: dict[str, Any] = {name: getattr(item, name) for name in _ALWAYS}
+    further: dict[str, Any] = {"expires_at": item.expires_at, "text": item.text}
     if item.embedding is not None:
-        document["embedding"] = b64encode(check_embedding(item.embedding)).decode()
-    return orjson.dumps(document) + b"\n"
+        further["embedding"] = b64encode(check_embedding(item.embedding)).decode()
+    document |= {name: each for name, each in further.items() if each is not None}
+    return orjson.dumps({**document, "metadata": dict(item.metadata or {})}) + b"\n"
 
 
 def read_item(line: bytes, namespace: Namespace) -> Restored:
@@ -61,7 +53,9 @@ def read_item(line: bytes, namespace: Namespace) -> Restored:
     """
     try:
         document = orjson.loads(line)
-        expires, vector = document.get("expires_at"), document.get("embedding")
+        told = [name for name in _MOMENTS if document.get(name) is not None]
+        moments: dict[str, Any] = {name: datetime.fromisoformat(document[name]) for name in told}
+        vector = document.get("embedding")
         item = Restored(
             namespace=check_namespace(namespace),
             key=check_key(document["key"]),
@@ -70,9 +64,7 @@ def read_item(line: bytes, namespace: Namespace) -> Restored:
             text=check_text(document.get("text"), "text"),
             embedding=None if vector is None else embedding_numbers(b64decode(vector)),
             version=document["version"],
-            created_at=read_moment(document["created_at"]),
-            updated_at=read_moment(document["updated_at"]),
-            expires_at=None if expires is None else read_moment(expires),
+            **moments,
         )
         if item.embedding is not None:
             check_embedding(item.embedding)
@@ -93,24 +85,23 @@ class CheckpointWriter:
         """Return the line of the next checkpoint."""
         document: dict[str, Any] = {
             "checkpoint_id": checkpoint.checkpoint_id,
-            "created_at": write_moment(checkpoint.created_at),
+            "created_at": checkpoint.created_at,
             "metadata": dict(checkpoint.metadata),
             "kind": checkpoint.kind,
         }
         if checkpoint.forked_from is not None:
-            document["forked_from"] = list(checkpoint.forked_from)
+            document["forked_from"] = checkpoint.forked_from
         document |= self._content(checkpoint.state)
         self._last = checkpoint.state
         self._count += 1
         return orjson.dumps(document) + b"\n"
 
     def _content(self, state: Any) -> dict[str, Any]:
-        if self._count % _FULL_EVERY == 0:
-            return {"state": state}
-        change = diff(self._last, state)
-        if len(orjson.dumps(change)) >= len(orjson.dumps(state)):
-            return {"state": state}
-        return {"change": change}
+        if self._count % _FULL_EVERY:
+            change = diff(self._last, state)
+            if len(orjson.dumps(change)) < len(orjson.dumps(state)):
+                return {"change": change}
+        return {"state": state}
 
 
 @dataclass(slots=True)
@@ -128,13 +119,14 @@ class CheckpointReader:
         """
         try:
             document = orjson.loads(line)
-            state = document["state"] if "state" in document else self._changed(document)
+            is_whole = "state" in document
+            state = document["state"] if is_whole else apply(self._last, document["change"])
             origin = document.get("forked_from")
             checkpoint = RestoredCheckpoint(
                 checkpoint_id=document["checkpoint_id"],
                 state=state,
                 metadata=document["metadata"],
-                created_at=read_moment(document["created_at"]),
+                created_at=datetime.fromisoformat(document["created_at"]),
                 forked_from=None if origin is None else (origin[0], origin[1]),
                 kind=document["kind"],
             )
@@ -143,6 +135,3 @@ class CheckpointReader:
             raise ValueError(f"it is not a checkpoint: {error}") from error
         self._last = state
         return checkpoint
-
-    def _changed(self, document: Any) -> Any:
-        return apply(self._last, document["change"])

@@ -10,20 +10,17 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 
+from locus_memory.checkpoint.base import RestoredCheckpoint
 from locus_memory.errors import ArchiveError
-from locus_memory.store.item import check_limit
-from locus_memory.transfer.archive.format import (
-    MANIFEST,
-    SEAL,
-    Entry,
-    Manifest,
-    seal_of,
-)
+from locus_memory.store.item import Restored, check_limit
+from locus_memory.transfer.archive.format import MANIFEST, SEAL, Entry, Manifest, seal_of
 from locus_memory.transfer.archive.lines import CheckpointReader, read_item
 
 __all__ = ["MOST_LINE", "Archive", "check_archive", "open_archive"]
+
+T = TypeVar("T")
 
 _MOST_MANIFEST: Final = 512 * 2**20
 """Bytes of a manifest: one of this size would have over a million entries."""
@@ -58,11 +55,17 @@ class Archive:
     def _read(self, name: str) -> bytes:
         try:
             info = self._archive.getinfo(name)
-            if info.file_size > min(_MOST_MANIFEST, self._most(info)):
-                raise ArchiveError(self.path, name, f"it is too large; {_REMEDY}")
-            return self._archive.read(info)
         except KeyError:
             raise ArchiveError(self.path, name, "it is missing") from None
+        if info.file_size > min(_MOST_MANIFEST, self._most(info)):
+            raise ArchiveError(self.path, name, f"it is too large; {_REMEDY}")
+        with self._damaged(name):
+            return self._archive.read(info)
+
+    @contextmanager
+    def _damaged(self, name: str) -> Generator[None]:
+        try:
+            yield
         except _BROKEN as error:
             raise ArchiveError(self.path, name, f"it is damaged: {error}") from error
 
@@ -98,16 +101,15 @@ class Archive:
         """
         digest, size, count = sha256(), 0, 0
         most = self._most(self._archive.getinfo(entry.file))
-        try:
-            with self._archive.open(entry.file) as stream:
-                for line in _bounded(stream, entry.size, most + 1):
-                    digest.update(line)
-                    size += len(line)
-                    count += 1
-                    self._check_line(entry, count, len(line), most)
-                    yield line
-        except _BROKEN as error:
-            raise ArchiveError(self.path, entry.file, f"it is damaged: {error}") from error
+        with self._damaged(entry.file), self._archive.open(entry.file) as stream:
+            for line in _bounded(stream, entry.size, most + 1):
+                digest.update(line)
+                size += len(line)
+                count += 1
+                if len(line) > most:
+                    reason = f"line {count} has more than {most:,} bytes; {_REMEDY}"
+                    raise ArchiveError(self.path, entry.file, reason)
+                yield line
         if (size, count) != (entry.size, entry.count):
             raise ArchiveError(
                 self.path,
@@ -118,10 +120,29 @@ class Archive:
         if digest.hexdigest() != entry.digest:
             raise ArchiveError(self.path, entry.file, "its SHA-256 is not that in the manifest")
 
-    def _check_line(self, entry: Entry, number: int, size: int, most: int) -> None:
-        if size > most:
-            reason = f"line {number} has more than {most:,} bytes; {_REMEDY}"
-            raise ArchiveError(self.path, entry.file, reason)
+    def items(self, entry: Entry) -> Iterator[Restored]:
+        """Yield the items of a namespace.
+
+        Raises:
+            ArchiveError: As for `lines`; or a line is no item.
+        """
+        return self._parsed(entry, lambda line: read_item(line, entry.name))
+
+    def checkpoints(self, entry: Entry) -> Iterator[RestoredCheckpoint]:
+        """Yield the checkpoints of a thread.
+
+        Raises:
+            ArchiveError: As for `lines`; or a line is no checkpoint.
+        """
+        return self._parsed(entry, CheckpointReader(entry.name[0]).read)
+
+    def _parsed(self, entry: Entry, read: Callable[[bytes], T]) -> Iterator[T]:
+        for number, line in enumerate(self.lines(entry), 1):
+            try:
+                parsed = read(line)
+            except ValueError as error:
+                raise ArchiveError(self.path, entry.file, f"line {number}: {error}") from error
+            yield parsed
 
     def check(self, entry: Entry) -> None:
         """Read an entry to its end.
@@ -129,18 +150,8 @@ class Archive:
         Raises:
             ArchiveError: It is not as it was written; the error names the entry and the line.
         """
-        reader = CheckpointReader(entry.name[0])
-        number = 0
-        try:
-            for number, line in enumerate(self.lines(entry), 1):  # noqa: B007 - for the error
-                if entry.kind == "items":
-                    read_item(line, entry.name)
-                else:
-                    reader.read(line)
-        except ArchiveError:
-            raise
-        except ValueError as error:
-            raise ArchiveError(self.path, entry.file, f"line {number}: {error}") from error
+        for _ in self.items(entry) if entry.kind == "items" else self.checkpoints(entry):
+            pass
 
 
 def _bounded(stream: IO[bytes], size: int, most: int) -> Iterator[bytes]:

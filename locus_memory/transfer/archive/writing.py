@@ -7,7 +7,6 @@ import os
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -21,18 +20,23 @@ from locus_memory.transfer.archive.format import (
     MANIFEST,
     SEAL,
     Entry,
+    Kind,
     Manifest,
     file_name,
     seal_of,
 )
 from locus_memory.transfer.archive.lines import CheckpointWriter, item_line
-from locus_memory.transfer.items import read_all
 from locus_memory.transfer.marker import MARKER
-from locus_memory.transfer.moments import write_moment
-from locus_memory.transfer.opening import opened
 from locus_memory.transfer.options import Progress
-from locus_memory.transfer.parts import checkpointer_of, store_of
-from locus_memory.transfer.threads import all_threads, checkpoints_of, heads_of
+from locus_memory.transfer.reading import (
+    all_threads,
+    checkpointer_of,
+    checkpoints_of,
+    heads_of,
+    opened,
+    read_all,
+    store_of,
+)
 
 __all__ = ["write_archive"]
 
@@ -91,15 +95,22 @@ async def _write(
 ) -> Manifest:
     from locus_memory import __version__  # noqa: PLC0415 - the package imports this module
 
+    store, checkpointer = store_of(backend), checkpointer_of(backend)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
-        writer = _Writer(archive, [], on_progress)
-        if only != "threads":
-            await writer.items(backend, vectors=vectors)
-        if only != "items":
-            await writer.threads(backend)
+        writer = _Writer(archive, on_progress)
+        if only != "threads" and store is not None:
+            async for space in all_namespaces(store):
+                if space != MARKER:
+                    found = read_all(store, space, vectors=vectors)
+                    await writer.add("items", space, (map(item_line, page) async for page in found))
+        if only != "items" and checkpointer is not None:
+            async for name in all_threads(checkpointer):
+                saved = checkpoints_of(checkpointer, await heads_of(checkpointer, name))
+                lines = CheckpointWriter()
+                await writer.add("thread", (name,), ([lines.line(each)] async for each in saved))
         manifest = Manifest(
             library=__version__,
-            created_at=write_moment(datetime.now(UTC)),
+            created_at=datetime.now(UTC).isoformat(timespec="microseconds"),
             provider=backend.provider,
             entries=tuple(writer.entries),
         )
@@ -109,53 +120,31 @@ async def _write(
     return manifest
 
 
-@dataclass(slots=True)
 class _Writer:
     """An archive that is being written."""
 
-    archive: zipfile.ZipFile
-    entries: list[Entry]
-    on_progress: Callable[[Progress], None] | None
+    def __init__(
+        self, archive: zipfile.ZipFile, on_progress: Callable[[Progress], None] | None
+    ) -> None:
+        self.entries: list[Entry] = []
+        self._archive = archive
+        self._show = on_progress or (lambda _: None)
+        self._written = 0
 
-    async def items(self, backend: Backend[Any], *, vectors: bool) -> None:
-        """Write a file for each namespace."""
-        store = store_of(backend)
-        if store is None:
-            return
-        async for namespace in all_namespaces(store):
-            if namespace == MARKER:
-                continue
-            found = read_all(store, namespace, vectors=vectors)
-            await self._entry("items", namespace, (map(item_line, page) async for page in found))
-
-    async def threads(self, backend: Backend[Any]) -> None:
-        """Write a file for each thread."""
-        checkpointer = checkpointer_of(backend)
-        if checkpointer is None:
-            return
-        async for thread_id in all_threads(checkpointer):
-            heads, lines = await heads_of(checkpointer, thread_id), CheckpointWriter()
-            found = checkpoints_of(checkpointer, heads)
-            await self._entry("thread", (thread_id,), ([lines.line(each)] async for each in found))
-
-    async def _entry(
-        self, kind: str, name: tuple[str, ...], pages: AsyncIterator[Iterable[bytes]]
+    async def add(
+        self, kind: Kind, name: tuple[str, ...], pages: AsyncIterator[Iterable[bytes]]
     ) -> None:
         """Write one file, a page of lines at a time."""
         file = file_name(kind, len(self.entries) + 1, name)
+        step = "items" if kind == "items" else "threads"
         digest, size, count = sha256(), 0, 0
-        with self.archive.open(file, "w", force_zip64=True) as stream:
+        with self._archive.open(file, "w", force_zip64=True) as stream:
             async for page in pages:
                 for line in page:
                     stream.write(line)
                     digest.update(line)
                     size += len(line)
                     count += 1
-                self._show(kind, name, count)
+                self._show(Progress(step, 1, "/".join(name), self._written + count))
+        self._written += count
         self.entries.append(Entry(file, kind, name, count, size, digest.hexdigest()))
-
-    def _show(self, kind: str, name: tuple[str, ...], count: int) -> None:
-        if self.on_progress is not None:
-            written = sum(entry.count for entry in self.entries) + count
-            step = "items" if kind == "items" else "threads"
-            self.on_progress(Progress(step, 1, "/".join(name), written))

@@ -1,7 +1,8 @@
 """The entries of a file, one at a time: values of a JSON array, lines of JSON, lines of text.
 
-A small file of JSON is parsed as a whole. A larger one, and one that is not whole, is cut into its
-entries, so that memory holds one entry at a time, and what stands around a fault is read.
+A list, and lines of JSON, are cut into their entries, so that memory holds one entry at a time, and
+what stands around a fault is read. So is a large object with a list of them; a small one is parsed
+as a whole.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from locus_memory.transfer.chats.exact_json import parse_json
 __all__ = ["LARGEST", "SMALL", "Lines", "entries_of"]
 
 SMALL: Final = 2**24
-"""The size in bytes up to which a file is parsed as a whole."""
+"""The size in bytes up to which an object is parsed as a whole."""
 
 LARGEST: Final = 2**26
 """The size in bytes up to which an entry is read."""
@@ -94,32 +95,16 @@ def entries_of(file: BinaryIO) -> Iterator[Entry]:
 
 
 def _entries(file: BinaryIO) -> Iterator[Entry]:
-    start = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-    file.seek(start)
-    content = file.read(SMALL + 1)
-    is_small = len(content) <= SMALL
-    if is_small:
-        _check_text(content)
-        try:
-            yield from _listed(parse_json(content))
-        except orjson.JSONDecodeError:
-            pass
-        else:
-            return
+    head = file.read(_CHUNK)
+    bare = head.removeprefix(_BOM).lstrip()
+    start = len(head) - len(bare)
     file.seek(start)
     line = file.readline(SMALL)
-    first = line.strip()
     has_more = line.endswith(b"\n") and bool(file.read(_CHUNK).strip())
-    if (has_more and isinstance(_value(first), dict | list)) or not first:
+    if has_more and isinstance(_value(line), dict | list):
         yield from _lines(file, start)
-    elif first.startswith(b"["):
+    elif bare.startswith(b"["):
         yield from _elements(file, start)
-    elif is_small:
-        value = _value(content)
-        if isinstance(value, Exception):
-            shown = first[:_SHOWN].decode(errors="replace")
-            raise UnreadError(f": {value}; it begins with {shown!r}")
-        yield from _listed(value)
     else:
         yield from _of_object(file, start)
 
@@ -294,18 +279,21 @@ def _field_before(piece: _Piece) -> str | None:
 
 
 def _of_object(file: BinaryIO, start: int) -> Iterator[Entry]:
-    """Yield the entries of a large object, or the object itself if it has no list of them."""
-    fields = map(_field_before, _Cutter(2).pieces(file, start))
-    name = _list_among(list(filter(None, fields)))
-    if name is not None:
-        yield from _elements(file, start, name)
-        return
+    """Yield the entries of an object, or the object itself if it has no list of them."""
     file.seek(start)
-    content = file.read(LARGEST + 1)
+    if len(content := file.read(SMALL + 1)) > SMALL:
+        fields = map(_field_before, _Cutter(2).pieces(file, start))
+        name = _list_among(list(filter(None, fields)))
+        if name is not None:
+            yield from _elements(file, start, name)
+            return
+        file.seek(start)
+        content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise UnreadError(f": {_too_large()}")
     _check_text(content)
     value = _value(content)
     if isinstance(value, Exception):
-        raise UnreadError(f": {value}")
-    yield Entry(value)
+        shown = content.splitlines()[0][:_SHOWN].decode(errors="replace")
+        raise UnreadError(f": {value}; it begins with {shown!r}")
+    yield from _listed(value)

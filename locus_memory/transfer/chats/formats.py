@@ -145,7 +145,9 @@ def _of_json(
         return
     last = kind or _format_of(first[-1].value)
     if last is None:
-        yield Unread(f"{asked.source}: {_seen(first[0].value)}; {_KNOWN}")
+        faults = (each for each in first if isinstance(each.value, Exception))
+        seen = next(faults, first[0]).value
+        yield Unread(f"{asked.source}: {_seen(seen)}; {_KNOWN}")
         return
 
     present = last

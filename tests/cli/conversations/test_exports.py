@@ -149,6 +149,8 @@ REFUSED = {
     "too deep": (DEEP % dumped({"messages": MESSAGES}), ["f-2"], "nested too deeply"),
     "who is who": (WHATSAPP["iso"].encode(), [],
                    "unknown: name one with --me; the speakers are 'Ada', 'Bo B'"),
+    "not UTF-8 in a list": (b'[%s, {"mapping": "\xff"}, %s]' % (GOOD, dumped(claude())), ["g", "c"],
+                            "f.json, conversation 2: not UTF-8"),
     "not UTF-8 in a chat": (WHATSAPP["iso"].encode() + b"\xff", [], "f.json, line 4: not UTF-8"),
 }  # fmt: skip
 

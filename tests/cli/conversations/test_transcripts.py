@@ -141,7 +141,7 @@ BAD = [
     (b"", "f: the file is empty"),
     (b" \n ", "f: the file is empty"),
     (b'{"a": "\xff"}', "f, line 1: not UTF-8"),
-    (b"[\n1,\n\xe9]", "f, line 3: not UTF-8"),
+    (b"[\n1,\n\xe9]", "f: not UTF-8"),
     ("hello", "f: not JSON"),
     ('{"messages": [', "f: not JSON"),
     ('{"role": "user"}\n{"role": ', "f, line 2: not JSON"),

@@ -26,8 +26,8 @@ from locus_memory.cli.printing.tables import Cell, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory._internal.plots.lines import LineChart
     from locus_memory.backends.base import Backend
+    from locus_memory.cli.printing.plots import LineChart
 
 __all__ = ["growth_chart", "stats"]
 
@@ -93,12 +93,12 @@ def growth_chart(thread: str, growth: list[Step]) -> LineChart:
         thread: The name of the thread.
         growth: What each checkpoint added, the oldest first; at least one.
     """
-    from locus_memory._internal.plots.lines import (  # noqa: PLC0415 - help must be quick
+    from locus_memory.cli.printing.plots import (  # noqa: PLC0415 - help must be quick
         Axis,
         Line,
         LineChart,
+        write_bytes,
     )
-    from locus_memory._internal.plots.scales import write_bytes  # noqa: PLC0415 - the same
 
     full = list(accumulate(each.json_bytes for each in growth))
     stored = list(accumulate(each.stored_bytes for each in growth))
