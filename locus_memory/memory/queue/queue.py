@@ -217,12 +217,21 @@ class ExtractionQueue:
         """
         if self._phrases is None:
             return cursor, True
-        told = [read_document(each) for each in ([context] if context else []) + [*messages]]
         size = sum(len(each["content"]) for each in messages)
-        if await aside(size, is_staged, told):
+        return await aside(size, self._judge, self._phrases, cursor, context, messages)
+
+    @staticmethod
+    def _judge(
+        phrases: HeuristicExtractor,
+        cursor: Cursor,
+        context: dict[str, Any] | None,
+        messages: Sequence[dict[str, Any]],
+    ) -> tuple[Cursor, bool]:
+        told = [read_document(each) for each in ([context] if context else []) + [*messages]]
+        if is_staged(told):
             return replace(cursor, staged=True), False
-        reads = self._phrases.only_asks if cursor.staged else self._phrases.may_state
-        return cursor, await aside(size, reads, told)
+        reads = phrases.only_asks if cursor.staged else phrases.may_state
+        return cursor, reads(told)
 
     async def _cursor(self, scope: Scope, thread: str) -> tuple[Cursor, int]:
         """Return a thread's cursor and the store's version of it, 0 if there is none.
