@@ -106,14 +106,15 @@ def fused(
 
 
 def _name(result: RetrievalResult) -> tuple[str, int, str]:
-    return result.source or result.doc_id, result.index, result.content
+    """Return the name of a chunk in both indexes: without a source, that is its content."""
+    return (result.source or "", result.index if result.source else 0, result.content)
 
 
 class FusedIndex(Resource):
     """Two indexes that are searched as one; write to each of them.
 
     A chunk that both find is found once: chunks with the same source, place and content are the
-    same. Closing it closes both.
+    same, and without a source, those with the same content. Closing it closes both.
 
     Args:
         sparse: The index for words.

@@ -133,6 +133,25 @@ async def test_two_indexes_are_one():
         assert [each.content for each in own] == [each.content for each in found]
 
 
+async def test_documents_without_a_source_are_known_by_their_content():
+    """The same text in two indexes comes once, with the ranks of both."""
+    embedder = FakeEmbedder()
+    async with (
+        get_documents("memory", kind="text") as sparse,
+        get_documents("memory", kind="dense", embedder=embedder) as dense,
+    ):
+        for text in ("The plum.", "Ein Pflaumenbaum steht hier.", "梅の木があります。"):
+            await sparse.store(f"{text} It grows here.")
+            await dense.store(f"{text} It grows here.")
+        await dense.store("Another plum grows.", source="a")
+        await sparse.store("Another plum grows.", source="b")
+        for options in (HybridOptions(), HybridOptions.classic()):
+            found = await fuse(sparse, dense, options=options).retrieve("plum grows", top_k=10)
+            texts = [each.content for each in found if not each.source]
+            assert len(texts) == len(set(texts)) == 3
+            assert sorted(each.source for each in found if each.source) == ["a", "b"]
+
+
 @needs_langchain
 async def test_a_retriever_of_langchain():
     async with get_documents("memory") as index:
