@@ -205,7 +205,8 @@ async def _prune_notes(work: Pass, oldest: datetime) -> int:
         episode = read_episode(item)
         # An item under another key than its own is not this library's to change.
         is_own = episode is not None and episode.key == item.key
-        return episode is not None and is_own and _is_before(oldest, item, episode.ended_at)
+        ended = read_moment(episode.ended_at) if episode is not None and is_own else None
+        return ended is not None and ended < oldest
 
     return await _prune(work, work.scope.episodes, is_old)
 
@@ -215,7 +216,7 @@ async def _prune_turns(work: Pass, oldest: datetime) -> int:
     if not work.store.capabilities.list_namespaces:
         return 0
 
-    def is_old(item: StoreItem) -> bool:
+    def is_old(item: StoreItem) -> bool | None:
         return _is_before(oldest, item, item.metadata.get("date"))
 
     root = work.scope.transcripts
@@ -233,10 +234,10 @@ async def _prune_log(work: Pass, oldest: datetime | None) -> int:
     """
     logged = work.before(LOG_DAYS)
 
-    def is_old(item: StoreItem) -> bool:
+    def is_old(item: StoreItem) -> bool | None:
         return _is_before(logged, item, _part(item, "at"))
 
-    def shows_old(item: StoreItem) -> bool:
+    def shows_old(item: StoreItem) -> bool | None:
         since = read_moment(_part(item, "since"))
         return is_old(item) or (oldest is not None and since is not None and since < oldest)
 
@@ -247,7 +248,7 @@ async def _prune_log(work: Pass, oldest: datetime | None) -> int:
 async def _prune(
     work: Pass,
     space: Namespace,
-    is_old: Callable[[StoreItem], bool],
+    is_old: Callable[[StoreItem], bool | None],
     *,
     in_order: bool = False,
 ) -> int:
@@ -256,23 +257,27 @@ async def _prune(
     Args:
         work: The pass, which counts them only if it is a dry run.
         space: The namespace.
-        is_old: Returns whether an item is old.
-        in_order: Whether the oldest come first: then it ends where none is old.
+        is_old: Returns whether an item is old; `None`: it is not, and has no moment of its own.
+        in_order: Whether the oldest come first: then it ends behind one that is not old.
     """
     count = 0
     async for items in pages(work.store, space):
-        old = [(space, item.key) for item in items if is_old(item)]
+        found = [(item.key, is_old(item)) for item in items]
+        old = [(space, key) for key, is_it in found if is_it]
         count += len(old)
         if not work.dry_run:
             await work.store.delete_batch(old)
-        if in_order and not old:
+        if in_order and any(is_it is False for _, is_it in found):
             break
     return count
 
 
-def _is_before(oldest: datetime, item: StoreItem, at: object) -> bool:
+def _is_before(oldest: datetime, item: StoreItem, at: object) -> bool | None:
     """Return whether the moment of an item is before another one; one without is as its write."""
-    return (read_moment(at) or item.created_at) < oldest
+    moment = read_moment(at)
+    if moment is None:
+        return item.created_at < oldest or None
+    return moment < oldest
 
 
 def _part(item: StoreItem, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -150,6 +151,21 @@ async def check_pass(store: BaseStore, clock: FakeClock) -> None:
         **dict.fromkeys(report.counts(), 0),
         "scopes": 1,
     }
+
+
+async def test_turns_without_a_moment_hide_no_older_ones(
+    store: BaseStore, clock: FakeClock
+) -> None:
+    """A page of them ends no pass: what stands behind it and is too old goes as well."""
+    await live(store, clock)
+    messages = [Message.user(f"It is windy, {number}.") for number in range(81)]
+    puts = transcript_puts(ADA, "harbour", messages, 1, at(1))
+    bare = [replace(put, metadata={}) for put in puts[:-1]]
+    await store.put_batch([*bare, puts[-1]])
+    await managed(store, clock).for_user("ada").consolidate()
+    left = await store.list_keys(ADA.transcript("harbour"))
+    is_listed = store.capabilities.list_namespaces
+    assert sorted(left) == sorted(put.key for put in (bare if is_listed else puts))
 
 
 async def test_what_earlier_versions_derived_becomes_memories(
