@@ -14,6 +14,7 @@ from locus_memory.transfer.chats.conversation import (
     Unread,
     UnreadError,
     checked,
+    each_one,
     field_of,
     moment_in,
     named,
@@ -48,29 +49,24 @@ def is_conversation(value: Any) -> bool:
 
 def read_messages(entries: Iterable[Entry], asked: Asked) -> Iterator[Conversation | Unread]:
     """Yield conversations of messages; messages that stand alone are one conversation."""
+    read_whole = each_one(_read_conversation)
     for is_whole, group in groupby(entries, key=lambda entry: is_conversation(entry.value)):
-        if not is_whole:
+        if is_whole:
+            yield from read_whole(group, asked)
+        else:
             yield _alone(list(group), asked)
-            continue
-        for entry in group:
-            where = asked.source + entry.place("conversation")
-            try:
-                yield named(_read_conversation(entry.value, where), asked, entry.number)
-            except UnreadError as error:
-                yield Unread(str(error))
 
 
 def _alone(entries: list[Entry], asked: Asked) -> Conversation | Unread:
-    # An only message is the first of a list as well.
-    placed = [(entry, entry if entry.number else entry._replace(number=1)) for entry in entries]
-    try:
-        messages = [
-            _message(entry.value, asked.source + at.place("message"))
-            for entry, at in placed
-            if entry.read(asked.source + at.place("message")) is not entry
-        ]
-    except UnreadError as error:
-        return Unread(str(error))
+    messages: list[dict[str, Any]] = []
+    for entry in entries:
+        # An only message is the first of a list as well.
+        at = entry if entry.number else entry._replace(number=1)
+        where = asked.source + at.place("message")
+        try:
+            messages.append(_message(entry.read(where), where))
+        except UnreadError as error:
+            return Unread(str(error))
     return named(Conversation("", messages), asked, 0)
 
 
