@@ -130,13 +130,10 @@ def test_the_bytes_are_those_of_langgraphs_serializer(value):
 @given(
     st.lists(LEAVES, max_size=30),
     st.lists(LEAVES, max_size=30),
-    st.integers(0, 30),
-    st.booleans(),
-    st.booleans(),
+    st.tuples(st.integers(0, 30), st.booleans(), st.booleans()),
 )
-def test_a_value_is_encoded_alike_with_and_without_what_is_known(
-    serde, old, added, cut, moved, is_dict
-):
+def test_a_value_is_encoded_alike_with_and_without_what_is_known(serde, old, added, choices):
+    cut, moved, is_dict = choices
     new = [*added[:3], *old[cut:], *old[:cut], *added] if moved else old[cut:] + added
     if is_dict:
         old, new = ({f"k{i}": part for i, part in enumerate(each)} for each in (old, new))
