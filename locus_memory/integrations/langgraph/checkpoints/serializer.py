@@ -26,6 +26,7 @@ from locus_memory.integrations.langgraph.checkpoints.messages import (
     MESSAGES,
     as_validated,
     packed,
+    unpacked,
 )
 from locus_memory.integrations.langgraph.checkpoints.schemas import (
     ClassName,
@@ -119,7 +120,8 @@ class StrictSerializer(JsonPlusSerializer):
         if kind != "msgpack":
             return super().loads_typed(data)
         try:
-            return self._unpacked(content)
+            message = unpacked(content)
+            return self._unpacked(content) if message is None else message
         except RecursionError as error:
             reason = "a value of it is nested too deep"
             raise CheckpointCorruptError("", None, reason) from error

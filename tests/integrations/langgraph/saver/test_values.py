@@ -27,7 +27,11 @@ from locus_memory.checkpoint.encoding.frames import dumps, loads
 from locus_memory.checkpoint.states import Kind, readable
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
 from locus_memory.integrations.langgraph.checkpoints.known import encode_channels
-from locus_memory.integrations.langgraph.checkpoints.messages import MESSAGES, as_validated
+from locus_memory.integrations.langgraph.checkpoints.messages import (
+    MESSAGES,
+    as_validated,
+    unpacked,
+)
 from locus_memory.integrations.langgraph.checkpoints.records import closed, numbers_of, opened
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
 from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
@@ -367,3 +371,36 @@ def test_usual_messages_need_no_validation(kind):
         own["usage_metadata"] = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
     message = kind("hi", id="1", response_metadata={"model": "m"}, **own)
     assert as_validated(kind, message.model_dump()) == message
+
+
+def outcome(load, content):
+    try:
+        return load(content)
+    except (CheckpointCorruptError, StateTypeError) as error:
+        return type(error)
+
+
+@pytest.mark.slow
+@given(
+    st.builds(AIMessage, WORDS, additional_kwargs=st.dictionaries(WORDS, LEAVES, max_size=2)),
+    st.integers(0, 40),
+    st.binary(max_size=3),
+    st.booleans(),
+)
+def test_bytes_of_a_message_are_read_alike_on_the_short_way(message, place, damage, is_damaged):
+    """Also damaged ones: what the short way does not read, the long one judges."""
+    content = SERDE.dumps_typed(message)[1]
+    if is_damaged:
+        content = content[:place] + damage + content[place + 1 :]
+    made = unpacked(content)
+    if made is not None:
+        assert made == outcome(SERDE._unpacked, content)
+    assert outcome(lambda data: SERDE.loads_typed(("msgpack", data)), content) == outcome(
+        SERDE._unpacked, content
+    )
+
+
+@pytest.mark.parametrize("text", ["", "a" * 300, "a" * 70_000])
+def test_a_usual_message_is_read_on_the_short_way(text):
+    message = HumanMessage(text, id="1")
+    assert unpacked(SERDE.dumps_typed(message)[1]) == message
