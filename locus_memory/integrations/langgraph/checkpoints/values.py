@@ -46,6 +46,7 @@ Tree: TypeAlias = Any
 _SHORT: Final = 24
 """Bytes that take no more space where they are used than a number does."""
 
+_PARTED: Final = (list, dict)
 _SAMPLE: Final = 8
 _DEPTH: Final = 3
 
@@ -60,7 +61,7 @@ def encode_value(serde: SerializerProtocol, value: Any) -> Tree:
         return encode_leaf(serde, value)
     parts: list[Tree] = []
     for key, each in cast("dict[str, Any]", value).items():
-        encode = encode_value if has_messages(each) else encode_leaf
+        encode = encode_value if type(each) in _PARTED and has_messages(each) else encode_leaf
         parts += (key, encode(serde, each))
     return {"d": parts}
 
