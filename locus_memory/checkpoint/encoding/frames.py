@@ -8,8 +8,8 @@ the place of each of the values, whose sizes are given in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import orjson
@@ -71,25 +71,26 @@ def loads(content: bytes) -> Any:
         marker, sizes, document = read_json(content[start:end])
         if any(size < 0 for size in sizes) or sum(sizes) != len(content) - end:
             raise ValueError("the sizes of the values are wrong")
-        _fill(document, marker, _values(content, end, sizes))
-    except (AttributeError, RecursionError, StopIteration, TypeError) as error:
+        ends = accumulate(sizes, initial=end)
+        values = [content[start:stop] for start, stop in pairwise(ends)]
+        _fill(document, marker, values)
+    except (AttributeError, RecursionError, TypeError) as error:
         raise ValueError("it is no frame") from error
+    if values:
+        raise ValueError("it has more values than markers")
     return document
 
 
-def _values(content: bytes, start: int, sizes: list[int]) -> Iterator[bytes]:
-    for size in sizes:
-        yield content[start : start + size]
-        start += size
-
-
-def _fill(part: Any, marker: str, values: Iterator[bytes]) -> None:
-    """Put the values where the markers are."""
-    for key, child in part.items() if type(part) is dict else enumerate(part):
+def _fill(part: Any, marker: str, values: list[bytes]) -> None:
+    """Put the values where the markers are, from the end, where they usually are together."""
+    pairs = part.items() if type(part) is dict else list(enumerate(part))
+    for key, child in reversed(pairs):
+        if not values:
+            return
         kind = type(child)
         if kind is str:
             if child == marker:
-                part[key] = next(values)
+                part[key] = values.pop()
         elif kind is dict or kind is list:
             _fill(child, marker, values)
 

@@ -32,19 +32,13 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.states import BytesDocument
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.integrations.langgraph.checkpoints.known import (
-    Bounded,
-    Known,
-    KnownCache,
-    encode_channels,
-)
+from locus_memory.integrations.langgraph.checkpoints.known import Known, encode_channels
 from locus_memory.integrations.langgraph.checkpoints.pending import (
     WaitingRoom,
     encode_writes,
-    indexes_of,
     is_special,
 )
-from locus_memory.integrations.langgraph.checkpoints.reading import Reader
+from locus_memory.integrations.langgraph.checkpoints.reading import Caches, Reader
 from locus_memory.integrations.langgraph.checkpoints.records import (
     COUNTERS,
     Head,
@@ -54,21 +48,18 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     closed,
     document_of,
     metadata_beside,
+    opened,
     parent_of,
     stored_by,
 )
 from locus_memory.integrations.langgraph.checkpoints.removal import Remover
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer, informed
-from locus_memory.integrations.langgraph.checkpoints.trails import Trail, Written
 from locus_memory.integrations.langgraph.opening import Opened
 from locus_memory.integrations.langgraph.threads import Place, places
 from locus_memory.registry import as_checkpointer
 from locus_memory.sync import blocking
 
 __all__ = ["LocusSaver"]
-
-_KNOWN_PLACES = 1024
-_KNOWN_BYTES = 64 * 2**20
 
 
 class LocusSaver(Opened, BaseCheckpointSaver[Any]):
@@ -104,8 +95,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         self._checkpointer = _of_documents(self._owned)
         # Separate writes have little in common with earlier ones.
         self._writes = _of_documents(self._owned, max_chain_depth=0)
-        self._known = KnownCache(_KNOWN_PLACES, _KNOWN_BYTES)
-        self._trails: Bounded[Trail] = Bounded(_KNOWN_PLACES, _KNOWN_BYTES)
+        self._caches = Caches()
         self._waiting = WaitingRoom()
 
     @override
@@ -133,10 +123,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
 
     @property
     def _reader(self) -> Reader:
-        return self._reading(self.serde)
-
-    def _reading(self, serde: SerializerProtocol) -> Reader:
-        return Reader(self._checkpointer, serde, self._known, self._trails)
+        return Reader(self._checkpointer, informed(self.serde), self._caches)
 
     def _asked(self) -> Self:
         """Return this saver with the classes that the calling graph names."""
@@ -161,11 +148,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        place, checkpoint_id = Place.of(config), get_checkpoint_id(config)
-        reader = self._reading(informed(self.serde))
-        if checkpoint_id:
-            return await reader.named(place, checkpoint_id)
-        return await reader.latest(place)
+        return await self._reader.found(Place.of(config), get_checkpoint_id(config) or None)
 
     @override
     async def aput(
@@ -178,43 +161,33 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         place, parent = Place.of(config), get_checkpoint_id(config)
         # Before the first await: the graph may change the state while it is saved.
         full: Mapping[str, Any] = get_serializable_checkpoint_metadata(config, metadata)
-        latest = self._known.get(place.name) or Known("", None)
-        values, prints = encode_channels(self.serde, checkpoint["channel_values"], latest)
+        latest = self._caches.known.get(place.name) or Known("", None)
         document = document_of(self.serde, checkpoint, full, parent)
-        with self._waiting.saving(place.name):
+        document["v"], typed = encode_channels(
+            self.serde, checkpoint["channel_values"], latest.typed
+        )
+        with self._waiting.saving(place.name) as taken:
             greatest = await self._greatest(place)
             before = await self._stored_before(place, checkpoint["id"], parent, greatest)
-            taken = self._waiting.take(place.name, parent) if parent else []
-            stored = False
-            try:
-                before += [waiting.writes for waiting in taken]
-                document["v"] = values
-                if before:
-                    document["b"] = before
-                beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
-                document, numbers = closed(document, latest.numbers)
-                known = Known(
-                    checkpoint["id"],
-                    max(greatest, checkpoint["id"]),
-                    is_delta=bool(full.get(COUNTERS)),
-                    values=values,
-                    prints=prints,
-                    numbers=numbers,
-                )
-                # Before it is stored: tasks of the next step may write meanwhile.
-                self._known.put(place.name, known)
-                state = stored_by(self._checkpointer, document)
-                await self._checkpointer.save(state, place.name, checkpoint["id"], beside)
-                stored = True
-            finally:
-                self._waiting.tell(taken, carried=stored)
+            taken.extend(self._waiting.take(place.name, parent))
+            before += [waiting.writes for waiting in taken]
+            if before:
+                document["b"] = before
+            beside = metadata_beside(full, document, low=checkpoint["id"] < greatest)
+            document, numbers = closed(document, latest.numbers)
+            is_delta, greatest = bool(full.get(COUNTERS)), max(greatest, checkpoint["id"])
+            # Before it is stored: tasks of the next step may write meanwhile.
+            known = Known(checkpoint["id"], greatest, is_delta, numbers, typed)
+            self._caches.known.put(place.name, known)
+            state = stored_by(self._checkpointer, document)
+            await self._checkpointer.save(state, place.name, checkpoint["id"], beside)
         return place.config(checkpoint["id"])
 
     async def _greatest(self, place: Place) -> str:
-        known = self._known.get(place.name)
+        known = self._caches.known.get(place.name)
         if known is not None and known.greatest is not None:
             return known.greatest
-        return await self._reader.greatest(place)
+        return (await self._reader.newest(place)).greatest
 
     async def _stored_before(
         self, place: Place, checkpoint_id: str, parent: str | None, greatest: str
@@ -237,38 +210,22 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
     ) -> None:
         place, checkpoint_id = Place.of(config), get_checkpoint_id(config) or ""
         record = encode_writes(self.serde, writes, task_id, task_path)
-        known = self._known.at(place.name, checkpoint_id)
-        if known is not None:
-            there = known.indexes.get(task_id, set())
-            for index in there.intersection(record.writes):
-                if not is_special(index):
-                    del record.writes[index]
-        if record.writes:
-            await self._store_writes(place, checkpoint_id, record, known)
-
-    async def _store_writes(
-        self, place: Place, checkpoint_id: str, record: TaskWrites, known: Known | None
-    ) -> None:
-        latest = self._known.get(place.name)
-        may_wait = latest is not None and not latest.is_delta
+        known = self._caches.known.get(place.name)
+        may_wait = known is not None and not known.is_delta
         if any(map(is_special, record.writes)):
             may_wait = False
-        if not (may_wait and await self._waiting.wait(place.name, checkpoint_id, record)):
-            await self._store_alone(place, checkpoint_id, record)
-        if known is not None:
-            for task, indexes in indexes_of([record]).items():
-                known.indexes.setdefault(task, set()).update(indexes)
-
-    async def _store_alone(self, place: Place, checkpoint_id: str, record: TaskWrites) -> None:
-        known = self._known.get(place.name)
+        if may_wait and await self._waiting.wait(place.name, checkpoint_id, record):
+            return
+        known = self._caches.known.get(place.name)
         beside: dict[str, Any] = {"of": checkpoint_id}
         if known is None or known.greatest != checkpoint_id:
             beside["late"] = 1
-        state = stored_by(self._writes, alone_of(checkpoint_id, [record]))
+        document = alone_of(checkpoint_id, [record])
+        state = stored_by(self._writes, document)
         record_id = await self._writes.save(state, place.writes, metadata=beside)
-        trail = self._trails.get(place.name)
-        if trail is not None:
-            trail.wrote(record_id, Written(checkpoint_id, [record]))
+        if self._caches.indexes.get(place.name) is not None:
+            # The next read of delta channels needs it.
+            self._caches.keep(f"{place.writes} {record_id}", document, opened(document))
 
     @override
     async def alist(
@@ -282,12 +239,12 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         only = None if config is None else get_checkpoint_id(config)
         bound = None if before is None else get_checkpoint_id(before)
 
-        def accepts(_place: Place, head: Head) -> bool:
+        def accepts(head: Head) -> bool:
             return (not only or head.checkpoint_id == only) and (
                 not bound or head.checkpoint_id < bound
             )
 
-        reader = self._reading(informed(self.serde))
+        reader = self._reader
         indexes = [await reader.index(place) for place in await self._places(config)]
         async for found in reader.listed(indexes, accepts, filter or {}, limit):
             yield found
@@ -329,9 +286,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
     ) -> Mapping[str, DeltaChannelHistory]:
         if not channels:
             return {}
-        reader = self._reading(informed(self.serde))
-        place = Place.of(config)
-        return await reader.history(place, get_checkpoint_id(config), channels)
+        return await self._reader.history(Place.of(config), get_checkpoint_id(config), channels)
 
     @override
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

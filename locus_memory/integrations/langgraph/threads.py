@@ -8,7 +8,6 @@ JSON, so that an id may hold any character and no two threads are ever mixed.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 
-__all__ = ["WINDOW", "Place", "all_heads", "heads_of", "places", "prefix_of"]
+__all__ = ["WINDOW", "Place", "all_heads", "places", "prefix_of"]
 
 _SCHEME = "langgraph:"
 _WRITES = "writes"
@@ -117,25 +116,23 @@ async def places(checkpointer: BaseCheckpointer, thread_id: str | None) -> list[
     return list(found)
 
 
-async def all_heads(checkpointer: BaseCheckpointer, name: str) -> list[CheckpointInfo]:
-    """Return the information on all records of a thread, newest first."""
-    return [head async for head in heads_of(checkpointer, name, _PAGE)]
-
-
-async def heads_of(
-    checkpointer: BaseCheckpointer, name: str, size: int = WINDOW
-) -> AsyncIterator[CheckpointInfo]:
-    """Yield the information on the records of a thread, newest first, page by page.
+async def all_heads(
+    checkpointer: BaseCheckpointer, name: str, until: str | None = None
+) -> list[CheckpointInfo]:
+    """Return the information on the records of a thread, newest first, read page by page.
 
     Args:
         checkpointer: The checkpointer of the library that holds them.
         name: The thread of the checkpointer.
-        size: How many records the first page has.
+        until: The pages after this record are not read.
     """
+    found: list[CheckpointInfo] = []
+    size = _PAGE if until is None else WINDOW
     before: str | None = None
     while page := await checkpointer.list_with_metadata(name, size, before=before):
-        for head in page:
-            yield head
-        if len(page) < size:
-            return
-        before, size = page[-1].checkpoint_id, _PAGE
+        found += page
+        before = page[-1].checkpoint_id
+        if len(page) < size or any(info.checkpoint_id == until for info in page):
+            break
+        size = _PAGE
+    return found

@@ -1,8 +1,9 @@
-"""Messages of LangChain from their stored fields, without validation where it changes nothing.
+"""Messages of LangChain to their stored fields and back, without pydantic where it changes nothing.
 
 Validation takes most of the time of a load. It returns the fields as they are if their names are
 those of the class, in its order, and their types need no conversion. Then the message is made as
-pydantic makes it after the validation. All other messages are validated.
+pydantic makes it after the validation. All other messages are validated. In a save, pydantic
+changes nothing in fields of plain data.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from operator import itemgetter
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
+import ormsgpack
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -21,14 +23,25 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langgraph.checkpoint.serde import jsonplus
 
-__all__ = ["MESSAGES", "as_validated"]
+__all__ = ["MESSAGES", "as_validated", "packed", "unpacked"]
 
 MESSAGES: Final[Mapping[tuple[str, str], type[BaseMessage]]] = {
     (kind.__module__, kind.__name__): kind
     for kind in (HumanMessage, AIMessage, ToolMessage, SystemMessage)
 }
 """The classes of messages, by their names in LangGraph's serializer."""
+
+_KINDS: Final = frozenset(MESSAGES.values())
+_ONLY_PLAIN: Final = (
+    ormsgpack.OPT_NON_STR_KEYS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "content": (str,),
@@ -69,6 +82,10 @@ _CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "usage_metadata": _is_usage,
 }
 _EMPTY: Final[tuple[Any, ...]] = ([], None)
+
+_MESSAGE: Final = bytes((jsonplus.EXT_PYDANTIC_V2,))
+_SIZES: Final = {0xC7: 2, 0xC8: 3, 0xC9: 5}
+"""The bytes before the type of an extension of MessagePack: its own type, and its length."""
 
 
 class _Form(NamedTuple):
@@ -119,3 +136,43 @@ def as_validated(kind: type[BaseMessage], fields: Any) -> BaseMessage | None:
     object.__setattr__(made, "__pydantic_extra__", {})
     object.__setattr__(made, "__pydantic_private__", None)
     return made
+
+
+def packed(value: Any) -> bytes | None:
+    """Return plain data and messages as the MessagePack that LangGraph's serializer writes.
+
+    Returns:
+        `None` for a value that is, or holds, something else.
+    """
+    try:
+        return ormsgpack.packb(value, default=_packed_message, option=_ONLY_PLAIN)
+    except ormsgpack.MsgpackEncodeError:
+        return None
+
+
+def _packed_message(value: Any) -> ormsgpack.Ext:
+    kind: type = type(value)
+    if kind not in _KINDS or value.__pydantic_extra__:
+        raise TypeError
+    parts = kind.__module__, kind.__name__, value.__dict__, "model_validate_json"
+    return ormsgpack.Ext(jsonplus.EXT_PYDANTIC_V2, ormsgpack.packb(parts, option=_ONLY_PLAIN))
+
+
+def unpacked(content: bytes) -> BaseMessage | None:
+    """Return the message that `packed` wrote; `None` if it is another value, or needs validation.
+
+    The bytes may be damaged.
+    """
+    size = _SIZES.get(content[0] if content else 0)
+    if size is None or content[size : size + 1] != _MESSAGE:
+        return None
+    try:
+        parts = ormsgpack.unpackb(content[size + 1 :], option=ormsgpack.OPT_NON_STR_KEYS)
+        module, name, fields, _ = parts
+        kind = MESSAGES.get((module, name))
+    except (TypeError, ValueError):
+        return None
+    length = int.from_bytes(content[1:size], "big")
+    if kind is None or length != len(content) - size - 1:
+        return None
+    return as_validated(kind, fields)

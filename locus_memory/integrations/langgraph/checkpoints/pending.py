@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_key
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -19,81 +19,66 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from locus_memory.integrations.langgraph.checkpoints.records import TaskWrites
 from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
 
-__all__ = ["PATIENCE", "WaitingRoom", "encode_writes", "indexes_of", "is_special", "merged"]
+__all__ = ["PATIENCE", "Waiting", "WaitingRoom", "encode_writes", "is_special", "merged"]
 
 PATIENCE: Final = 0.005
 """Seconds that writes wait for the checkpoint after them."""
 
 
-class _Waiting:
+class Waiting(NamedTuple):
     """Waiting writes, and a future: whether a checkpoint has stored them."""
 
-    def __init__(self, writes: TaskWrites) -> None:
-        self.writes = writes
-        self.carried: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-
-_Key = tuple[int, str, str]
+    writes: TaskWrites
+    carried: asyncio.Future[bool]
 
 
 class WaitingRoom:
     """The waiting writes, separate for each event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[_Key, list[_Waiting]] = {}
+        self._waiting: dict[tuple[int, str, str], list[Waiting]] = {}
         self._saving: Counter[tuple[int, str]] = Counter()
 
     async def wait(self, name: str, checkpoint_id: str, writes: TaskWrites) -> bool:
         """Wait for the next checkpoint; return whether it is stored and holds the writes."""
         loop = asyncio.get_running_loop()
-        key, waiting = (id(loop), name, checkpoint_id), _Waiting(writes)
+        key, waiting = (id(loop), name, checkpoint_id), Waiting(writes, loop.create_future())
         self._waiting.setdefault(key, []).append(waiting)
-        loop.call_later(PATIENCE, self._give_up, key, waiting)
         try:
-            return await waiting.carried
+            # While another checkpoint is saved, the next one often follows soon.
+            while not (await asyncio.wait([waiting.carried], timeout=PATIENCE))[0]:
+                if not self._saving[key[:2]]:
+                    return False
+            return waiting.carried.result()
         finally:
-            self._leave(key, waiting)
+            others = self._waiting.get(key, [])
+            if waiting in others:
+                others.remove(waiting)
+            if not others:
+                self._waiting.pop(key, None)
 
     @contextmanager
-    def saving(self, name: str) -> Generator[None]:
-        """Let writes wait while a checkpoint is saved: the next one often follows soon."""
-        key = (id(asyncio.get_running_loop()), name)
+    def saving(self, name: str) -> Generator[list[Waiting]]:
+        """Let writes wait while a checkpoint is saved, which stores those in the list."""
+        key = id(asyncio.get_running_loop()), name
         self._saving[key] += 1
+        taken: list[Waiting] = []
+        stored = False
         try:
-            yield
+            yield taken
+            stored = True
         finally:
             self._saving[key] -= 1
             if not self._saving[key]:
                 del self._saving[key]
+            for waiting in taken:
+                if not waiting.carried.done():
+                    waiting.carried.set_result(stored)
 
-    def take(self, name: str, checkpoint_id: str) -> list[_Waiting]:
-        """Return the writes that wait for a child of a checkpoint; see `tell`."""
-        key = (id(asyncio.get_running_loop()), name, checkpoint_id)
+    def take(self, name: str, checkpoint_id: str | None) -> list[Waiting]:
+        """Return the writes that wait for a child of a checkpoint; see `saving`."""
+        key = id(asyncio.get_running_loop()), name, checkpoint_id or ""
         return self._waiting.pop(key, [])
-
-    @staticmethod
-    def tell(taken: Iterable[_Waiting], *, carried: bool) -> None:
-        """Report whether the taken writes are stored."""
-        for waiting in taken:
-            if not waiting.carried.done():
-                waiting.carried.set_result(carried)
-
-    def _give_up(self, key: _Key, waiting: _Waiting) -> None:
-        if waiting not in self._waiting.get(key, ()):
-            return
-        if self._saving[key[:2]]:
-            loop = asyncio.get_running_loop()
-            loop.call_later(PATIENCE, self._give_up, key, waiting)
-            return
-        self._leave(key, waiting)
-        self.tell([waiting], carried=False)
-
-    def _leave(self, key: _Key, waiting: _Waiting) -> None:
-        others = self._waiting.get(key, [])
-        if waiting in others:
-            others.remove(waiting)
-            if not others:
-                del self._waiting[key]
 
 
 def encode_writes(
@@ -112,14 +97,6 @@ def is_special(index: str) -> bool:
     return index.startswith("-")
 
 
-def indexes_of(records: Iterable[TaskWrites]) -> dict[str, set[str]]:
-    """Return the indexes of the writes of each task."""
-    indexes: dict[str, set[str]] = {}
-    for record in records:
-        indexes.setdefault(record.task, set()).update(record.writes)
-    return indexes
-
-
 def merged(
     serde: SerializerProtocol, records: Iterable[TaskWrites], channel: str | None = None
 ) -> list[PendingWrite]:
@@ -130,28 +107,14 @@ def merged(
         records: The writes in the order in which they were stored.
         channel: Only writes to this channel; `None`: to all.
     """
-    found: dict[tuple[str, str, int], Sequence[Any]] = {}
-    paths: dict[tuple[str, str], str] = {}
-    for record in records:
-        _merge(found, paths, record)
-    return [
-        (task, write[0], decode_value(serde, write[1]))
-        for (_, task, _), write in sorted(found.items(), key=lambda item: item[0])
+    found: dict[tuple[str, str], tuple[str, Sequence[Any]]] = {}
+    for task, path, writes in records:
+        for index, write in writes.items():
+            if (task, index) not in found or is_special(index):
+                found[task, index] = path, write
+    ordered = sorted(
+        (writes_sort_key(path, task, int(index)), write)
+        for (task, index), (path, write) in found.items()
         if channel is None or write[0] == channel
-    ]
-
-
-def _merge(
-    found: dict[tuple[str, str, int], Sequence[Any]],
-    paths: dict[tuple[str, str], str],
-    record: TaskWrites,
-) -> None:
-    task, path, writes = record
-    for index, write in writes.items():
-        first = paths.get((task, index))
-        if first is not None and not is_special(index):
-            continue
-        if first is not None:
-            del found[writes_sort_key(first, task, int(index))]
-        paths[task, index] = path
-        found[writes_sort_key(path, task, int(index))] = write
+    )
+    return [(key[1], of, decode_value(serde, value)) for key, (of, value) in ordered]

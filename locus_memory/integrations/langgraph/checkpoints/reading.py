@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.integrations.langgraph.checkpoints.known import (
-    Bounded,
-    Known,
-    KnownCache,
-)
-from locus_memory.integrations.langgraph.checkpoints.pending import indexes_of, merged
+from locus_memory.integrations.langgraph.checkpoints.known import Known
+from locus_memory.integrations.langgraph.checkpoints.pending import merged
 from locus_memory.integrations.langgraph.checkpoints.records import (
     COUNTERS,
     Document,
@@ -31,23 +28,46 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     opened,
     parent_of,
 )
-from locus_memory.integrations.langgraph.checkpoints.trails import (
-    Index,
-    Lineage,
-    Past,
-    Trail,
-    Written,
-)
+from locus_memory.integrations.langgraph.checkpoints.trails import Index, Lineage
 from locus_memory.integrations.langgraph.checkpoints.values import decode_value
-from locus_memory.integrations.langgraph.threads import WINDOW, Place, all_heads, heads_of
+from locus_memory.integrations.langgraph.threads import WINDOW, Place, all_heads
 
-__all__ = ["Reader"]
+__all__ = ["Caches", "Reader"]
 
 _AHEAD = 4
 """How many checkpoints of a listing are loaded at a time."""
 
-_MOST_AHEAD = 32
-"""At most how many checkpoints are read in advance on the way to a value."""
+_CACHED_BYTES = 64 * 2**20
+_RECORD = 1024
+
+
+class Caches:
+    """What is known of the places that were used last, at most some bytes of each kind.
+
+    A record never changes, and is another one if its id is saved again. So a document under the
+    name of its record is never out of date.
+
+    Attributes:
+        known: The last checkpoint of a place.
+        indexes: The whole index of a place, as far as it was told.
+        documents: Opened documents that delta channels were rebuilt from, and their weights.
+    """
+
+    def __init__(self) -> None:
+        self.known: RecentlyUsed[Known] = RecentlyUsed(_CACHED_BYTES, lambda each: each.weight)
+        self.indexes: RecentlyUsed[Index] = RecentlyUsed(_CACHED_BYTES, lambda each: each.weight)
+        self.documents: RecentlyUsed[tuple[Document, int]] = RecentlyUsed(
+            _CACHED_BYTES, itemgetter(1)
+        )
+
+    def forget(self, name: str) -> None:
+        """Drop what may change of a place."""
+        self.known.discard(name)
+        self.indexes.discard(name)
+
+    def keep(self, record: str, stored: Document, document: Document) -> None:
+        """Cache a document, given it as it is stored as well."""
+        self.documents.put(record, (document, _RECORD + sum(map(len, numbers_of(stored)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,89 +77,70 @@ class Reader:
     Attributes:
         checkpointer: The checkpointer of the library that holds them.
         serde: Converts bytes to values.
-        known: The cache of checkpoints.
-        trails: The cache of the data that delta channels are rebuilt from.
+        caches: What is known of the places.
     """
 
     checkpointer: BaseCheckpointer
     serde: SerializerProtocol
-    known: KnownCache
-    trails: Bounded[Trail]
+    caches: Caches
 
-    def forget(self, place: Place) -> None:
-        """Drop a place from the caches."""
-        self.known.discard(place.name)
-        self.trails.discard(place.name)
+    async def found(self, place: Place, checkpoint_id: str | None) -> CheckpointTuple | None:
+        """Return a checkpoint, by default the one with the greatest id, or `None`."""
+        index = await (self.index(place, checkpoint_id) if checkpoint_id else self.newest(place))
+        named = checkpoint_id or index.greatest
+        before = self.caches.known.get(place.name)
+        greatest = (None if before is None else before.greatest) if checkpoint_id else named
+        if greatest is not None:
+            greatest = max(greatest, named)
+        head = index.heads.get(named)
+        stored = None if head is None else await self._stored(place, head)
+        if head is None or stored is None:
+            if not index.heads and not checkpoint_id:
+                self.caches.known.put(place.name, Known("", ""))
+            return None
+        typed = before.typed if before is not None and before.checkpoint_id == named else {}
+        is_delta = bool(head.metadata.get(COUNTERS))
+        self.caches.known.put(
+            place.name, Known(named, greatest, is_delta, numbers_of(stored), typed)
+        )
+        return self._tuple(place, head, opened(stored), await self._writes_of(index, named))
 
-    async def latest(self, place: Place) -> CheckpointTuple | None:
-        """Return the checkpoint with the greatest id, or `None`."""
-        guess = self._guess(place.name)
-        document, infos, writes = await asyncio.gather(
-            self._guessed(place.name, guess),
+    async def _stored(self, place: Place, head: Head) -> Document | None:
+        """Return a document; one that this process has just written, without a read."""
+        if isinstance(self.checkpointer, DeltaCheckpointer):
+            recalled = self.checkpointer.recall(head.info)
+            if recalled is not None:
+                return recalled
+        return await self._load(place.name, head.checkpoint_id)
+
+    async def index(self, place: Place, until: str | None = None) -> Index:
+        """Return the index of a place, whole or back to a checkpoint, without reading a document.
+
+        The writes in it are whole.
+        """
+        infos, writes = await asyncio.gather(
+            all_heads(self.checkpointer, place.name, until),
+            all_heads(self.checkpointer, place.writes),
+        )
+        return Index.of(place, infos, writes)
+
+    async def newest(self, place: Place) -> Index:
+        """Return a part of the index that has the greatest id, and all separate writes of it."""
+        infos, writes = await self._windows(place)
+        index = Index.of(place, infos, writes)
+        # The greatest id is among the newest records unless a lower one was saved last.
+        reaches_back = len(infos) < WINDOW or not index.heads[infos[0].checkpoint_id].low
+        if reaches_back and _holds_all(writes, index.greatest):
+            return index
+        return await self.index(place)
+
+    async def _windows(self, place: Place) -> tuple[list[CheckpointInfo], list[CheckpointInfo]]:
+        return await asyncio.gather(
             self.checkpointer.list_with_metadata(place.name, WINDOW),
             self.checkpointer.list_with_metadata(place.writes, WINDOW),
         )
-        if not infos:
-            self.known.put(place.name, Known("", ""))
-            return None
-        index = Index.of(place, infos, writes)
-        greatest = max(index.heads)
-        if not (_reaches_back(infos) and _holds_all(writes, greatest)):
-            index = await self.index(place)
-            greatest = max(index.heads, default="")
-        if greatest != guess:
-            document = self._recalled(infos, greatest) or await self.load(place.name, greatest)
-        return await self._remembered(index, greatest, document, greatest)
 
-    def _guess(self, name: str) -> str:
-        """Return the id of the likely latest checkpoint; empty if it is cached anyway."""
-        known = self.known.get(name)
-        if known is None:
-            return ""
-        is_remembered = isinstance(self.checkpointer, DeltaCheckpointer) and (
-            self.checkpointer.remembers(name)
-        )
-        return "" if is_remembered else known.checkpoint_id
-
-    def _recalled(self, infos: Iterable[CheckpointInfo], checkpoint_id: str) -> Document | None:
-        """Return a document that this process has just written, without a read."""
-        if not isinstance(self.checkpointer, DeltaCheckpointer):
-            return None
-        listed = next((each for each in infos if each.checkpoint_id == checkpoint_id), None)
-        return None if listed is None else self.checkpointer.recall(listed)
-
-    async def _guessed(self, name: str, guess: str) -> Document | None:
-        return await self.load(name, guess) if guess else None
-
-    async def named(self, place: Place, checkpoint_id: str) -> CheckpointTuple | None:
-        """Return one checkpoint, or `None`."""
-        document, infos, writes = await asyncio.gather(
-            self.load(place.name, checkpoint_id),
-            self._newer(place.name, checkpoint_id),
-            all_heads(self.checkpointer, place.writes),
-        )
-        known = self.known.get(place.name)
-        greatest = None if known is None else known.greatest
-        if greatest is not None:
-            greatest = max(greatest, checkpoint_id)
-        index = Index.of(place, infos, writes)
-        return await self._remembered(index, checkpoint_id, document, greatest)
-
-    async def greatest(self, place: Place) -> str:
-        """Return the greatest checkpoint id; empty if there is none."""
-        infos = await self.checkpointer.list_with_metadata(place.name, WINDOW)
-        if not _reaches_back(infos):
-            infos = await all_heads(self.checkpointer, place.name)
-        return max((info.checkpoint_id for info in infos), default="")
-
-    async def index(self, place: Place) -> Index:
-        """Return the index of a place, without reading a document."""
-        infos, writes = await asyncio.gather(
-            all_heads(self.checkpointer, place.name), all_heads(self.checkpointer, place.writes)
-        )
-        return Index.of(place, infos, writes, whole=True)
-
-    async def load(self, name: str, checkpoint_id: str) -> Document | None:
+    async def _load(self, name: str, checkpoint_id: str) -> Document | None:
         """Return a document as it is stored, or `None`."""
         state: Any = await self.checkpointer.load(name, checkpoint_id)
         document: Document | None = (
@@ -147,55 +148,28 @@ class Reader:
         )
         return document
 
-    async def read(self, name: str, checkpoint_id: str) -> Document | None:
-        """Return an opened document, or `None`."""
-        stored = await self.load(name, checkpoint_id)
-        return None if stored is None else opened(stored)
+    async def read(self, name: str, checkpoint_id: str, record: str = "") -> Document | None:
+        """Return an opened document, or `None`.
 
-    async def _newer(self, name: str, checkpoint_id: str) -> list[CheckpointInfo]:
-        """Return the heads from the newest one to this one."""
-        infos: list[CheckpointInfo] = []
-        async for info in heads_of(self.checkpointer, name):
-            infos.append(info)
-            if info.checkpoint_id == checkpoint_id:
-                break
-        return infos
-
-    async def _remembered(
-        self, index: Index, checkpoint_id: str, stored: Document | None, greatest: str | None
-    ) -> CheckpointTuple | None:
-        head = index.heads.get(checkpoint_id)
-        if stored is None or head is None:
-            return None
-        document = opened(stored)
-        records = (await self.writes(Trail(index), [checkpoint_id]))[checkpoint_id]
-        values = self._values(document)
-        before = self.known.at(index.place.name, checkpoint_id)
-        is_same = before is not None and before.values == document["v"]
-        known = Known(
-            checkpoint_id,
-            greatest,
-            is_delta=bool(head.metadata.get(COUNTERS)),
-            values=document["v"],
-            prints=before.prints if before is not None and is_same else {},
-            numbers=numbers_of(stored),
-            indexes=indexes_of(records),
-        )
-        self.known.put(index.place.name, known)
-        return self._tuple(index.place, head, document, records, values)
-
-    def _values(self, document: Document) -> dict[str, Any]:
-        return {channel: decode_value(self.serde, tree) for channel, tree in document["v"].items()}
+        Args:
+            name: The thread of the checkpointer.
+            checkpoint_id: Its id there.
+            record: The name under which it is cached; empty: it is not.
+        """
+        cached = self.caches.documents.get(record) if record else None
+        if cached is not None:
+            return cached[0]
+        stored = await self._load(name, checkpoint_id)
+        document = None if stored is None else opened(stored)
+        if record and stored is not None and document is not None:
+            self.caches.keep(record, stored, document)
+        return document
 
     def _tuple(
-        self,
-        place: Place,
-        head: Head,
-        document: Document,
-        records: Sequence[TaskWrites],
-        values: dict[str, Any],
+        self, place: Place, head: Head, document: Document, records: Sequence[TaskWrites]
     ) -> CheckpointTuple:
         parent = parent_of(document)
+        values = {name: decode_value(self.serde, tree) for name, tree in document["v"].items()}
         return CheckpointTuple(
             config=place.config(head.checkpoint_id),
             checkpoint=checkpoint_of(self.serde, head.checkpoint_id, document, values),
@@ -204,35 +178,35 @@ class Reader:
             pending_writes=merged(self.serde, records),
         )
 
+    async def _writes_of(self, index: Index, checkpoint_id: str) -> list[TaskWrites]:
+        return (await self.writes(index, [checkpoint_id]))[checkpoint_id]
+
     async def writes(
-        self, trail: Trail, checkpoint_ids: Collection[str]
+        self, index: Index, checkpoint_ids: Collection[str], *, cached: bool = False
     ) -> dict[str, list[TaskWrites]]:
         """Return the pending writes of checkpoints, in the order they were stored."""
-        index, known = trail.index, trail.records
-        carriers = index.carriers(checkpoint_ids)
-        alone = [name for of in checkpoint_ids for name in index.alone.get(of, ())]
-        places = [(name, index.place.name) for name in carriers]
-        places += [(name, index.place.writes) for name in alone]
-        missing = [(name, place) for name, place in places if name not in known]
-        documents = await self._load_all([(place, name) for name, place in missing])
-        for (name, _), document in zip(missing, documents, strict=True):
+        place = index.place
+        names = [
+            (place.name, each.checkpoint_id, each.record) for each in index.carriers(checkpoint_ids)
+        ]
+        names += [
+            (place.writes, each, f"{place.writes} {each}") for each in index.alone(checkpoint_ids)
+        ]
+        documents = await asyncio.gather(
+            *(self.read(name, each, record if cached else "") for name, each, record in names)
+        )
+        records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
+        for document in documents:
             if document is not None:
                 of = document["of"] if "of" in document else parent_of(document)
-                known[name] = Written(of, before_of(document))
-        records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
-        for name in (*carriers, *alone):
-            # The digest of a carrier may have matched another checkpoint.
-            if name in known and (of := known[name].of) in records:
-                records[of] += known[name].writes
+                # The digest of a carrier may have matched another checkpoint.
+                records.get(of or "", []).extend(before_of(document))
         return records
-
-    async def _load_all(self, names: Iterable[tuple[str, str]]) -> list[Document | None]:
-        return await asyncio.gather(*(self.read(*name) for name in names))
 
     async def listed(
         self,
         indexes: Iterable[Index],
-        accepts: Callable[[Place, Head], bool],
+        accepts: Callable[[Head], bool],
         matching: Mapping[str, Any],
         limit: int | None,
     ) -> AsyncIterator[CheckpointTuple]:
@@ -248,7 +222,7 @@ class Reader:
             (index, head)
             for index in indexes
             for head in index.heads.values()
-            if accepts(index.place, head) and (not head.whole or _matches(head.metadata, matching))
+            if accepts(head) and (not head.whole or _matches(head.metadata, matching))
         ]
         found.sort(key=lambda pair: pair[1].checkpoint_id, reverse=True)
         left = len(found) if limit is None else limit
@@ -265,77 +239,47 @@ class Reader:
     async def _whole(self, index: Index, head: Head) -> CheckpointTuple | None:
         document, writes = await asyncio.gather(
             self.read(index.place.name, head.checkpoint_id),
-            self.writes(Trail(index), [head.checkpoint_id]),
+            self._writes_of(index, head.checkpoint_id),
         )
-        if document is None:
-            return None
-        values = self._values(document)
-        return self._tuple(index.place, head, document, writes[head.checkpoint_id], values)
+        return None if document is None else self._tuple(index.place, head, document, writes)
 
-    async def lineage(self, trail: Trail, checkpoint_id: str, channels: Collection[str]) -> Lineage:
+    async def lineage(self, index: Index, checkpoint_id: str, channels: Collection[str]) -> Lineage:
         """Return the ancestors of a checkpoint that these channels are rebuilt from.
 
         A document is read only if the head does not show that it has no value of them.
         """
-        lineage, left, ahead = Lineage(), set(channels), dict(trail.index.heads)
-        cursor = await self._parent(trail, checkpoint_id, left)
+        lineage, left, ahead = Lineage(), set(channels), dict(index.heads)
+        start = ahead.get(checkpoint_id)
+        cursor = None if start is None else await self._parent(index.place, start)
         while left and (head := ahead.pop(cursor or "", None)) is not None:
-            cursor = head.checkpoint_id
-            lineage.ancestors.append(cursor)
+            lineage.ancestors.append(head.checkpoint_id)
             if all(map(head.lacks, left)):
                 cursor = head.parent
                 continue
-            past = await self._past(trail, cursor, left, ahead)
-            for channel in left & past.values.keys():
-                lineage.seeds[channel] = past.values[channel]
+            document = await self._document(index.place, head)
+            for channel in left & document["v"].keys():
+                lineage.seeds[channel] = document["v"][channel]
                 lineage.depths[channel] = len(lineage.ancestors)
                 left.discard(channel)
-            cursor = past.parent
-        lineage.cut = bool(left and cursor)
+            cursor = parent_of(document)
         lineage.depths.update(dict.fromkeys(left, len(lineage.ancestors)))
         return lineage
 
-    async def _parent(
-        self, trail: Trail, checkpoint_id: str, channels: Collection[str]
-    ) -> str | None:
-        head = trail.index.heads.get(checkpoint_id)
-        if head is None:
-            return None
+    async def _document(self, place: Place, head: Head) -> Document:
+        return await self.read(place.name, head.checkpoint_id, head.record) or {"v": {}}
+
+    async def _parent(self, place: Place, head: Head) -> str | None:
         if head.parent is not None:
             return head.parent
-        return (await self._past(trail, checkpoint_id, channels, {})).parent
-
-    async def _past(
-        self, trail: Trail, checkpoint_id: str, wanted: Collection[str], ahead: Mapping[str, Head]
-    ) -> Past:
-        """Return the content of a checkpoint, and read some that are probably needed next."""
-        past = trail.past.get(checkpoint_id)
-        if past is not None and past.values.keys() >= past.channels.intersection(wanted):
-            return past
-        # Twice as many each time: the first is often enough.
-        likely = (
-            name
-            for name, head in ahead.items()
-            if name not in trail.past and not all(map(head.lacks, wanted))
-        )
-        names = [checkpoint_id, *islice(likely, min(len(trail.past), _MOST_AHEAD))]
-        documents = await self._load_all((trail.index.place.name, name) for name in names)
-        for name, document in zip(names, documents, strict=True):
-            trail.past[name] = Past.of(document or {"v": {}}, wanted)
-        return trail.past[checkpoint_id]
+        return parent_of(await self._document(place, head))
 
     async def history(
         self, place: Place, checkpoint_id: str | None, channels: Sequence[str]
     ) -> dict[str, DeltaChannelHistory]:
         """Return the data that each channel is rebuilt from; see `get_delta_channel_history`."""
-        trail = await self._trail(place)
-        start = checkpoint_id or max(trail.index.heads, default="")
-        lineage = await self.lineage(trail, start, channels)
-        if not trail.index.whole and (lineage.cut or start not in trail.index.heads):
-            trail = trail.on(await self.index(place))
-            lineage = await self.lineage(trail, start, channels)
-        records = await self.writes(trail, lineage.ancestors)
-        self.trails.put(place.name, trail.on(trail.index.back_to({start, *lineage.ancestors})))
+        index = await self._recent(place)
+        lineage = await self.lineage(index, checkpoint_id or index.greatest, channels)
+        records = await self.writes(index, lineage.ancestors, cached=True)
         history: dict[str, DeltaChannelHistory] = {}
         for channel in channels:
             needed = lineage.ancestors[: lineage.depths[channel]]
@@ -350,27 +294,14 @@ class Reader:
                 history[channel]["seed"] = decode_value(self.serde, lineage.seeds[channel])
         return history
 
-    async def _trail(self, place: Place) -> Trail:
-        """Return the cached trail, updated from the newest records."""
-        known = self.trails.get(place.name)
-        if known is None:
-            return Trail(await self.index(place))
-        infos, writes = await self._windows(place)
-        index = Index.of(place, infos, writes).onto(known.index)
-        if index is None or index.greatest not in index.heads:
+    async def _recent(self, place: Place) -> Index:
+        """Return the whole index of a place, of which often only the newest records are listed."""
+        known = self.caches.indexes.get(place.name)
+        index = None if known is None else Index.of(place, *await self._windows(place)).onto(known)
+        if index is None:
             index = await self.index(place)
-        return known.on(index)
-
-    async def _windows(self, place: Place) -> tuple[list[CheckpointInfo], list[CheckpointInfo]]:
-        return await asyncio.gather(
-            self.checkpointer.list_with_metadata(place.name, WINDOW),
-            self.checkpointer.list_with_metadata(place.writes, WINDOW),
-        )
-
-
-def _reaches_back(infos: Sequence[CheckpointInfo]) -> bool:
-    """Whether the greatest id must be among these newest records."""
-    return len(infos) < WINDOW or not Head.of(infos[0]).low
+        self.caches.indexes.put(place.name, index)
+        return index
 
 
 def _holds_all(writes: Sequence[CheckpointInfo], checkpoint_id: str) -> bool:

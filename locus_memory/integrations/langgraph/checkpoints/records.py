@@ -100,24 +100,22 @@ class Head:
     """The facts about a checkpoint that are available without its document.
 
     Attributes:
-        checkpoint_id: LangGraph's id.
+        info: The information on the record.
         metadata: LangGraph's metadata, as far as it is plain JSON.
         whole: Whether that is all of the metadata.
         low: Whether a greater id existed when it was saved.
         carries: The digest of its parent, if its document holds writes of the parent.
         parent: The parent's id, or `""` for none; `None`: only the document has it.
         held: Delta channels that it has a value of although they are counted as without.
-        saved: The record's sequence and its time, which change if the id is saved again.
     """
 
-    checkpoint_id: str
+    info: CheckpointInfo
     metadata: dict[str, Any]
     whole: bool
     low: bool
     carries: str | None
     parent: str | None
     held: frozenset[str]
-    saved: tuple[int, datetime]
 
     @classmethod
     def of(cls, info: CheckpointInfo) -> Head:
@@ -128,15 +126,25 @@ class Head:
         if _BARE not in ours:
             theirs.setdefault(_USUALLY_EMPTY, {})
         return cls(
-            checkpoint_id=info.checkpoint_id,
+            info=info,
             metadata=theirs,
             whole="~part" not in ours,
             low="~low" in ours,
             carries=ours.get("~of"),
             parent=ours.get("~parent"),
             held=frozenset(ours.get("~held", ())),
-            saved=(info.sequence, info.created_at),
         )
+
+    @property
+    def checkpoint_id(self) -> str:
+        """LangGraph's id."""
+        return self.info.checkpoint_id
+
+    @property
+    def record(self) -> str:
+        """A name of the record, which is another one if the id is saved again."""
+        info = self.info
+        return repr((info.thread_id, info.checkpoint_id, info.sequence, info.created_at))
 
     def lacks(self, channel: str) -> bool:
         """Whether the checkpoint certainly has no value of a channel."""

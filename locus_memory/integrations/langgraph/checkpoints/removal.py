@@ -16,7 +16,7 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     parent_of,
     stored_by,
 )
-from locus_memory.integrations.langgraph.checkpoints.trails import Index, Trail
+from locus_memory.integrations.langgraph.checkpoints.trails import Index
 from locus_memory.integrations.langgraph.threads import Place, all_heads, places
 
 __all__ = ["Remover"]
@@ -44,7 +44,7 @@ class Remover:
     async def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: all namespaces, checkpoints and writes."""
         for place in await places(self._checkpointer, thread_id):
-            self.reader.forget(place)
+            self.reader.caches.forget(place.name)
             await self._checkpointer.delete(place.name)
             await self._checkpointer.delete(place.writes)
 
@@ -78,19 +78,17 @@ class Remover:
             index = await self.reader.index(place)
             if not index.heads:
                 continue
-            latest = max(index.heads)
-            channels = index.heads[latest].metadata.get(COUNTERS) or ()
-            lineage = await self.reader.lineage(Trail(index), latest, channels)
-            await self._remove(index, index.heads.keys() - {latest, *lineage.ancestors})
+            channels = index.heads[index.greatest].metadata.get(COUNTERS) or ()
+            lineage = await self.reader.lineage(index, index.greatest, channels)
+            await self._remove(index, index.heads.keys() - {index.greatest, *lineage.ancestors})
 
     async def _remove(self, index: Index, checkpoint_ids: Collection[str]) -> None:
         """Delete checkpoints of a place, and the writes stored on them."""
         place = index.place
-        self.reader.forget(place)
+        self.reader.caches.forget(place.name)
         await self._rescue(index, checkpoint_ids)
         await self._drop(place.name, set(checkpoint_ids))
-        alone = {record for of in checkpoint_ids for record in index.alone.get(of, ())}
-        await self._drop(place.writes, alone)
+        await self._drop(place.writes, set(index.alone(checkpoint_ids)))
 
     async def _rescue(self, index: Index, checkpoint_ids: Collection[str]) -> None:
         """Store the writes of remaining checkpoints that removed checkpoints hold."""
@@ -126,8 +124,8 @@ class Remover:
         """
         taken = await places(self._checkpointer, target)
         if taken:
-            greatest = await self.reader.greatest(taken[0])
-            raise CheckpointConflictError(taken[0].name, None, greatest)
+            newest = await self.reader.newest(taken[0])
+            raise CheckpointConflictError(taken[0].name, None, newest.greatest)
         names: list[tuple[str, str]] = []
         for place in await places(self._checkpointer, source):
             new = place.moved(target)
@@ -144,5 +142,4 @@ class Remover:
                 await self._checkpointer.delete(name)
             raise
         for name in copied:
-            self.reader.known.discard(name)
-            self.reader.trails.discard(name)
+            self.reader.caches.forget(name)

@@ -22,7 +22,12 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
-from locus_memory.integrations.langgraph.checkpoints.messages import MESSAGES, as_validated
+from locus_memory.integrations.langgraph.checkpoints.messages import (
+    MESSAGES,
+    as_validated,
+    packed,
+    unpacked,
+)
 from locus_memory.integrations.langgraph.checkpoints.schemas import (
     ClassName,
     Graph,
@@ -93,6 +98,9 @@ class StrictSerializer(JsonPlusSerializer):
             StateTypeError: It could not be read again: an array of objects, or a set with a member
                 that has a list in the place of a tuple then.
         """
+        plain = None if obj is None or isinstance(obj, bytes | bytearray) else packed(obj)
+        if plain is not None:
+            return "msgpack", plain
         kind, content = super().dumps_typed(obj)
         if kind == "msgpack" and any(mark in content for mark in _DOUBTFUL):
             try:
@@ -112,7 +120,8 @@ class StrictSerializer(JsonPlusSerializer):
         if kind != "msgpack":
             return super().loads_typed(data)
         try:
-            return self._unpacked(content)
+            message = unpacked(content)
+            return self._unpacked(content) if message is None else message
         except RecursionError as error:
             reason = "a value of it is nested too deep"
             raise CheckpointCorruptError("", None, reason) from error

@@ -18,7 +18,7 @@ In text, each byte is the Latin-1 character of its number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
@@ -46,6 +46,7 @@ Tree: TypeAlias = Any
 _SHORT: Final = 24
 """Bytes that take no more space where they are used than a number does."""
 
+_PARTED: Final = (list, dict)
 _SAMPLE: Final = 8
 _DEPTH: Final = 3
 
@@ -56,14 +57,13 @@ def encode_value(serde: SerializerProtocol, value: Any) -> Tree:
         return {"l": [encode_leaf(serde, element) for element in value]}
     if type(value) is DeltaSnapshot:
         return {"s": encode_value(serde, value.value)}
-    if type(value) is dict and has_messages(value):
-        pairs = cast("dict[str, Any]", value).items()
-        return {"d": [part for key, each in pairs for part in (key, _encode_part(serde, each))]}
-    return encode_leaf(serde, value)
-
-
-def _encode_part(serde: SerializerProtocol, value: Any) -> Tree:
-    return encode_value(serde, value) if has_messages(value) else encode_leaf(serde, value)
+    if not has_messages(value):
+        return encode_leaf(serde, value)
+    parts: list[Tree] = []
+    for key, each in cast("dict[str, Any]", value).items():
+        encode = encode_value if type(each) in _PARTED and has_messages(each) else encode_leaf
+        parts += (key, encode(serde, each))
+    return {"d": parts}
 
 
 def has_messages(value: Any, depth: int = _DEPTH) -> bool:
@@ -170,17 +170,19 @@ def _unfolded(part: Any, held: Mapping[Any, bytes]) -> Tree:
     if type(part) is list:
         kind, data = part
         return [kind, _unfolded(data, held)]
-    return None if part is None else _unfolded_parts(part, held)
-
-
-def _unfolded_parts(part: dict[str, Any], held: Mapping[Any, bytes]) -> Tree:
+    if part is None:
+        return None
     ((form, parts),) = part.items()
-    if form == "s":
-        return {"s": _unfolded(parts, held)}
-    if form == "d":
-        keys, values = parts[::2], [_unfolded(each, held) for each in parts[1::2]]
-        pairs = zip(keys, values, strict=True)
-        return {"d": [each for pair in pairs for each in pair]}
-    if form == "l":
-        return {"l": [_unfolded(each, held) for each in parts]}
-    raise ValueError(form)
+    return {form: _FORMS[form](parts, held)}
+
+
+def _unfolded_dict(parts: list[Any], held: Mapping[Any, bytes]) -> list[Tree]:
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return [each for key, value in pairs for each in (key, _unfolded(value, held))]
+
+
+_FORMS: Final[Mapping[str, Callable[[Any, Mapping[Any, bytes]], Tree]]] = {
+    "s": _unfolded,
+    "d": _unfolded_dict,
+    "l": lambda parts, held: [_unfolded(each, held) for each in parts],
+}

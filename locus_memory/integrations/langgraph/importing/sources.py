@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any, Final
 
 import orjson
 
@@ -19,9 +27,8 @@ from locus_memory.integrations.foreign import (
 from locus_memory.integrations.langgraph.importing.opaque import OpaqueSerializer
 from locus_memory.integrations.langgraph.threads import Place
 
-__all__ = ["Source", "Stored", "Write", "open_source"]
+__all__ = ["Dialect", "Source", "Stored", "Write", "open_source"]
 
-_PAGE: Final = 100
 _WHAT: Final = "LangGraph's saver"
 
 _serde: Final = OpaqueSerializer()
@@ -50,20 +57,91 @@ class Stored:
     error: Exception | None = None
 
 
-class Source(Protocol):
-    """The threads of one saver, as they were when it was opened."""
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the tables of the two savers differ.
+
+    Attributes:
+        content: The type and the content of a checkpoint.
+        writes: The table of pending writes.
+        write: The path and the value of a write.
+        has_blobs: Whether the values of the channels have a table of their own.
+        page: How many checkpoints are read at a time.
+    """
+
+    content: str
+    writes: str
+    write: tuple[str, str]
+    has_blobs: bool
+    page: int
+
+
+_SQLITE: Final = Dialect("type, checkpoint", "writes", ("task_path", "value"), False, 1)
+_POSTGRESQL: Final = Dialect(
+    "'json', checkpoint",
+    "checkpoint_writes",
+    ("task_path", "blob"),
+    True,
+    100,
+)
+
+_PLACES: Final = """
+    SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints
+    WHERE CAST($1 AS text) IS NULL OR thread_id = $1 ORDER BY 1, 2
+"""
+_IDS: Final = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = $1 AND checkpoint_ns = $2"
+_CHECKPOINTS: Final = """
+    SELECT checkpoint_id, parent_checkpoint_id, {0}, metadata FROM checkpoints
+    WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id IN ({1})
+"""
+_BLOBS: Final = """
+    SELECT c.checkpoint_id, b.channel, b.type, b.blob FROM checkpoints AS c
+    CROSS JOIN jsonb_each_text(c.checkpoint -> 'channel_versions') AS v
+    JOIN checkpoint_blobs AS b ON b.thread_id = c.thread_id
+      AND b.checkpoint_ns = c.checkpoint_ns AND b.channel = v.key AND b.version = v.value
+    WHERE c.thread_id = $1 AND c.checkpoint_ns = $2 AND c.checkpoint_id IN ({0})
+      AND b.type <> 'empty'
+"""
+_WRITES: Final = """
+    SELECT checkpoint_id, task_id, {1}, idx, channel, type, {2} FROM {0}
+    WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id IN ({3})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The threads of one saver, as they were when it was opened.
+
+    Attributes:
+        fetch: Returns the rows of a statement with its arguments.
+        dialect: How its tables differ.
+    """
+
+    fetch: Callable[..., Awaitable[Sequence[Any]]]
+    dialect: Dialect
 
     async def places(self, thread_id: str | None) -> list[Place]:
         """Return the threads and namespaces that have checkpoints; `None`: of all threads."""
-        ...
+        return [Place.at(*row) for row in await self.fetch(_PLACES, thread_id)]
 
     async def ids(self, place: Place) -> list[str]:
         """Return the ids of the checkpoints of a place, the oldest first."""
-        ...
+        return sorted(row[0] for row in await self.fetch(_IDS, place.thread_id, place.namespace))
 
-    def stored(self, place: Place) -> AsyncIterator[Stored]:
+    async def stored(self, place: Place) -> AsyncIterator[Stored]:
         """Yield the checkpoints of a place, the oldest first."""
-        ...
+        ids, size, dialect = await self.ids(place), self.dialect.page, self.dialect
+        for page in (ids[start : start + size] for start in range(0, len(ids), size)):
+            wanted = place.thread_id, place.namespace, *page
+            marks = ", ".join(f"${number}" for number in range(3, 3 + len(page)))
+            rows = await self.fetch(_CHECKPOINTS.format(dialect.content, marks), *wanted)
+            writes = _grouped(
+                await self.fetch(_WRITES.format(dialect.writes, *dialect.write, marks), *wanted)
+            )
+            blobs = dialect.has_blobs and await self.fetch(_BLOBS.format(marks), *wanted)
+            values = _grouped(blobs or ())
+            for row in sorted(rows, key=itemgetter(0)):
+                yield _of_row(row, values.get(row[0], []), writes.get(row[0], []))
 
 
 @asynccontextmanager
@@ -79,125 +157,32 @@ async def open_source(where: str) -> AsyncGenerator[Source]:
     """
     if is_postgresql(where):
         async with postgresql_source(where, _WHAT) as connection:
-            yield _PostgreSQL(connection)
+            yield Source(connection.fetch, _POSTGRESQL)
         return
     with sqlite_source(where, _WHAT) as connection:
-        yield _SQLite(connection)
-
-
-class _SQLite:
-    """The tables of `langgraph-checkpoint-sqlite`."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
         need_columns(connection, "checkpoints", ("thread_id", "checkpoint_ns", "checkpoint"))
         columns = need_columns(connection, "writes", ("thread_id", "checkpoint_ns", "value"))
-        self._path = "task_path" if "task_path" in columns else "''"
+        path = "task_path" if "task_path" in columns else "''"
 
-    async def places(self, thread_id: str | None) -> list[Place]:
-        rows = self._connection.execute(
-            "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints "
-            "WHERE :thread IS NULL OR thread_id = :thread ORDER BY 1, 2",
-            {"thread": thread_id},
-        )
-        return [Place.at(*row) for row in rows]
+        async def fetch(statement: str, *arguments: str | None) -> Sequence[Any]:
+            named = {str(number): each for number, each in enumerate(arguments, 1)}
+            return connection.execute(statement, named).fetchall()
 
-    async def ids(self, place: Place) -> list[str]:
-        rows = self._connection.execute(
-            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? "
-            "ORDER BY checkpoint_id",
-            (place.thread_id, place.namespace),
-        )
-        return [row[0] for row in rows]
-
-    async def stored(self, place: Place) -> AsyncIterator[Stored]:
-        rows = self._connection.execute(
-            "SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata "
-            "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id",
-            (place.thread_id, place.namespace),
-        )
-        for checkpoint_id, parent, kind, content, metadata in rows:
-            written = self._connection.execute(
-                f"SELECT task_id, {self._path}, idx, channel, type, value FROM writes "  # noqa: S608 - one of two names
-                "WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
-                (place.thread_id, place.namespace, checkpoint_id),
-            )
-            try:
-                yield Stored(
-                    checkpoint_id,
-                    parent or None,
-                    _object(_serde.loads_typed((kind, content))),
-                    _object(orjson.loads(metadata)) if metadata else {},
-                    _writes(written),
-                )
-            except (ValueError, TypeError) as error:
-                yield Stored(checkpoint_id, parent or None, error=error)
-
-
-_PLACES: Final = """
-    SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints
-    WHERE $1::text IS NULL OR thread_id = $1 ORDER BY 1, 2
-"""
-_IDS: Final = """
-    SELECT checkpoint_id FROM checkpoints WHERE thread_id = $1 AND checkpoint_ns = $2
-    ORDER BY checkpoint_id COLLATE "C"
-"""
-_CHECKPOINTS: Final = """
-    SELECT checkpoint_id, parent_checkpoint_id, checkpoint, metadata FROM checkpoints
-    WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id COLLATE "C" > $3
-    ORDER BY checkpoint_id COLLATE "C" LIMIT $4
-"""
-_BLOBS: Final = """
-    SELECT c.checkpoint_id, b.channel, b.type, b.blob FROM checkpoints AS c
-    CROSS JOIN jsonb_each_text(c.checkpoint -> 'channel_versions') AS v
-    JOIN checkpoint_blobs AS b ON b.thread_id = c.thread_id
-      AND b.checkpoint_ns = c.checkpoint_ns AND b.channel = v.key AND b.version = v.value
-    WHERE c.thread_id = $1 AND c.checkpoint_ns = $2 AND c.checkpoint_id = ANY($3)
-      AND b.type <> 'empty'
-"""
-_WRITES: Final = """
-    SELECT checkpoint_id, task_id, task_path, idx, channel, type, blob FROM checkpoint_writes
-    WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = ANY($3)
-"""
-
-
-class _PostgreSQL:
-    """The tables of `langgraph-checkpoint-postgres`."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    async def places(self, thread_id: str | None) -> list[Place]:
-        rows = await self._connection.fetch(_PLACES, thread_id)
-        return [Place.at(*row) for row in rows]
-
-    async def ids(self, place: Place) -> list[str]:
-        rows = await self._connection.fetch(_IDS, place.thread_id, place.namespace)
-        return [row[0] for row in rows]
-
-    async def stored(self, place: Place) -> AsyncIterator[Stored]:
-        after = ""
-        where = (place.thread_id, place.namespace)
-        while page := await self._connection.fetch(_CHECKPOINTS, *where, after, _PAGE):
-            ids = [row[0] for row in page]
-            values = _grouped(await self._connection.fetch(_BLOBS, *where, ids))
-            writes = _grouped(await self._connection.fetch(_WRITES, *where, ids))
-            for row in page:
-                yield _of_row(row, values.get(row[0], []), writes.get(row[0], []))
-            after = ids[-1]
+        yield Source(fetch, replace(_SQLITE, write=(path, "value")))
 
 
 def _of_row(row: Sequence[Any], values: Iterable[Any], writes: Iterable[Any]) -> Stored:
-    checkpoint_id, parent, content, metadata = row
+    checkpoint_id, parent, kind, content, metadata = row
     try:
-        checkpoint = _object(orjson.loads(content))
+        loaded = orjson.loads(content) if kind == "json" else _serde.loads_typed((kind, content))
+        checkpoint = _object(loaded)
         inline: Mapping[str, Any] = checkpoint.get("channel_values") or {}
         blobs = {channel: _serde.loads_typed((kind, blob)) for channel, kind, blob in values}
         return Stored(
             checkpoint_id,
             parent or None,
             {**checkpoint, "channel_values": {**inline, **blobs}},
-            _object(orjson.loads(metadata)),
+            _object(orjson.loads(metadata)) if metadata else {},
             _writes(writes),
         )
     except (ValueError, TypeError) as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
 import orjson
@@ -69,10 +69,21 @@ async def open_items(where: str) -> AsyncGenerator[ItemSource]:
         async with postgresql_source(where, _WHAT) as connection:
             # It fails now if there is no such table.
             await connection.fetch(f"SELECT {', '.join((*_COLUMNS, *_EXPIRY))} FROM store LIMIT 0")  # noqa: S608 - constants
-            yield _PostgreSQL(connection)
+            yield _Table(
+                partial(connection.cursor, prefetch=_PAGE), _EXPIRY, "updated_at, prefix, key"
+            )
         return
     with sqlite_source(where, _WHAT) as connection:
-        yield _SQLite(connection)
+        found = need_columns(connection, "store", _COLUMNS)
+        # The first releases had no expiry.
+        expiry = [name if name in found else f"NULL AS {name}" for name in _EXPIRY]
+
+        async def rows(statement: str) -> AsyncIterator[Sequence[Any]]:
+            for row in connection.execute(statement):
+                yield row
+
+        # A put replaces the row, so the number of a row tells the order of puts.
+        yield _Table(rows, expiry, "rowid")
 
 
 def items_of(store: BaseStore) -> ItemSource:
@@ -84,42 +95,29 @@ def items_of(store: BaseStore) -> ItemSource:
     return _Instance(store)
 
 
-class _SQLite:
-    """The table of `langgraph.store.sqlite`."""
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The table of `langgraph.store.sqlite` or `langgraph.store.postgres`.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        found = need_columns(connection, "store", _COLUMNS)
-        # The first releases had no expiry.
-        self._expiry = ", ".join(name if name in found else f"NULL AS {name}" for name in _EXPIRY)
-        self._connection = connection
+    Attributes:
+        rows: Yields the rows of a statement.
+        expiry: The columns of the expiry.
+        order: The columns that tell the order of puts.
+    """
 
-    async def mortal(self) -> bool:
-        statement = f"SELECT 1 FROM (SELECT {self._expiry} FROM store) WHERE expires_at IS NOT NULL"  # noqa: S608 - constants
-        return self._connection.execute(f"{statement} LIMIT 1").fetchone() is not None
-
-    async def items(self) -> AsyncIterator[StoredItem]:
-        # A put replaces the row, so the number of a row tells the order of puts.
-        statement = f"SELECT {', '.join(_COLUMNS)}, {self._expiry} FROM store ORDER BY rowid"  # noqa: S608 - constants
-        for row in self._connection.execute(statement):
-            yield _of_row(row)
-
-
-class _PostgreSQL:
-    """The table of `langgraph.store.postgres`."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    rows: Callable[[str], AsyncIterator[Sequence[Any]]]
+    expiry: Sequence[str]
+    order: str
 
     async def mortal(self) -> bool:
-        statement = "SELECT 1 FROM store WHERE expires_at IS NOT NULL LIMIT 1"
-        return await self._connection.fetchval(statement) is not None
+        table = f"(SELECT {', '.join(self.expiry)} FROM store) AS s"  # noqa: S608 - constants
+        statement = f"SELECT 1 FROM {table} WHERE expires_at IS NOT NULL LIMIT 1"  # noqa: S608 - constants
+        return bool([row async for row in self.rows(statement)])
 
     async def items(self) -> AsyncIterator[StoredItem]:
-        statement = (
-            "SELECT prefix, key, value::text, created_at, updated_at, expires_at, ttl_minutes "
-            "FROM store ORDER BY updated_at, prefix, key"
-        )
-        async for row in self._connection.cursor(statement, prefetch=_PAGE):
+        columns = "prefix, key, CAST(value AS text), created_at, updated_at"
+        ordered = f"FROM store ORDER BY {self.order}"
+        async for row in self.rows(f"SELECT {columns}, {', '.join(self.expiry)} {ordered}"):
             yield _of_row(row)
 
 

@@ -14,7 +14,7 @@ from locus_memory.integrations.langgraph.items.notes import updated_at
 from locus_memory.integrations.langgraph.items.search import side_by_side
 from locus_memory.integrations.langgraph.items.writing import forget_vectors, parts, prepared
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, Put, Restored, StoreItem
+from locus_memory.store.item import Delete, Namespace, Put, Restored, StoreItem
 
 __all__ = ["PastItem", "Restoring", "restore"]
 
@@ -94,22 +94,23 @@ def _is_older(there: StoreItem, item: PastItem) -> bool:
 async def _write(
     store: BaseStore, index: VectorIndex | None, items: Sequence[tuple[PastItem, int]]
 ) -> None:
-    writings, owned = await prepared(store, index, [item.put() for item, _ in items])
-    vectors: list[Restored] = []
-    whole: list[Restored] = []
-    outdated: list[tuple[Namespace, str]] = []
-    for writing, before, (item, version) in zip(writings, owned, items, strict=True):
-        vectors += [_restored(put, item) for put in writing.vectors]
-        puts = [each for each in (writing.item, writing.record) if isinstance(each, Put)]
-        whole += [_restored(put, item, version) for put in puts]
-        if before is not None and writing.record is None:
-            outdated.append(before.record)
+    writings = await prepared(store, index, [item.put() for item, _ in items])
+    pairs = list(zip(writings, items, strict=True))
     # As in `write`: vectors without their item are not found.
-    await _restore(store, vectors)
-    await _restore(store, whole)
-    if outdated:
-        await store.delete_batch(outdated)
-    await forget_vectors(store, owned)
+    await _restore(
+        store, [_restored(put, item) for each, (item, _) in pairs for put in each.vectors]
+    )
+    puts = [
+        _restored(put, item, version)
+        for each, (item, version) in pairs
+        for put in each.items
+        if isinstance(put, Put)
+    ]
+    await _restore(store, puts)
+    lists = [each for writing in writings for each in writing.items if isinstance(each, Delete)]
+    if lists:
+        await store.delete_batch([(each.namespace, each.key) for each in lists])
+    await forget_vectors(store, writings)
 
 
 async def _restore(store: BaseStore, items: Iterable[Restored]) -> None:

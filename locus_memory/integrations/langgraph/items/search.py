@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from locus_memory.errors import InvalidEmbeddingError
@@ -148,46 +149,17 @@ async def _similar(
 ) -> list[StoreItem]:
     """Return a page of items, by the best of all their vectors."""
     needed = offset + limit
-    pages = _FurtherPages(store, wanted.prefix, vector, 2 * needed)
-    items, page = await asyncio.gather(_matching(store, wanted, needed, 0), pages.next())
-    ranking = _Ranking(items, needed, is_filtered=not wanted.filter.is_empty)
-    while page and await _offer_all(store, page, ranking, wanted.filter, needed):
-        page = await pages.next()
+    size = max(2 * needed, _FIRST_PAGE)
+    nearest = partial(_nearest, store, further_vectors(wanted.prefix), vector)
+    own, page = await asyncio.gather(_matching(store, wanted, needed, 0), nearest(size, 0))
+    ranking = _Ranking(own, is_closed=len(own) < needed and not wanted.filter.is_empty)
+    async for further in _pages(nearest, page, size):
+        if not await _offer_all(store, further, ranking, wanted.filter, needed):
+            break
     if ranking.stale:
         # Not earlier, since the pages are counted from the nearest.
         await store.delete_batch(dict.fromkeys(ranking.stale))
-    return ranking.result()[offset:]
-
-
-class _FurtherPages:
-    """Pages of the further vectors of items, the nearest first."""
-
-    def __init__(self, store: BaseStore, prefix: Namespace, vector: Vector, size: int) -> None:
-        self._store = store
-        self._prefix = further_vectors(prefix)
-        self._vector = vector
-        self._read = 0
-        self._size = max(size, _FIRST_PAGE)
-        self._is_over = False
-
-    async def next(self) -> list[SemanticSearchResult]:
-        """Return the next page; an empty one is the last."""
-        if self._is_over:
-            return []
-        page = await _nearest(self._store, self._prefix, self._vector, self._size, self._read)
-        self._is_over = len(page) < self._size
-        self._read += len(page)
-        self._size = max(self._size, min(2 * self._size, _LARGEST_PAGE))
-        return page
-
-
-async def _nearest(
-    store: BaseStore, prefix: Namespace, vector: Vector, limit: int, offset: int
-) -> list[SemanticSearchResult]:
-    # There is no vector of this dimension, so no vector is similar.
-    with suppress(InvalidEmbeddingError):
-        return await store.search_by_embedding(prefix, vector, limit, offset=offset, recursive=True)
-    return []
+    return ranking.result()[offset:needed]
 
 
 async def _offer_all(
@@ -200,14 +172,38 @@ async def _offer_all(
     """Offer a page of further vectors, a few at a time; return whether the next may matter."""
     for start in range(0, len(hits), step):
         await _offer(store, hits[start : start + step], ranking, condition)
-        if ranking.is_full:
+        if ranking.is_final(hits[: start + step][-1]):
             return False
     return True
+
+
+async def _pages(
+    nearest: Callable[[int, int], Awaitable[list[SemanticSearchResult]]],
+    page: list[SemanticSearchResult],
+    size: int,
+) -> AsyncIterator[list[SemanticSearchResult]]:
+    """Yield a first page of a size, and the larger ones after it."""
+    read = 0
+    while page:
+        yield page
+        read += len(page)
+        is_last, size = len(page) < size, max(size, min(2 * size, _LARGEST_PAGE))
+        page = [] if is_last else await nearest(size, read)
+
+
+async def _nearest(
+    store: BaseStore, prefix: Namespace, vector: Vector, limit: int, offset: int
+) -> list[SemanticSearchResult]:
+    # There is no vector of this dimension, so no vector is similar.
+    with suppress(InvalidEmbeddingError):
+        return await store.search_by_embedding(prefix, vector, limit, offset=offset, recursive=True)
+    return []
 
 
 async def _offer(
     store: BaseStore, hits: list[SemanticSearchResult], ranking: _Ranking, condition: Filter
 ) -> None:
+    """Rank the items of further vectors, the nearest first."""
     unknown = ranking.unknown(owner_of(hit.item) for hit in hits)
     owners = await side_by_side(lambda name: store.get_item(*name), unknown)
     ranking.known.update(zip(unknown, owners, strict=True))
@@ -218,7 +214,7 @@ async def _offer(
         owner = ranking.known[name]
         if owner is None or not is_current(hit.item, owner):
             ranking.stale += _remains(hit.item, owner)
-        elif not ranking.is_full and condition.matches(owner):
+        elif condition.matches(owner):
             ranking.offer(owner, 1 - hit.distance)
 
 
@@ -236,51 +232,47 @@ class _Ranking:
     """The best items, by their own vectors and by their further ones.
 
     Args:
-        items: The best by their own vectors, in order; all items, if fewer than `needed`.
-        needed: How many items are needed.
-        is_filtered: Whether a filter excludes items.
+        items: The best by their own vectors, in order.
+        is_closed: Whether these are all that match. An item with further vectors also has its own
+            vector, so the others need not be read.
 
     Attributes:
         known: Items by their names; `None`: there is no such item.
         stale: The leftovers of deleted items.
     """
 
-    def __init__(self, items: list[StoreItem], needed: int, *, is_filtered: bool) -> None:
+    def __init__(self, items: list[StoreItem], *, is_closed: bool) -> None:
         self.known: dict[Name, StoreItem | None] = {_name(item): item for item in items}
         self.stale: list[Name] = []
-        self._left = deque(items)
-        self._needed = needed
-        # An item with further vectors also has its own vector. So these are all that match, and
-        # the others need not be read.
-        self._is_closed = is_filtered and len(items) < needed
-        self._best: dict[Name, StoreItem] = {}
+        # Of two that are as good, the one by its own vector comes first: on any page.
+        self._ranked = {
+            _name(item): ((-_rank(item), 0, place), item) for place, item in enumerate(items)
+        }
+        self._count, self._offers = len(items), 0
+        self._is_closed = is_closed
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further vector can change the result."""
-        return not self._left or len(self._best) >= self._needed
+    def is_final(self, hit: SemanticSearchResult) -> bool:
+        """Whether no vector after this one can change the result."""
+        best = heapq.nsmallest(self._count, (key[0] for key, _ in self._ranked.values()))
+        return not best or -best[-1] >= 1 - hit.distance
+
+    def offer(self, item: StoreItem, score: float) -> None:
+        """Add an item for one of its further vectors; scores arrive in descending order."""
+        self._offers += 1
+        found = self._ranked.get(_name(item))
+        key = -score, 1, self._offers
+        if found is None or key < found[0]:
+            self._ranked[_name(item)] = key, replace(item, score=score)
+
+    def result(self) -> list[StoreItem]:
+        """Return the items, the best first."""
+        return [item for _, item in sorted(self._ranked.values(), key=itemgetter(0))]
 
     def unknown(self, names: Iterable[Name]) -> list[Name]:
         """Return the names of the items that have to be read next."""
         if self._is_closed:
             return []
         return [name for name in dict.fromkeys(names) if name not in self.known]
-
-    def offer(self, item: StoreItem, score: float) -> None:
-        """Add an item for one of its further vectors; scores arrive in descending order."""
-        self._take_from(score)
-        if not self.is_full:
-            self._best.setdefault(_name(item), replace(item, score=score))
-
-    def result(self) -> list[StoreItem]:
-        """Return the best items, in order."""
-        self._take_from(float("-inf"))
-        return list(self._best.values())[: self._needed]
-
-    def _take_from(self, score: float) -> None:
-        while self._left and (self._left[0].score or 0.0) >= score:
-            item = self._left.popleft()
-            self._best.setdefault(_name(item), item)
 
 
 def _name(item: StoreItem) -> Name:

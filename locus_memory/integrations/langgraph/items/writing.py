@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeVar
 
 from langgraph.store.base import PutOp
 
@@ -35,13 +35,19 @@ _MOST_NUMBERS: Final = 100_000
 """How many operations, and numbers in vectors, one call of the database gets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """The writes of an item: its put or delete, and the puts of its further vectors."""
+class Writing(NamedTuple):
+    """The writes of an item.
 
-    item: Put | Delete
-    vectors: Sequence[Put] = ()
-    record: Put | None = None
+    Attributes:
+        vectors: The puts of its further vectors. Without the item they are not found. So they come
+            first, and the results are correct if a write stops midway.
+        items: The put or delete of the item, and then that of the list of its further vectors.
+        outdated: The names of further vectors that it no longer has.
+    """
+
+    vectors: Sequence[Put]
+    items: Sequence[Put | Delete]
+    outdated: Sequence[Name] = ()
 
 
 async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp]) -> None:
@@ -50,37 +56,35 @@ async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp
     Nothing is written before all operations are valid and every text has its vector.
     """
     last = {(op.namespace, op.key): op for op in ops}
-    writings, owned = await prepared(store, index, list(last.values()))
-    # Vectors without their item are not found. So the results are correct if this stops midway.
+    writings = await prepared(store, index, list(last.values()))
     await _apply(store, [put for writing in writings for put in writing.vectors])
-    await _apply(store, list(_items(writings, owned)))
-    await forget_vectors(store, owned)
+    await _apply(store, [each for writing in writings for each in writing.items])
+    await forget_vectors(store, writings)
 
 
 async def prepared(
     store: BaseStore, index: VectorIndex | None, ops: Sequence[PutOp]
-) -> tuple[list[Writing], list[Owned | None]]:
-    """Return the writes of operations on different items, and the vectors that they replace.
+) -> list[Writing]:
+    """Return the writes of operations on different items.
 
     Raises:
         InvalidArgumentError: An operation is invalid.
     """
     texts = [_checked_texts(index, op) for op in ops]
     if index is None:
-        return [_writing(op, []) for op in ops], [None] * len(ops)
+        return [_writing(op, [], None) for op in ops]
     records = [Owned(op.namespace, op.key, "", 0).record for op in ops]
     vectors, known = await asyncio.gather(
         index.documents([text for each in texts for text in each]), store.get_batch(records)
     )
-    owned = [
-        Owned.of((op.namespace, op.key), known.get(record))
-        for op, record in zip(ops, records, strict=True)
+    return [
+        _writing(
+            op,
+            [vector for text in each if (vector := vectors[text]) is not None],
+            Owned.of((op.namespace, op.key), known.get(record)),
+        )
+        for op, each, record in zip(ops, texts, records, strict=True)
     ]
-    writings = [
-        _writing(op, [vector for text in each if (vector := vectors[text]) is not None])
-        for op, each in zip(ops, texts, strict=True)
-    ]
-    return writings, owned
 
 
 def _checked_texts(index: VectorIndex | None, op: PutOp) -> list[str]:
@@ -98,11 +102,19 @@ def _seconds(op: PutOp) -> float | None:
     return None if op.ttl is None else op.ttl * _MINUTE
 
 
-def _writing(op: PutOp, vectors: list[Vector]) -> Writing:
+def _writing(op: PutOp, vectors: list[Vector], before: Owned | None) -> Writing:
+    """Return the writes of an operation, given the further vectors that the item had before."""
+    made = _made(op, vectors)
+    if before is None:
+        return made
+    kept = made.items if len(made.items) > 1 else (*made.items, _deleted(before.record))
+    return Writing(made.vectors, kept, before.vectors)
+
+
+def _made(op: PutOp, vectors: list[Vector]) -> Writing:
     if op.value is None:
-        return Writing(Delete(namespace=op.namespace, key=op.key))
-    value, seconds = dict(op.value), _seconds(op)
-    own, further = (vectors[0] if vectors else None), vectors[1:]
+        return Writing((), (_deleted((op.namespace, op.key)),))
+    value, further = dict(op.value), vectors[1:]
     notes = Notes(ttl=op.ttl)
     if further:
         notes = replace(notes, write=name_write(value), count=len(further))
@@ -111,16 +123,20 @@ def _writing(op: PutOp, vectors: list[Vector]) -> Writing:
         key=op.key,
         value=value,
         metadata=notes.metadata(),
-        ttl=seconds,
-        embedding=own,
+        ttl=_seconds(op),
+        embedding=vectors[0] if vectors else None,
     )
     return _with_vectors(item, notes, dict(enumerate(further)))
+
+
+def _deleted(name: Name) -> Delete:
+    return Delete(namespace=name[0], key=name[1])
 
 
 def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> Writing:
     """Return the writing of an item with its further vectors, by their numbers."""
     if notes.write is None:
-        return Writing(item)
+        return Writing((), (item,))
     owned = Owned(item.namespace, item.key, notes.write, notes.count)
     puts = [
         _hidden_put(name, {"key": item.key}, item.ttl, vectors[number])
@@ -128,23 +144,13 @@ def _with_vectors(item: Put, notes: Notes, vectors: Mapping[int, Vector]) -> Wri
         if number in vectors
     ]
     record = _hidden_put(owned.record, {"write": owned.write, "count": owned.count}, item.ttl, None)
-    return Writing(item, puts, record)
+    return Writing(puts, (item, record))
 
 
 def _hidden_put(name: Name, value: Any, ttl: float | None, vector: Vector | None) -> Put:
     namespace, key = name
     # No text: text search does not find it.
     return Put(namespace=namespace, key=key, value=value, ttl=ttl, text="", embedding=vector)
-
-
-def _items(writings: Sequence[Writing], owned: Sequence[Owned | None]) -> Iterator[Put | Delete]:
-    for writing, before in zip(writings, owned, strict=True):
-        yield writing.item
-        if writing.record is not None:
-            yield writing.record
-        elif before is not None:
-            namespace, key = before.record
-            yield Delete(namespace=namespace, key=key)
 
 
 async def _apply(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
@@ -171,9 +177,9 @@ async def _has_transactions(store: BaseStore) -> bool:
     return store.capabilities.transactions
 
 
-async def forget_vectors(store: BaseStore, owned: Iterable[Owned | None]) -> None:
+async def forget_vectors(store: BaseStore, writings: Iterable[Writing]) -> None:
     """Delete further vectors that were replaced."""
-    names = [name for each in owned if each is not None for name in each.vectors]
+    names = [name for writing in writings for name in writing.outdated]
     for start in range(0, len(names), _MOST_OPERATIONS):
         await store.delete_batch(names[start : start + _MOST_OPERATIONS])
 
@@ -207,9 +213,8 @@ async def _renew(store: BaseStore, item: StoreItem) -> None:
     try:
         writing = await _renewed(store, item)
         with suppress(VersionConflictError):
-            await _apply(store, [writing.item])
-            rest = [writing.record] if writing.record else []
-            await _apply(store, [*writing.vectors, *rest])
+            await _apply(store, writing.items[:1])
+            await _apply(store, [*writing.vectors, *writing.items[1:]])
     except BackendError as error:
         emit("langgraph.renewal_failed", error=error, namespace=item.namespace, key=item.key)
 

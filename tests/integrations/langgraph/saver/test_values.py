@@ -26,8 +26,12 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from locus_memory.checkpoint.encoding.frames import dumps, loads
 from locus_memory.checkpoint.states import Kind, readable
 from locus_memory.errors import CheckpointCorruptError, StateTypeError
-from locus_memory.integrations.langgraph.checkpoints.known import Known, encode_channels
-from locus_memory.integrations.langgraph.checkpoints.messages import MESSAGES, as_validated
+from locus_memory.integrations.langgraph.checkpoints.known import encode_channels
+from locus_memory.integrations.langgraph.checkpoints.messages import (
+    MESSAGES,
+    as_validated,
+    unpacked,
+)
 from locus_memory.integrations.langgraph.checkpoints.records import closed, numbers_of, opened
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
 from locus_memory.integrations.langgraph.checkpoints.values import decode_value, encode_value
@@ -120,42 +124,62 @@ def test_a_snapshot_of_a_delta_channel_stays_one(value):
 
 
 @pytest.mark.slow
+@given(VALUES)
+def test_the_bytes_are_those_of_langgraphs_serializer(value):
+    assert SERDE.dumps_typed(value) == JsonPlusSerializer().dumps_typed(value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("serde", [SERDE, JsonPlusSerializer()])
 @given(
     st.lists(LEAVES, max_size=30),
     st.lists(LEAVES, max_size=30),
-    st.integers(0, 30),
-    st.booleans(),
-    st.booleans(),
+    st.tuples(st.integers(0, 30), st.booleans(), st.booleans()),
 )
-def test_a_value_is_encoded_alike_with_and_without_what_is_known(old, added, cut, moved, is_dict):
+def test_a_value_is_encoded_alike_with_and_without_what_is_known(serde, old, added, choices):
+    cut, moved, is_dict = choices
     new = [*added[:3], *old[cut:], *old[:cut], *added] if moved else old[cut:] + added
     if is_dict:
         old, new = ({f"k{i}": part for i, part in enumerate(each)} for each in (old, new))
-    values, prints = encode_channels(SERDE, {"log": old}, None)
-    known = Known("1", "1", values=values, prints=prints)
-    again, _ = encode_channels(SERDE, {"log": new}, known)
-    assert again == encode_channels(SERDE, {"log": new}, None)[0]
+    _, typed = encode_channels(serde, {"log": old}, {})
+    again, _ = encode_channels(serde, {"log": new}, typed)
+    assert again == encode_channels(serde, {"log": new}, {})[0]
     assert repr(decode_value(SERDE, again["log"])) == repr(through_the_serializer(new))
+
+
+class Salted:
+    """A cipher that never writes the same bytes twice."""
+
+    def __init__(self):
+        self.salt = 0
+
+    def encrypt(self, plaintext):
+        self.salt += 1
+        return "salted", self.salt.to_bytes(4) + plaintext[::-1]
+
+    def decrypt(self, _, ciphertext):
+        return ciphertext[:3:-1]
 
 
 @pytest.mark.parametrize("count", [0, 1, 14, 15, 16, 17, 40])
 @pytest.mark.parametrize("is_dict", [False, True])
-def test_what_was_added_is_encoded_alone(count, is_dict, monkeypatch):
+def test_what_was_added_is_encrypted_alone(count, is_dict):
     said = {f"m{number}": HumanMessage(f"said {number}", id=str(number)) for number in range(50)}
     old, new = dict(islice(said.items(), count)), dict(islice(said.items(), count + 2))
     old, new = (old, new) if is_dict else (list(old.values()), list(new.values()))
-    values, prints = encode_channels(SERDE, {"log": old}, None)
-    known = Known("1", "1", values=values, prints=prints)
-    expected = encode_channels(SERDE, {"log": new}, None)[0]
-    encoded = []
-    monkeypatch.setattr(
-        StrictSerializer, "dumps_typed", lambda self, obj: encoded.append(obj) or dumped(self, obj)
-    )
-    assert encode_channels(SERDE, {"log": new}, known)[0] == expected
-    assert len(encoded) == 2
-
-
-dumped = StrictSerializer.dumps_typed
+    cipher = Salted()
+    serde = EncryptedSerializer(cipher, StrictSerializer())
+    before, typed = encode_channels(serde, {"log": old, "other": ["a"]}, {})
+    cipher.salt = 1000
+    after, typed = encode_channels(serde, {"log": new, "other": ["a"]}, typed)
+    assert cipher.salt == 1002
+    assert decode_value(serde, after["log"]) == new
+    assert after["other"] == before["other"]
+    # What is no longer there is forgotten, and what is the same elsewhere has other bytes.
+    again, typed = encode_channels(serde, {"log": ["a", "a"]}, typed)
+    assert cipher.salt == 1004
+    assert again["log"]["l"][0] != again["log"]["l"][1]
+    assert len(typed) == 2
 
 
 def test_what_a_conversation_says_is_held_once():
@@ -323,6 +347,22 @@ def test_a_message_is_made_as_validation_makes_it(name, changed, is_shuffled, ch
         assert getattr(made, slot) == getattr(expected, slot)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@given(st.sampled_from(sorted(MESSAGES)), FIELDS, st.data())
+def test_a_message_is_packed_as_pydantic_dumps_it(name, changed, data):
+    kind = MESSAGES[name]
+    message = kind("hi", **({"tool_call_id": "1"} if kind is ToolMessage else {}))
+    for field, value in changed.items():
+        if field in kind.model_fields or data.draw(st.booleans()):
+            # Also what validation refuses: a node may put it there.
+            setattr(message, field, value)
+    for field in ("additional_kwargs", "artifact"):
+        if hasattr(message, field) and data.draw(st.booleans()):
+            setattr(message, field, {"a": data.draw(VALUES)})
+    assert SERDE.dumps_typed(message) == JsonPlusSerializer().dumps_typed(message)
+
+
 @pytest.mark.parametrize("kind", MESSAGES.values())
 def test_usual_messages_need_no_validation(kind):
     own = {"tool_call_id": "1"} if kind is ToolMessage else {}
@@ -331,3 +371,36 @@ def test_usual_messages_need_no_validation(kind):
         own["usage_metadata"] = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
     message = kind("hi", id="1", response_metadata={"model": "m"}, **own)
     assert as_validated(kind, message.model_dump()) == message
+
+
+def outcome(load, content):
+    try:
+        return load(content)
+    except (CheckpointCorruptError, StateTypeError) as error:
+        return type(error)
+
+
+@pytest.mark.slow
+@given(
+    st.builds(AIMessage, WORDS, additional_kwargs=st.dictionaries(WORDS, LEAVES, max_size=2)),
+    st.integers(0, 40),
+    st.binary(max_size=3),
+    st.booleans(),
+)
+def test_bytes_of_a_message_are_read_alike_on_the_short_way(message, place, damage, is_damaged):
+    """Also damaged ones: what the short way does not read, the long one judges."""
+    content = SERDE.dumps_typed(message)[1]
+    if is_damaged:
+        content = content[:place] + damage + content[place + 1 :]
+    made = unpacked(content)
+    if made is not None:
+        assert made == outcome(SERDE._unpacked, content)
+    assert outcome(lambda data: SERDE.loads_typed(("msgpack", data)), content) == outcome(
+        SERDE._unpacked, content
+    )
+
+
+@pytest.mark.parametrize("text", ["", "a" * 300, "a" * 70_000])
+def test_a_usual_message_is_read_on_the_short_way(text):
+    message = HumanMessage(text, id="1")
+    assert unpacked(SERDE.dumps_typed(message)[1]) == message
