@@ -487,13 +487,21 @@ async def test_a_pasted_document_is_searched_with_both_its_ends(store, embedder)
     assert max(map(len, asked)) < 2100
 
 
-async def test_of_many_words_the_longest_are_searched_for(store):
-    await talk(store)
-    search = HybridSearch(store, options=SearchOptions(query_words=2))
-    assert texts(await search.search(PLACE, "cat, lovely harbour")) == [
-        "Ana: How lovely",
-        "Ana: We ate soup by the harbour",
-    ]
+@pytest.mark.parametrize(
+    ("filler", "wanted"),
+    [
+        ("magnificent cathedrals everywhere, astonishing mountains, ", "The cat sat."),
+        ("我昨天和朋友们在城里看了一整天的电影然后回家睡觉", "猫喜欢吃鱼"),
+        ("昨日は友達と町で一日中映画を見てから家に帰って寝ました", "猫は魚が好き"),
+        ("어제는 친구들과 시내에서 하루 종일 영화를 보았습니다 ", "고양이는 생선을 좋아해"),
+        ("เมื่อวานฉันดูหนังกับเพื่อนในเมืองทั้งวัน ", "แมวชอบปลา"),
+    ],
+)
+async def test_the_words_at_the_end_of_a_long_message_count(store, filler, wanted):
+    await store.put(PLACE, "wanted", {"text": wanted})
+    await store.put(PLACE, "other", {"text": "zebra"})
+    found = await HybridSearch(store).search(PLACE, filler * 5 + " " + wanted)
+    assert texts(found)[:1] == [wanted]
 
 
 async def test_the_parts_make_the_score_on_every_page(store, embedder):
