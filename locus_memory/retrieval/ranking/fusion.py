@@ -38,15 +38,11 @@ def reciprocal_rank_fusion(
     Raises:
         InvalidArgumentError: A negative `k` or weight, or not one weight per ranking.
     """
-    ranked = list(rankings)
-    factors = [1.0] * len(ranked) if weights is None else list(weights)
-    if len(factors) != len(ranked) or k < 0 or any(factor < 0 for factor in factors):
-        raise InvalidArgumentError("fusion takes k >= 0 and one weight >= 0 for each ranking")
-    scores: dict[_T, float] = {}
-    for ranking, factor in zip(ranked, factors, strict=True):
-        for rank, item in enumerate(dict.fromkeys(ranking), 1):
-            scores[item] = scores.get(item, 0.0) + factor / (k + rank)
-    return sorted(scores.items(), key=lambda entry: -entry[1])
+    if k < 0:
+        raise InvalidArgumentError("reciprocal rank fusion takes k >= 0")
+    unique = [dict.fromkeys(ranking) for ranking in rankings]
+    scored = [{item: 1 / (k + rank) for rank, item in enumerate(each, 1)} for each in unique]
+    return _summed(scored, weights)
 
 
 def min_max(scores: Mapping[_T, float], *, lowest: float = math.inf) -> dict[_T, float]:
@@ -88,12 +84,17 @@ def weighted_fusion(
     Raises:
         InvalidArgumentError: A negative weight, or not one weight per scoring.
     """
-    scored = list(scorings)
-    factors = [1.0] * len(scored) if weights is None else list(weights)
+    return _summed(list(map(min_max, scorings)), weights)
+
+
+def _summed(
+    scored: Sequence[Mapping[_T, float]], weights: Sequence[float] | None
+) -> list[tuple[_T, float]]:
+    factors = [1.0] * len(scored) if weights is None else weights
     if len(factors) != len(scored) or any(factor < 0 for factor in factors):
-        raise InvalidArgumentError("fusion takes one weight >= 0 for each scoring")
+        raise InvalidArgumentError("a fusion takes one weight >= 0 for each of its rankings")
     totals: dict[_T, float] = {}
-    for scoring, factor in zip(scored, factors, strict=True):
-        for item, score in min_max(scoring).items():
+    for scores, factor in zip(scored, factors, strict=True):
+        for item, score in scores.items():
             totals[item] = totals.get(item, 0.0) + factor * score
     return sorted(totals.items(), key=lambda entry: -entry[1])
