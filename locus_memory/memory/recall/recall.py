@@ -43,9 +43,8 @@ _WORDS_OF_AN_END: Final = 32
 """How many characters, and then words, are used of each end of a long text."""
 
 _NEAR: Final = SearchOptions(depth=20, word_weight=1.5)
-"""A search costs more with every word, and six words of a message find as much as all of them. The
-own words of a memory outweigh those of its key and of the memories that it superseded, which only
-text search sees."""
+"""The own words of a memory outweigh those of its key and of the memories that it superseded, which
+only text search sees."""
 
 _CANDIDATES: Final = 100
 """How many hits a relevance is computed from; a rank needs fewer."""
