@@ -157,7 +157,7 @@ def test_unknown_models(ok, fails):
     ok("put", "n", "k", "A boat.")
     line = fails(2, "search", "boat", "--embedder", "locl")
     assert "did you mean 'local'?" in line
-    assert "Known: fastembed, local, model2vec, multilingual, openai, static" in line
+    assert "Known: fastembed, local, model2vec, multilingual, openai, static, universal" in line
     line = fails(2, "search", "boat", "--reranker", "nonsense")
     assert "Known: cross-encoder, late-interaction" in line
     fails(2, "search", "boat", "--mode", "nonsense")
