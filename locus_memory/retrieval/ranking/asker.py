@@ -80,7 +80,7 @@ def person_of(text: str) -> Person | None:
         words = [word for each in clauses for word in _PRONOUN.findall(each)]
         # A subject tells more than an owner: "What did you say about my cat?"
         for persons in (_SUBJECTS, _OWNERS):
-            known = [persons[word] for word in words if word in persons]
+            known: list[Person] = [persons[word] for word in words if word in persons]
             if known:
                 return known[0]
     return None

@@ -84,14 +84,13 @@ def evidence(
 
 
 def _speakers(query: Query, passages: Sequence[Passage], options: SearchOptions) -> list[float]:
-    """Return the factor of each item: more than 1 for a speaker that the query names or means."""
+    """Return the factor of each item: more than 1 for who is named by the query, or else meant."""
     # Far fewer speakers than candidates.
     known = {each.speakers for each in passages}
     if not any(known):
         return [1.0] * len(passages)
-    wanted = meant(query.person, known).union(
-        each for each in known if any(map(query.mentions, each))
-    )
+    named = frozenset(each for each in known if any(map(query.mentions, each)))
+    wanted = named or meant(query.person, known)
     return [options.speaker_boost if each.speakers in wanted else 1.0 for each in passages]
 
 

@@ -118,6 +118,14 @@ def test_the_one_who_is_meant_ranks_first(query, best):
         assert keys(ranked(query, [(each, 1.0) for each in found]))[0] == best
 
 
+def test_who_is_named_is_meant():
+    user = item("u", "A film.", role="user", speaker="Ada")
+    other = item("a", "A film.", role="assistant", speaker="Helper")
+    for query, best in (("what film did Helper like", "a"), ("did I tell Helper of a film", "a")):
+        for found in ([user, other], [other, user]):
+            assert keys(ranked(query, [(each, 1.0) for each in found]))[0] == best
+
+
 names = st.sampled_from(["Ada", "Ben", "Zoë", "李明", "Omar"])
 turns = st.lists(
     st.tuples(st.booleans(), st.sampled_from(["I like tea.", "Tea?", "A boat, tea and rain."])),
