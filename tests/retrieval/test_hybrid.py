@@ -490,17 +490,31 @@ async def test_a_pasted_document_is_searched_with_both_its_ends(store, embedder)
 @pytest.mark.parametrize(
     ("filler", "wanted"),
     [
-        ("magnificent cathedrals everywhere, astonishing mountains, ", "The cat sat."),
-        ("我昨天和朋友们在城里看了一整天的电影然后回家睡觉", "猫喜欢吃鱼"),
-        ("昨日は友達と町で一日中映画を見てから家に帰って寝ました", "猫は魚が好き"),
-        ("어제는 친구들과 시내에서 하루 종일 영화를 보았습니다 ", "고양이는 생선을 좋아해"),
-        ("เมื่อวานฉันดูหนังกับเพื่อนในเมืองทั้งวัน ", "แมวชอบปลา"),
+        (" ".join(f"magnificent{number}" for number in range(40)), "The cat sat."),
+        (
+            "我昨天和朋友们在城里看了一整天的电影然后回家睡觉，今天早上又去公园散步并且买了新鲜面包",  # noqa: RUF001 - Chinese
+            "猫喜欢吃鱼",
+        ),
+        (
+            "昨日は友達と町で一日中映画を見てから家に帰って寝ました、今朝は公園を散歩してパンも買いました",
+            "猫は魚が好き",
+        ),
+        (
+            " ".join(
+                f"{first}{second}나무" for first in "가나다라마바" for second in "사아자차카타파"
+            ),
+            "고양이는 물고기",
+        ),
+        (
+            " ".join(f"{first}{second}มมม" for first in "กขคงจฉ" for second in "ชซดตถทน"),
+            "แมวชอบปลา",
+        ),
     ],
 )
 async def test_the_words_at_the_end_of_a_long_message_count(store, filler, wanted):
     await store.put(PLACE, "wanted", {"text": wanted})
     await store.put(PLACE, "other", {"text": "zebra"})
-    found = await HybridSearch(store).search(PLACE, filler * 5 + " " + wanted)
+    found = await HybridSearch(store).search(PLACE, f"{filler} {wanted}")
     assert texts(found)[:1] == [wanted]
 
 
