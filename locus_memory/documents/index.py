@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -53,10 +52,8 @@ _MODES: Final[dict[str, Mode | None]] = {
 }
 _CHUNKING: Final = ChunkConfig()
 _HYBRID: Final = HybridOptions()
-# A chunk has no neighbours in a conversation: text search sees the words that are the chunk's own,
-# so both have half of the weight.
-_OPTIONS: Final = SearchOptions(text_weight=0.5, word_weight=0.25)
-_LATE: Final = replace(_OPTIONS, rerank_depth=100)
+_OPTIONS: Final = SearchOptions()
+_LATE: Final = SearchOptions(rerank_depth=100)
 
 # A caller's metadata has no meaning for the ranking, and chunks are no turns of a conversation.
 _FIELDS: Final = Fields(

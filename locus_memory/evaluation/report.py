@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from locus_memory.evaluation.metrics import ndcg_at, recall_at
+from locus_memory.evaluation.metrics import Interval, interval, ndcg_at, recall_at
 from locus_memory.retrieval.hybrid import Mode
 
-__all__ = ["BUDGETS", "DEPTHS", "NDCG_DEPTH", "SIDES", "Answer", "Report", "Scores"]
+__all__ = ["BUDGETS", "DEPTHS", "NDCG_DEPTH", "SIDES", "Answer", "Margin", "Report", "Scores"]
 
 DEPTHS: Final = (5, 10, 20, 50)
 """The numbers of turns at which recall is measured."""
@@ -21,6 +21,8 @@ NDCG_DEPTH: Final = 10
 
 SIDES: Final[tuple[Mode, ...]] = ("text", "vector")
 """The two searches of hybrid search."""
+
+_MARGIN_DEPTH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,47 @@ class Scores:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How far a search is above the best of the others.
+
+    Attributes:
+        best: The other search with the highest nDCG@10.
+        recall: The difference in recall@10.
+        ndcg: The difference in nDCG@10.
+    """
+
+    best: str
+    recall: Interval
+    ndcg: Interval
+
+    @classmethod
+    def of(cls, answers: Sequence[Answer], others: Mapping[str, Sequence[Answer]]) -> Margin:
+        """Return the margin of some answers to those of the other searches, at least one."""
+        own = list(map(_figures, answers))
+        figures = {name: list(map(_figures, each)) for name, each in others.items()}
+        best = max(figures, key=lambda name: _mean(ndcg for _, ndcg in figures[name]))
+        apart = [
+            (recall - other_recall, ndcg - other_ndcg)
+            for (recall, ndcg), (other_recall, other_ndcg) in zip(own, figures[best], strict=True)
+        ]
+        recalls, ndcgs = zip(*apart, strict=True)
+        return cls(best, interval(recalls), interval(ndcgs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the margin as plain JSON, rounded to four digits."""
+        return {
+            "best": self.best,
+            "recall@10": {name: round(each, 4) for name, each in self.recall._asdict().items()},
+            "ndcg@10": {name: round(each, 4) for name, each in self.ndcg._asdict().items()},
+        }
+
+
+def _figures(answer: Answer) -> tuple[float, float]:
+    found, wanted = answer.found, answer.evidence
+    return recall_at(found, wanted, _MARGIN_DEPTH), ndcg_at(found, wanted, NDCG_DEPTH)
+
+
 def _mean(values: Iterable[float]) -> float:
     listed = list(values)
     return sum(listed) / len(listed)
@@ -99,8 +142,11 @@ class Report:
     Attributes:
         overall: The scores over all questions.
         categories: The scores by kind of question.
-        sides: The overall scores of `text` alone and of `vector` alone, with the same rules;
-            empty unless both searches ran.
+        sides: The overall scores of other searches: `bm25`, the plain formula over the turns;
+            with vectors, `cosine`, their plain order, and `rrf`, the reciprocal rank fusion of
+            both (k = 60); if both searches ran, `text` alone and `vector` alone, with the rules of
+            the ranking; with a reranker, `first` is the search without it.
+        margin: How far the search is above the best of them.
         conversations: The number of conversations.
         turns: The number of their turns.
         mode: The searches that ran: `hybrid`, or `text` or `vector` alone.
@@ -115,7 +161,8 @@ class Report:
 
     overall: Scores
     categories: Mapping[str, Scores]
-    sides: Mapping[Mode, Scores]
+    sides: Mapping[str, Scores]
+    margin: Margin
     conversations: int
     turns: int
     mode: Mode
@@ -136,6 +183,7 @@ class Report:
             "overall": self.overall.to_dict(),
             "categories": {name: each.to_dict() for name, each in self.categories.items()},
             "sides": {name: each.to_dict() for name, each in self.sides.items()},
+            "margin": self.margin.to_dict(),
             "median_ms": round(self.median_ms, 3),
             "block": {
                 "evidence_recall": round(self.block_recall, 4),

@@ -5,22 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from statistics import mean, median
 from typing import TYPE_CHECKING, Final, Literal
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.evaluation.block import Shown, shown
 from locus_memory.evaluation.dataset import Conversation, Question
-from locus_memory.evaluation.report import BUDGETS, SIDES, Answer, Report, Scores
+from locus_memory.evaluation.report import BUDGETS, SIDES, Answer, Margin, Report, Scores
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
+from locus_memory.retrieval.pack import pack
+from locus_memory.retrieval.ranking.fields import Words
+from locus_memory.retrieval.ranking.fusion import reciprocal_rank_fusion
 from locus_memory.retrieval.ranking.query import read_query
-from locus_memory.retrieval.turns import index_turns
+from locus_memory.retrieval.ranking.score import word_scores
+from locus_memory.retrieval.turns import Turn, index_turns
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace
 from locus_memory.store.opening import borrowed
+from locus_memory.store.text import tokens
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -33,6 +39,9 @@ NAMESPACE: Final = ("locus-memory-evaluation",)
 
 _HITS: Final = 200
 """How many turns are requested: enough to fill the largest budget."""
+
+_RRF: Final = 60
+"""The k of the paper on reciprocal rank fusion."""
 
 _OPTIONS: Final = SearchOptions()
 
@@ -138,7 +147,7 @@ class _Run:
     namespace: Namespace
     steps: _Steps
     answers: list[Answer] = field(default_factory=list[Answer])
-    sides: dict[Mode, list[Answer]] = field(default_factory=dict[Mode, list[Answer]])
+    sides: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
     times: list[float] = field(default_factory=list[float])
     blocks: list[Shown] = field(default_factory=list[Shown])
     mode: Mode = "text"
@@ -162,21 +171,33 @@ class _Run:
             start = time.perf_counter()
             await search.search(place, question.text)
             self.times.append(time.perf_counter() - start)
+        plain = _Plain([turn for each in conversation.sessions for turn in each.turns])
         for question in conversation.questions:
             result = await search.search(place, question.text, _HITS)
             self.mode = result.mode
-            self.answers.append(_answer(question, result))
-            if result.mode == "hybrid":
-                await self._take_sides(search, place, question)
+            self.answers.append(plain.answer(question, _names(result)))
+            await self._take_sides(plain, place, question)
             self.steps.step()
         async for block in shown(conversation, self.store, (*place, "memory")):
             self.blocks.append(block)
 
-    async def _take_sides(self, search: HybridSearch, place: Namespace, question: Question) -> None:
-        """Search by text alone and by vectors alone, for comparison."""
-        for mode in SIDES:
+    async def _take_sides(self, plain: _Plain, place: Namespace, question: Question) -> None:
+        """Search in the other ways, for comparison."""
+        found = {"bm25": plain.by_words(question.text)}
+        if self.embedder is not None:
+            (vector,) = await embed(self.embedder, [read_query(question.text).text], "query")
+            hits = await self.store.search_by_embedding(place, vector, _HITS)
+            found["cosine"] = [str(hit.item.metadata["turn"]) for hit in hits]
+            fused = reciprocal_rank_fusion(found.values(), k=_RRF)
+            found["rrf"] = [name for name, _ in fused[:_HITS]]
+        search = HybridSearch(self.store, self.embedder, options=self.options)
+        for mode in SIDES if self.mode == "hybrid" else ():
             result = await search.search(place, question.text, _HITS, mode=mode)
-            self.sides.setdefault(mode, []).append(_answer(question, result))
+            found[mode] = _names(result)
+        if self.reranker is not None:
+            found["first"] = _names(await search.search(place, question.text, _HITS))
+        for name, names in found.items():
+            self.sides.setdefault(name, []).append(plain.answer(question, names))
 
     def report(self, conversations: Sequence[Conversation]) -> Report:
         categories = sorted({each.category for each in self.answers})
@@ -186,7 +207,8 @@ class _Run:
                 name: Scores.of([each for each in self.answers if each.category == name])
                 for name in categories
             },
-            sides={mode: Scores.of(answers) for mode, answers in self.sides.items()},
+            sides={name: Scores.of(answers) for name, answers in self.sides.items()},
+            margin=Margin.of(self.answers, self.sides),
             conversations=len(conversations),
             turns=sum(len(each.turns) for entry in conversations for each in entry.sessions),
             mode=self.mode,
@@ -198,9 +220,32 @@ class _Run:
         )
 
 
-def _answer(question: Question, result: SearchResult) -> Answer:
-    names = {id(hit): str(hit.item.metadata["turn"]) for hit in result}
-    packed = {
-        budget: tuple(names[id(hit)] for hit in result.pack(budget).items) for budget in BUDGETS
-    }
-    return Answer(question.category, question.evidence, tuple(names.values()), packed)
+class _Plain:
+    """The turns of a conversation, for searches without rules."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = {str(turn.id): turn for turn in turns}
+        self._words = [Words.of(tokens(turn.spoken)) for turn in self._turns.values()]
+
+    def by_words(self, query: str) -> list[str]:
+        """Return the ids of the turns with any word of a query, by BM25."""
+        scores = word_scores(read_query(query).words, self._words)
+        found = [(-score, name) for name, score in zip(self._turns, scores, strict=True) if score]
+        return [name for _, name in sorted(found, key=itemgetter(0))[:_HITS]]
+
+    def answer(self, question: Question, names: Sequence[str]) -> Answer:
+        """Return the answer of a search that found these turns."""
+        found = [self._turns[name] for name in names]
+        packed = {
+            budget: tuple(str(turn.id) for turn in pack(found, budget, text_of=_spoken).items)
+            for budget in BUDGETS
+        }
+        return Answer(question.category, question.evidence, tuple(names), packed)
+
+
+def _spoken(turn: Turn) -> str:
+    return turn.spoken
+
+
+def _names(result: SearchResult) -> list[str]:
+    return [str(hit.item.metadata["turn"]) for hit in result]

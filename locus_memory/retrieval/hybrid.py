@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from typing_extensions import override
@@ -154,8 +153,6 @@ class HybridSearch(StoreUser):
         reranker: Reorders the best hits; its scores are blended with those of the search.
         options: The weights of the ranking.
         fields: The fields of items that hold their speaker, date and place in a conversation.
-        today: Returns the day from which "last week" in a query is counted; `None`: relative dates
-            are ignored.
     """
 
     def __init__(
@@ -166,7 +163,6 @@ class HybridSearch(StoreUser):
         reranker: Reranker | None = None,
         options: SearchOptions = _OPTIONS,
         fields: Fields = _FIELDS,
-        today: Callable[[], date] | None = None,
     ) -> None:
         self.store, self._owned = store_of(store)
         self._embedder = embedder
@@ -175,7 +171,6 @@ class HybridSearch(StoreUser):
         self._options = options
         self._fields = fields
         self._passages = ReadOnce(fields.read)
-        self._today = today
 
     async def search(
         self,
@@ -278,8 +273,7 @@ class HybridSearch(StoreUser):
         namespaces = _namespaces(namespace)
         if not isinstance(query, str):
             raise InvalidArgumentError(f"a query is a string, not {type(query).__name__}")
-        today = None if self._today is None else self._today()
-        read = read_query(query, today=today, most_words=self._options.query_words)
+        read = read_query(query)
         wanted = -(-end // self._options.depth) * self._options.depth
         return Request(namespaces, read, wanted, condition, recursive)
 

@@ -15,14 +15,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.evaluation.dataset import Conversation, Session, read_dataset
-from locus_memory.evaluation.metrics import ndcg_at, recall_at
+from locus_memory.evaluation.metrics import interval, ndcg_at, recall_at
 from locus_memory.retrieval.embedders.registry import get_embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
 from locus_memory.retrieval.hybrid import HybridSearch
@@ -30,16 +29,14 @@ from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.turns import index_turns
 
 RULES = {
-    "agreement": {"adaptive": False},
-    "who asks": {"asker_boost": 1},
+    "own words": {"word_weight": 0},
+    "speakers": {"speaker_boost": 1},
     "the day": {"date_boost": 1},
-    "long texts": {"passage_words": 0},
-    "neighbours": {"neighbour_words": 0},
+    "neighbours": {"neighbour_weight": 0},
 }
 NONE = {name: value for rule in RULES.values() for name, value in rule.items()}
 PLACE = ("turns",)
 TOGETHER = 10
-SAMPLES = 5000
 
 Found = dict[tuple[str, str], list[tuple[float, ...]]]
 """The figures of each question, by the rules that are off and the search."""
@@ -92,12 +89,10 @@ async def ask(conversation: Conversation, embedder, found: Found) -> None:
                     rows.append((*told, ndcg_at(turns, question.evidence, 10)))
 
 
-def interval(differences: Sequence[float]) -> str:
-    """Return the mean of some differences, and its interval by a paired bootstrap."""
-    chosen, count = random.Random(1), len(differences)
-    means = sorted(sum(chosen.choices(differences, k=count)) / count for _ in range(SAMPLES))
-    low, high = means[int(0.025 * SAMPLES)], means[int(0.975 * SAMPLES)]
-    return f"{math.fsum(differences) / count:+.4f} ({low:+.4f} to {high:+.4f})"
+def written(differences: Sequence[float]) -> str:
+    """Return the mean of some differences, and its interval."""
+    mean, low, high = interval(differences)
+    return f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def report(found: Found) -> None:
@@ -113,7 +108,7 @@ def report(found: Found) -> None:
     for rule, mode in others:
         pairs = zip(both, found[rule, mode], strict=True)
         apart = [[ours - theirs for ours, theirs in zip(*pair, strict=True)] for pair in pairs]
-        cells = " | ".join(map(interval, zip(*apart, strict=True)))
+        cells = " | ".join(map(written, zip(*apart, strict=True)))
         print(f"| {mode}, without {rule} | {cells} |")
 
 

@@ -487,13 +487,35 @@ async def test_a_pasted_document_is_searched_with_both_its_ends(store, embedder)
     assert max(map(len, asked)) < 2100
 
 
-async def test_of_many_words_the_longest_are_searched_for(store):
-    await talk(store)
-    search = HybridSearch(store, options=SearchOptions(query_words=2))
-    assert texts(await search.search(PLACE, "cat, lovely harbour")) == [
-        "Ana: How lovely",
-        "Ana: We ate soup by the harbour",
-    ]
+@pytest.mark.parametrize(
+    ("filler", "wanted"),
+    [
+        (" ".join(f"magnificent{number}" for number in range(40)), "The cat sat."),
+        (
+            "我昨天和朋友们在城里看了一整天的电影然后回家睡觉，今天早上又去公园散步并且买了新鲜面包",  # noqa: RUF001 - Chinese
+            "猫喜欢吃鱼",
+        ),
+        (
+            "昨日は友達と町で一日中映画を見てから家に帰って寝ました、今朝は公園を散歩してパンも買いました",
+            "猫は魚が好き",
+        ),
+        (
+            " ".join(
+                f"{first}{second}나무" for first in "가나다라마바" for second in "사아자차카타파"
+            ),
+            "고양이는 물고기",
+        ),
+        (
+            " ".join(f"{first}{second}มมม" for first in "กขคงจฉ" for second in "ชซดตถทน"),
+            "แมวชอบปลา",
+        ),
+    ],
+)
+async def test_the_words_at_the_end_of_a_long_message_count(store, filler, wanted):
+    await store.put(PLACE, "wanted", {"text": wanted})
+    await store.put(PLACE, "other", {"text": "zebra"})
+    found = await HybridSearch(store).search(PLACE, f"{filler} {wanted}")
+    assert texts(found)[:1] == [wanted]
 
 
 async def test_the_parts_make_the_score_on_every_page(store, embedder):

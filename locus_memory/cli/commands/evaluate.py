@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.cli.printing.plots import LineChart
     from locus_memory.evaluation.dataset import Conversation
+    from locus_memory.evaluation.metrics import Interval
     from locus_memory.evaluation.report import Report, Scores
     from locus_memory.retrieval.embedders.base import Embedder
     from locus_memory.retrieval.rerankers.base import Reranker
@@ -110,8 +111,10 @@ def recall_chart(report: Report) -> LineChart:
         Line,
         LineChart,
     )
+    from locus_memory.evaluation.report import SIDES  # noqa: PLC0415 - the same
 
-    modes = {report.mode: report.overall, **report.sides}
+    modes = {report.mode: report.overall}
+    modes |= {mode: report.sides[mode] for mode in SIDES if mode in report.sides}
     depths = tuple(report.overall.recall)
     questions = number(report.overall.questions)
     return LineChart(
@@ -146,6 +149,12 @@ def _render(console: Console, report: Report, plot: Path | None) -> None:
     remark(console, heading)
     block = f"{report.block_recall:.3f} of the evidence in {report.block_tokens:,.0f} tokens"
     remark(console, f"the default block of memories, by words alone: {block}")
+    margin = report.margin
+    remark(
+        console,
+        f"{report.mode} search less the best of the others ({margin.best}): "
+        f"R@10 {_interval(margin.recall)}, nDCG@10 {_interval(margin.ndcg)}",
+    )
     found: list[list[Cell]] = [
         [name, each.questions, *_shares(each.recall), f"{each.ndcg:.3f}"]
         for name, each in _rows(report)
@@ -165,8 +174,12 @@ def _render(console: Console, report: Report, plot: Path | None) -> None:
 
 
 def _rows(report: Report) -> list[tuple[str, Scores]]:
-    sides = [(f"all, {mode} alone", each) for mode, each in report.sides.items()]
+    sides = [(f"all, {name}", each) for name, each in report.sides.items()]
     return [*report.categories.items(), *sides, ("all", report.overall)]
+
+
+def _interval(apart: Interval) -> str:
+    return f"{apart.mean:+.3f} ({apart.low:+.3f} to {apart.high:+.3f})"
 
 
 def _shares(scores: Mapping[int, float]) -> list[str]:

@@ -42,17 +42,16 @@ _END: Final = 1_000
 _WORDS_OF_AN_END: Final = 32
 """How many characters, and then words, are used of each end of a long text."""
 
-_NEAR: Final = SearchOptions(depth=20, query_words=64, word_weight=1.5)
-"""A search costs more with every word, and six words of a message find as much as all of them. The
-own words of a memory outweigh those of its key and of the memories that it superseded, which only
-text search sees."""
+_NEAR: Final = SearchOptions(depth=20, word_weight=1.5)
+"""The own words of a memory outweigh those of its key and of the memories that it superseded, which
+only text search sees."""
 
 _CANDIDATES: Final = 100
 """How many hits a relevance is computed from; a rank needs fewer."""
 
 _DEEP: Final = replace(_NEAR, depth=_CANDIDATES)
 
-_BROAD: Final = SearchOptions(depth=120, query_words=64)
+_BROAD: Final = SearchOptions(depth=120)
 """A search of what was said, of which a run is shown many lines."""
 
 _MOST: Final = 400

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 import orjson
-from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
-from locus_memory._internal.resource import Resource
 from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.models.files import ModelFiles, files_of, find_model
-from locus_memory.retrieval.embedders.models.transformer import Transformer, check_runtime
+from locus_memory.retrieval.embedders.models.transformer import LocalModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +30,7 @@ _MAX_TOKENS: Final = 512
 _POOLINGS: Final = ("cls", "mean")
 
 
-class LocalEmbedder(Resource):
+class LocalEmbedder(LocalModel):
     """A sentence transformer in ONNX form, run in a worker thread; no network is needed.
 
     Without a folder it is bge-small-en-v1.5 in 8 bits, 384 dimensions: downloaded by
@@ -72,16 +70,10 @@ class LocalEmbedder(Resource):
     ) -> None:
         if pooling not in _POOLINGS:
             raise ConfigurationError(f"local: pooling is 'cls' or 'mean', not {quote(pooling)}")
-        files = files_of(_DEFAULT, folder)
-        check_runtime("LocalEmbedder")
-        self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
-        self.dimension = _dimension(files)
+        super().__init__(_DEFAULT, folder, name, max_tokens=max_tokens, threads=threads)
+        self.dimension = _dimension(self._files)
         self._prefixes = {"query": query_prefix, "document": document_prefix}
         self._pooling = pooling
-        self._model = Transformer(files, max_tokens=max_tokens, threads=threads)
-
-    def __repr__(self) -> str:
-        return f"LocalEmbedder({self.name!r})"
 
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
@@ -102,20 +94,6 @@ class LocalEmbedder(Resource):
 
     def _of_tokens(self, output: npt.NDArray[np.float32]) -> Any:
         return output[0] if self._pooling == "cls" else output.mean(axis=0)
-
-    @override
-    async def open(self) -> None:
-        """Load the model now, rather than on first use.
-
-        Raises:
-            ConfigurationError: The files hold no model that can be run.
-        """
-        await self._model.open()
-
-    @override
-    async def close(self) -> None:
-        """Release the model; the next use loads it again."""
-        await self._model.close()
 
 
 class LocalOptions(TypedDict, total=False):

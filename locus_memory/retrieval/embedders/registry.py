@@ -22,6 +22,7 @@ _TABLE: Final = ModelTable[Embedder](
         "static": ModelRow(f"{_HERE}.static:StaticEmbedder", "path"),
         "openai": ModelRow(f"{_HERE}.openai:OpenAIEmbedder", "model"),
         "fastembed": ModelRow(f"{_HERE}.fastembed:FastEmbedEmbedder", "model"),
+        "universal": ModelRow(f"{_HERE}.universal:open_universal"),
         "multilingual": ModelRow(f"{_HERE}.fastembed:open_multilingual", "model"),
         "model2vec": ModelRow(f"{_HERE}.model2vec:Model2VecEmbedder", "model"),
     },
@@ -34,7 +35,7 @@ def get_embedder(where: str, **options: Any) -> Embedder:
     Args:
         where: Its name and, after a colon, its model: `"local"`, `"local:/path/to/folder"`,
             `"static:/path/to/folder"`, `"openai:text-embedding-3-small"`,
-            `"fastembed:BAAI/bge-base-en-v1.5"`, `"multilingual"`,
+            `"fastembed:BAAI/bge-base-en-v1.5"`, `"multilingual"`, `"universal"`,
             `"model2vec:minishlab/potion-retrieval-32M"`.
         **options: Keyword arguments of its class.
 

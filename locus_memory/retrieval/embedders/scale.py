@@ -86,7 +86,12 @@ class ScaleTable:
         return restore
 
 
-_TABLE: Final = ScaleTable({"bge-small-en-v1.5": Scale(unrelated=0.383, paraphrase=0.821)})
+_TABLE: Final = ScaleTable(
+    {
+        "bge-small-en-v1.5": Scale(unrelated=0.383, paraphrase=0.821),
+        "universal-sentence-encoder-multilingual-v3": Scale(unrelated=0.077, paraphrase=0.765),
+    }
+)
 """Measured with a query and a document of each pair, as a search compares them."""
 
 _UNKNOWN: Final = Scale(unrelated=0.3, paraphrase=0.8)

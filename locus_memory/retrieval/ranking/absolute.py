@@ -17,7 +17,9 @@ from typing import Final
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.embedders.scale import Scale
+from locus_memory.retrieval.ranking.dates import day_in_words
 from locus_memory.retrieval.ranking.fields import Passage, stems_of_names
+from locus_memory.retrieval.ranking.query import Meanings, Query
 from locus_memory.store.item import Namespace
 
 __all__ = [
@@ -156,23 +158,21 @@ def relevance(text: float | None, dense: float | None) -> float:
     return _BETTER * max(text, dense) + _MEAN * (text + dense) / 2
 
 
-def shares_of(
-    words: Sequence[tuple[str, ...]],
-    passages: Sequence[Passage],
-    dated: Sequence[float] | None = None,
-) -> list[float]:
+def shares_of(query: Query, passages: Sequence[Passage]) -> list[float]:
     """Return the share of the query's words that each candidate has; empty if it has no words.
 
+    A date counts as the query writes it, or as `index_turns` writes the day of the candidate.
+
     Args:
-        words: The stems of the query's words; any stem of an entry counts as the word.
+        query: The query.
         passages: The candidates.
-        dated: How far each has the date of the query, which is one more word; `None`: it names
-            none.
     """
-    found: list[Sequence[float]] = [*matches(words, passages)]
-    if dated is not None:
-        found.append(dated)
-    return word_shares(found) if found else []
+    found = matches(query.meanings, passages)
+    shares = word_shares(found) if found else []
+    if not query.dated:
+        return shares
+    days = [(day_in_words(each.day),) if each.day else () for each in passages]
+    return list(map(max, shares, word_shares(matches(query.dated, passages, days))))
 
 
 def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[float]:
@@ -187,12 +187,22 @@ def relevances(shares: Sequence[float], dense: Sequence[float | None]) -> list[f
     return list(map(relevance, shares, dense))
 
 
-def matches(words: Sequence[tuple[str, ...]], passages: Sequence[Passage]) -> list[list[bool]]:
-    """Return for each word whether each text, its title or its speakers have it."""
+def matches(
+    words: Meanings, passages: Sequence[Passage], further: Sequence[tuple[str, ...]] | None = None
+) -> list[list[bool]]:
+    """Return for each word whether each text, its title or its speakers have it.
+
+    Args:
+        words: The words; any stem of an entry counts as the word.
+        passages: The candidates.
+        further: Further words of each.
+    """
     counts = [each.words.counts for each in passages]
-    names = [(each.speakers, each.title) for each in passages]
+    names = [(*each.speakers, each.title) for each in passages]
+    if further is not None:
+        names = [(*own, *more) for own, more in zip(names, further, strict=True)]
     # Far fewer names than texts, and hardly ever in a query.
-    stems = {each: stems_of_names(*each) for each in set(names)}
+    stems = {each: stems_of_names(each) for each in set(names)}
     named = frozenset[str]().union(*stems.values())
     found: list[list[bool]] = []
     for entry in words:

@@ -1,15 +1,15 @@
-"""The dates that a text names: "8 May 2023", "in May", "last week"."""
+"""The dates that a text names: "8 May 2023", "in May"."""
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-__all__ = ["Named", "Period", "day_in_words", "find_dates", "find_named", "without"]
+__all__ = ["Named", "Period", "day_in_words", "find_dates", "find_named"]
 
 _MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
@@ -30,10 +30,6 @@ _MONTH_NUMBERS: Final = {
     **{month[:3]: number for number, month in enumerate(_MONTHS, 1)},
     "sept": 9,
 }
-_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_COUNTED: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBERS: Final = {**{word: number for number, word in enumerate(_COUNTED, 1)}, "a": 1, "an": 1}
-
 _LEAP_YEAR: Final = 2000
 """The placeholder for any year: it has every day that a year can have."""
 
@@ -71,12 +67,6 @@ _WITHOUT_DIGITS: Final = (
         rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b"
     ),
 )
-_AGO: Final = re.compile(
-    rf"\b(?P<count>\d{{1,3}}|{'|'.join(_NUMBERS)})\s+(?P<unit>day|week|month)s?\s+ago\b",
-    re.IGNORECASE,
-)
-_LAST: Final = re.compile(rf"\blast\s+(?P<what>week|month|year|{'|'.join(_DAYS)})\b", re.IGNORECASE)
-_NEAR: Final = re.compile(r"\b(?P<what>today|yesterday)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +90,26 @@ class Period:
         kept = words if self.first == self.last else words[1:]
         return " ".join(kept[:-1] if self.every_year else kept)
 
-    def covers(self, day: date, *, slack: int = 0) -> bool:
-        """Whether a day is in the period; a period of one day is extended by `slack` days."""
-        near = timedelta(days=slack if self.first == self.last else 0)
+    def covers(self, day: date) -> bool:
+        """Whether a day is in the period."""
         if not self.every_year:
-            # Differences, not sums: a sum may exceed the calendar.
-            return self.first - day <= near and day - self.last <= near
-        years = (_LEAP_YEAR - 1, _LEAP_YEAR, _LEAP_YEAR + 1)
-        moved = (_in_year(day, year) for year in years)
-        return any(self.first - each <= near and each - self.last <= near for each in moved)
+            return self.first <= day <= self.last
+        return self.first <= day.replace(year=_LEAP_YEAR) <= self.last
 
 
 def day_in_words(day: date) -> str:
     """Return a day in the words that text search finds in an item of it, such as `8 May 2023`."""
     # Not with strftime: its month names depend on the locale, and its "%-d" on the platform.
     return f"{day.day} {_MONTHS[day.month - 1].capitalize()} {day.year}"
+
+
+def find_dates(text: str) -> tuple[Period, ...]:
+    """Return the periods that a text names, in no particular order, each once.
+
+    It finds days and months with or without a year in English, German, French, Spanish, Chinese and
+    Japanese, and ISO dates.
+    """
+    return tuple(dict.fromkeys(each.period for each in find_named(text)))
 
 
 class Named(NamedTuple):
@@ -124,73 +119,25 @@ class Named(NamedTuple):
         period: The period.
         start: Where its name starts.
         end: Where its name ends.
-        told: Its name, without the year if it is a day: a text rarely repeats the year.
     """
 
     period: Period
     start: int
     end: int
-    told: str
-
-
-def _in_year(day: date, year: int) -> date:
-    return day.replace(year=year, day=min(day.day, monthrange(year, day.month)[1]))
-
-
-def find_dates(text: str, *, today: date | None = None) -> tuple[Period, ...]:
-    """Return the periods that a text names, in no particular order, each once.
-
-    It finds days and months with or without a year in English, German, French, Spanish, Chinese and
-    Japanese, and ISO dates. If `today` is given, it also finds the English "yesterday", "three
-    weeks ago", "last month", "last Friday" and similar phrases.
-
-    Args:
-        text: Any text.
-        today: The day from which relative dates are counted; `None`: they are ignored.
-    """
-    found = [each.period for each in find_named(text)]
-    if today is not None:
-        found += _relative_periods(text, today)
-    return tuple(dict.fromkeys(found))
 
 
 def find_named(text: str) -> list[Named]:
-    """Return the days and months that a text names, without relative ones, each time it does."""
-    return list(_named_periods(text))
-
-
-def without(text: str, named: Sequence[Named]) -> str:
-    """Return a text without the dates that it names."""
-    for each in sorted(named, reverse=True, key=_start):
-        text = f"{text[: each.start]} {text[each.end :]}"
-    return text
-
-
-def _start(named: Named) -> int:
-    return named.start
-
-
-def _named_periods(text: str) -> Iterator[Named]:
-    taken: list[tuple[int, int]] = []
+    """Return the days and months that a text names, each time it does, in the order of the text."""
+    found: list[Named] = []
     with_digits = _WITH_DIGITS if _DIGIT.search(text) else ()
     # The most complete patterns come first: text that one has matched is not matched again.
     for pattern in (*with_digits, *_WITHOUT_DIGITS):
         for match in pattern.finditer(text):
             start, end = match.span()
-            if any(start < other_end and other < end for other, other_end in taken):
-                continue
             period = _named_period(match.groupdict())
-            if period is not None:
-                taken.append((start, end))
-                yield Named(period, start, end, _told(match, period))
-
-
-def _told(match: re.Match[str], period: Period) -> str:
-    told = match[0]
-    if period.first != period.last or period.every_year:
-        return told
-    start, end = (place - match.start() for place in match.span("year"))
-    return f"{told[:start]} {told[end:]}"
+            if period and not any(start < each.end and each.start < end for each in found):
+                found.append(Named(period, start, end))
+    return sorted(found, key=attrgetter("start"))
 
 
 def _named_period(parts: dict[str, str | None]) -> Period | None:
@@ -206,51 +153,3 @@ def _named_period(parts: dict[str, str | None]) -> Period | None:
         return None
     last = first if day else first.replace(day=monthrange(year, month)[1])
     return Period(first, last, every_year)
-
-
-def _relative_periods(text: str, today: date) -> Iterator[Period]:
-    readings: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date], Period]], ...] = (
-        (_NEAR, _near),
-        (_LAST, _last),
-        (_AGO, _ago),
-    )
-    for pattern, read in readings:
-        for match in pattern.finditer(text):
-            try:
-                yield read(match, today)
-            except (OverflowError, ValueError):
-                continue
-
-
-def _near(match: re.Match[str], today: date) -> Period:
-    day = today - timedelta(days=match["what"].casefold() == "yesterday")
-    return Period(day, day)
-
-
-def _last(match: re.Match[str], today: date) -> Period:
-    what = match["what"].casefold()
-    if what == "week":
-        monday = today - timedelta(days=today.weekday() + 7)
-        return Period(monday, monday + timedelta(days=6))
-    if what == "month":
-        return _month_before(today, 1)
-    if what == "year":
-        return Period(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))
-    back = (today.weekday() - _DAYS.index(what) - 1) % 7 + 1
-    day = today - timedelta(days=back)
-    return Period(day, day)
-
-
-def _ago(match: re.Match[str], today: date) -> Period:
-    count = int(_NUMBERS.get(match["count"].casefold(), 0) or match["count"])
-    unit = match["unit"].casefold()
-    if unit == "month":
-        return _month_before(today, count)
-    day = today - timedelta(days=count * (7 if unit == "week" else 1))
-    return Period(day, day)
-
-
-def _month_before(today: date, count: int) -> Period:
-    year, month = divmod(today.year * 12 + today.month - 1 - count, 12)
-    first = date(year, month + 1, 1)
-    return Period(first, first.replace(day=monthrange(year, month + 1)[1]))

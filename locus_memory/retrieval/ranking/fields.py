@@ -190,17 +190,15 @@ class Words(NamedTuple):
     Attributes:
         counts: How often each stem occurs.
         length: The number of words.
-        stems: The stems in order.
     """
 
     counts: Mapping[str, int]
     length: int
-    stems: Sequence[str] = ()
 
     @classmethod
     def of(cls, stems: Sequence[str]) -> Words:
         """Return the words of a text from its stems, with repeats."""
-        return cls(Counter(stems), len(stems), stems)
+        return cls(Counter(stems), len(stems))
 
 
 @lru_cache(maxsize=4096)
@@ -209,9 +207,9 @@ def _words_of(text: str) -> Words:
 
 
 @lru_cache(maxsize=4096)
-def stems_of_names(speakers: tuple[str, ...], title: str) -> frozenset[str]:
-    """Return the stems of the words of speakers and a title."""
-    return frozenset(tokens("\n".join((*speakers, title))))
+def stems_of_names(names: tuple[str, ...]) -> frozenset[str]:
+    """Return the stems of the words of speakers, a title, or a day."""
+    return frozenset(tokens("\n".join(names)))
 
 
 def words_of(text: str) -> Words:

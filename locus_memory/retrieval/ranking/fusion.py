@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from operator import mul
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = [
-    "correlation",
-    "min_max",
-    "reciprocal_rank_fusion",
-    "search_weights",
-    "weighted_fusion",
-]
+__all__ = ["min_max", "reciprocal_rank_fusion", "weighted_fusion"]
 
 _T = TypeVar("_T", bound=Hashable)
-
-_KEPT: Final = 0.4
-"""The weight that a search keeps however badly it seems to do: the measures are rough."""
 
 
 def reciprocal_rank_fusion(
@@ -48,15 +38,11 @@ def reciprocal_rank_fusion(
     Raises:
         InvalidArgumentError: A negative `k` or weight, or not one weight per ranking.
     """
-    ranked = list(rankings)
-    factors = [1.0] * len(ranked) if weights is None else list(weights)
-    if len(factors) != len(ranked) or k < 0 or any(factor < 0 for factor in factors):
-        raise InvalidArgumentError("fusion takes k >= 0 and one weight >= 0 for each ranking")
-    scores: dict[_T, float] = {}
-    for ranking, factor in zip(ranked, factors, strict=True):
-        for rank, item in enumerate(dict.fromkeys(ranking), 1):
-            scores[item] = scores.get(item, 0.0) + factor / (k + rank)
-    return sorted(scores.items(), key=lambda entry: -entry[1])
+    if k < 0:
+        raise InvalidArgumentError("reciprocal rank fusion takes k >= 0")
+    unique = [dict.fromkeys(ranking) for ranking in rankings]
+    scored = [{item: 1 / (k + rank) for rank, item in enumerate(each, 1)} for each in unique]
+    return _summed(scored, weights)
 
 
 def min_max(scores: Mapping[_T, float], *, lowest: float = math.inf) -> dict[_T, float]:
@@ -98,50 +84,17 @@ def weighted_fusion(
     Raises:
         InvalidArgumentError: A negative weight, or not one weight per scoring.
     """
-    scored = list(scorings)
-    factors = [1.0] * len(scored) if weights is None else list(weights)
+    return _summed(list(map(min_max, scorings)), weights)
+
+
+def _summed(
+    scored: Sequence[Mapping[_T, float]], weights: Sequence[float] | None
+) -> list[tuple[_T, float]]:
+    factors = [1.0] * len(scored) if weights is None else weights
     if len(factors) != len(scored) or any(factor < 0 for factor in factors):
-        raise InvalidArgumentError("fusion takes one weight >= 0 for each scoring")
+        raise InvalidArgumentError("a fusion takes one weight >= 0 for each of its rankings")
     totals: dict[_T, float] = {}
-    for scoring, factor in zip(scored, factors, strict=True):
-        for item, score in min_max(scoring).items():
+    for scores, factor in zip(scored, factors, strict=True):
+        for item, score in scores.items():
             totals[item] = totals.get(item, 0.0) + factor * score
     return sorted(totals.items(), key=lambda entry: -entry[1])
-
-
-def search_weights(
-    shares: Sequence[float], by_text: Mapping[int, float], by_vector: Mapping[int, float]
-) -> tuple[float, float]:
-    """Return the factors of the text search and of the vector search, from how well they do.
-
-    A search always returns something, and its scores are stretched for each query: the best hit of
-    a text search has a high score even if it has only one common word of the question. So each
-    search is judged by a measure that is not its own. This is query performance prediction without
-    a collection: a survey is in D. Carmel, E. Yom-Tov, "Estimating the query difficulty for
-    information retrieval", 2010, https://doi.org/10.2200/S00235ED1V01Y201004ICR015.
-
-    - The text search: the share of the query's words that the best candidate has.
-    - The vector search: the correlation of its scores with these shares over its hits. The vectors
-      of a model that does not know the language order the items by chance.
-
-    Args:
-        shares: The share of the query's words that each candidate has; empty: it has no words.
-        by_text: The scores of the hits of the text search, by the numbers of the candidates.
-        by_vector: Those of the vector search. If either has none, both factors are 1.
-    """
-    if not shares or not by_text or not by_vector:
-        return 1.0, 1.0
-    agreed = correlation([shares[number] for number in by_vector], list(by_vector.values()))
-    return min(1.0, _KEPT + max(shares)), min(1.0, _KEPT + max(0.0, agreed))
-
-
-def correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return Pearson's correlation of two equally long sequences; 0 if one of them is constant."""
-    count = len(first)
-    if count == 0:
-        return 0.0
-    mean_first, mean_second = math.fsum(first) / count, math.fsum(second) / count
-    apart_first = [each - mean_first for each in first]
-    apart_second = [each - mean_second for each in second]
-    spread = math.hypot(*apart_first) * math.hypot(*apart_second)
-    return math.fsum(map(mul, apart_first, apart_second)) / spread if spread > 0 else 0.0

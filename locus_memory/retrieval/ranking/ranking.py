@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from locus_memory.retrieval.embedders.scale import Scale
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.absolute import Nearness, relevances, shares_of
-from locus_memory.retrieval.ranking.evidence import Evidence, SearchHits
+from locus_memory.retrieval.ranking.evidence import evidence
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, Passage
 from locus_memory.retrieval.ranking.fusion import min_max
-from locus_memory.retrieval.ranking.mmr import maximal_marginal_relevance, word_overlap
 from locus_memory.retrieval.ranking.query import Query
-from locus_memory.retrieval.ranking.score import date_shares
 from locus_memory.retrieval.ranking.supersession import Standing, prefer_successors
 from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem
 
 __all__ = ["Name", "Ranked", "blend", "prefer_current", "rank"]
-
-_NO_WORD: Final = 0.0
-"""The score of a text search for an item that has no word of the query."""
 
 Name = tuple[Namespace, str]
 """The identity of an item: namespace and key."""
@@ -80,33 +75,34 @@ def rank(
     text_numbers = _numbered(by_text.values(), numbers, items)
     vector_numbers = _numbered(by_vector.values(), numbers, items)
     passages = list(map(read or fields.read, items))
-    dated = date_shares(query, passages, options)
-    shares = shares_of(query.meanings, passages, dated)
-    made = Evidence.of(
-        query,
-        (
-            SearchHits.of(by_text, text_numbers, options, lowest=_NO_WORD),
-            SearchHits.of(by_vector, vector_numbers, options),
-        ),
-        passages,
-        shares,
-        options,
-        dated=dated,
-    )
-    scores, boosts = made.scores(), made.boosts()
+    shares = shares_of(query, passages)
+    by_words = {n: each.score for n, each in zip(text_numbers, by_text.values(), strict=True)}
+    near = {n: each.score for n, each in zip(vector_numbers, by_vector.values(), strict=True)}
+    found = evidence(query, (by_words, near), passages, shares, options)
     dense = [None if nearness is None else nearness.of(name) for name in numbers]
     relevant = relevances(shares, dense)
     ranking = [
-        Ranked(item, passage, score, boost, each, None, near)
-        for item, passage, score, boost, each, near in zip(
-            items, passages, scores, boosts, relevant, dense, strict=True
+        Ranked(item, passage, each.score, each.boost, relevance, None, cosine)
+        for item, passage, each, relevance, cosine in zip(
+            items, passages, found, relevant, dense, strict=True
         )
     ]
     if explain:
-        ranking = [each._replace(parts=made.explain(n)) for n, each in enumerate(ranking)]
+        places = dict(zip(text_numbers, by_text, strict=True))
+        nearest = dict(zip(vector_numbers, by_vector, strict=True))
+        ranking = [
+            each._replace(
+                parts=Explanation(
+                    text_rank=places.get(n),
+                    text_score=by_words.get(n),
+                    vector_rank=nearest.get(n),
+                    vector_score=near.get(n),
+                    **found[n]._asdict(),
+                )
+            )
+            for n, each in enumerate(ranking)
+        ]
     ranking.sort(key=_score, reverse=True)
-    if options.mmr_balance is not None:
-        ranking = _diverse(ranking, options.mmr_balance)
     return prefer_current(ranking, fields)
 
 
@@ -154,18 +150,6 @@ def _standing(ranking: Sequence[Ranked], standing: Standing) -> Ranked:
 
 
 _score = attrgetter("score")
-
-
-def _diverse(ranked: list[Ranked], balance: float) -> list[Ranked]:
-    words = [frozenset(each.passage.words.counts) for each in ranked]
-    stretched = min_max({place: each.score for place, each in enumerate(ranked)})
-    order = maximal_marginal_relevance(
-        list(stretched.items()),
-        lambda first, second: word_overlap(words[first], words[second]),
-        limit=len(ranked),
-        balance=balance,
-    )
-    return [ranked[place] for place in order]
 
 
 def blend(

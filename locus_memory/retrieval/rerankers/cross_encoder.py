@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from typing_extensions import override
-
-from locus_memory._internal.resource import Resource
-from locus_memory.retrieval.embedders.models.files import files_of
-from locus_memory.retrieval.embedders.models.transformer import Transformer, check_runtime
+from locus_memory.retrieval.embedders.models.transformer import LocalModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +18,7 @@ _DEFAULT: Final = "ms-marco-MiniLM-L-12-v2"
 _MAX_TOKENS: Final = 512
 
 
-class CrossEncoderReranker(Resource):
+class CrossEncoderReranker(LocalModel):
     """A reranker with a cross-encoder, which runs in a worker thread.
 
     Without a folder it is ms-marco-MiniLM-L-12-v2 in 8 bits: downloaded by
@@ -52,13 +48,7 @@ class CrossEncoderReranker(Resource):
         max_tokens: int = _MAX_TOKENS,
         threads: int | None = None,
     ) -> None:
-        files = files_of(_DEFAULT, folder)
-        check_runtime("CrossEncoderReranker")
-        self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
-        self._model = Transformer(files, max_tokens=max_tokens, threads=threads)
-
-    def __repr__(self) -> str:
-        return f"CrossEncoderReranker({self.name!r})"
+        super().__init__(_DEFAULT, folder, name, max_tokens=max_tokens, threads=threads)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; the higher, the better the match.
@@ -67,16 +57,6 @@ class CrossEncoderReranker(Resource):
             ConfigurationError: The files hold no model that can be run.
         """
         return await self._model.run([(query, text) for text in texts], _logit) if texts else []
-
-    @override
-    async def open(self) -> None:
-        """Load the model now, rather than on first use."""
-        await self._model.open()
-
-    @override
-    async def close(self) -> None:
-        """Release the model; the next use loads it again."""
-        await self._model.close()
 
 
 def _logit(output: npt.NDArray[np.float32], _ids: npt.NDArray[np.int64]) -> float:

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from locus_memory._internal.resource import Resource
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.retrieval.embedders.models.files import files_of
-from locus_memory.retrieval.embedders.models.transformer import Transformer, check_runtime
+from locus_memory.retrieval.embedders.models.transformer import LocalModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +25,7 @@ _MAX_TOKENS: Final = 300
 _DIGEST: Final = 16
 
 
-class LateInteractionReranker(Resource):
+class LateInteractionReranker(LocalModel):
     """A reranker with late interaction: it matches each query token to its best text token.
 
     The score is the mean, over the query's tokens, of the largest cosine with a token of the
@@ -69,16 +67,10 @@ class LateInteractionReranker(Resource):
     ) -> None:
         if cache_size < 0:
             raise InvalidArgumentError(f"cache_size is at least 0, not {cache_size}")
-        files = files_of(_DEFAULT, folder)
-        check_runtime("LateInteractionReranker")
-        self.name = name or (_DEFAULT if folder is None else files.folder.resolve().name)
-        self._model = Transformer(files, max_tokens=max_tokens, threads=threads)
+        super().__init__(_DEFAULT, folder, name, max_tokens=max_tokens, threads=threads)
         self._cache_size = cache_size
         self._cache: OrderedDict[bytes, Any] = OrderedDict()
         self._lock = Lock()
-
-    def __repr__(self) -> str:
-        return f"LateInteractionReranker({self.name!r})"
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; the higher, the better the match.
@@ -111,16 +103,11 @@ class LateInteractionReranker(Resource):
                 self._cache.popitem(last=False)
 
     @override
-    async def open(self) -> None:
-        """Load the model now, rather than on first use."""
-        await self._model.open()
-
-    @override
     async def close(self) -> None:
         """Release the model and the cache; the next use loads the model again."""
         with self._lock:
             self._cache.clear()
-        await self._model.close()
+        await super().close()
 
 
 def _unit_tokens(

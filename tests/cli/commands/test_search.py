@@ -157,7 +157,7 @@ def test_unknown_models(ok, fails):
     ok("put", "n", "k", "A boat.")
     line = fails(2, "search", "boat", "--embedder", "locl")
     assert "did you mean 'local'?" in line
-    assert "Known: fastembed, local, model2vec, multilingual, openai, static" in line
+    assert "Known: fastembed, local, model2vec, multilingual, openai, static, universal" in line
     line = fails(2, "search", "boat", "--reranker", "nonsense")
     assert "Known: cross-encoder, late-interaction" in line
     fails(2, "search", "boat", "--mode", "nonsense")
@@ -254,7 +254,7 @@ def test_explanations_fit_the_terminal(ok, monkeypatch, columns, register):
     value = '{"speaker": "Bo", "date": "2024-05-01", "turn": 1, "text": "' + "word " * 60 + '"}'
     ok("put", "n" * 50, "\x1b[31m" + "k" * 50, value)
     out = ok("search", "word of Bo on 1 May 2024", "--explain", "--reranker", "length").out
-    assert "x1.75 speaker, x2 date" in out
+    assert "x1.5 speaker, x2 date" in out
     assert max(map(len, out.splitlines())) <= int(columns)
     assert "\x1b" not in out
 

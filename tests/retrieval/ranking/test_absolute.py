@@ -19,6 +19,7 @@ from locus_memory.retrieval.ranking.absolute import (
 )
 from locus_memory.retrieval.ranking.absolute import shares_of as passage_shares
 from locus_memory.retrieval.ranking.fields import Fields
+from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.rerankers.scale import register_reranker_scale, reranker_scale
 from locus_memory.store.item import StoreItem
 
@@ -122,13 +123,13 @@ def test_the_words_of_speaker_and_title_count():
         passage("Nothing"),
     ]
     assert relevances(
-        passage_shares([("green",), ("tea",), ("ada",)], found), [None] * 4
+        passage_shares(read_query("green tea Ada"), found), [None] * 4
     ) == pytest.approx([2 / 3, 1, 2 / 3, 0], abs=0.2)
-    assert relevances(passage_shares([("ada",)], found), [None] * 4) == [0, 1, 0, 0]
+    assert relevances(passage_shares(read_query("Ada"), found), [None] * 4) == [0, 1, 0, 0]
 
 
 def test_without_words_the_cosine_decides_and_without_both_nothing():
-    assert relevances(passage_shares([], [passage("?")] * 2), [0.4, None]) == [0.4, 0]
+    assert relevances(passage_shares(read_query("?"), [passage("?")] * 2), [0.4, None]) == [0.4, 0]
 
 
 def test_an_item_that_the_vector_search_left_out_is_at_most_as_near_as_its_last_hit():

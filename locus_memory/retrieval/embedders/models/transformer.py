@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -14,14 +15,13 @@ from typing_extensions import override
 from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.resource import Resource
 from locus_memory.errors import ConfigurationError
+from locus_memory.retrieval.embedders.models.files import ModelFiles, files_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from locus_memory.retrieval.embedders.models.files import ModelFiles
-
-__all__ = ["EXTRA", "Input", "Transformer", "check_runtime"]
+__all__ = ["EXTRA", "Input", "LocalModel", "Transformer", "check_runtime"]
 
 EXTRA: Final = "local"
 """The extra that installs onnxruntime and tokenizers."""
@@ -155,3 +155,54 @@ class Transformer(Resource):
         tokenizer.no_padding()
         tokenizer.enable_truncation(self._max_tokens)
         return tokenizer
+
+
+class LocalModel(Resource):
+    """A model that runs a transformer of this machine.
+
+    Args:
+        default: The known model whose files are used without a folder.
+        folder: The folder of the files, or `None`.
+        name: The name of the model; by default that of the folder.
+        max_tokens: Longer inputs are cut.
+        threads: How many cores one run uses; by default all, up to 4.
+
+    Attributes:
+        name: The name of the model.
+
+    Raises:
+        ConfigurationError: The model does not exist.
+        MissingDriverError: onnxruntime or tokenizers is not installed.
+    """
+
+    def __init__(
+        self,
+        default: str,
+        folder: str | Path | None,
+        name: str | None,
+        *,
+        max_tokens: int,
+        threads: int | None,
+    ) -> None:
+        self._files = files_of(default, folder)
+        check_runtime(type(self).__name__)
+        self.name = name or (default if folder is None else self._files.folder.resolve().name)
+        self._model = Transformer(self._files, max_tokens=max_tokens, threads=threads)
+
+    @override
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @override
+    async def open(self) -> None:
+        """Load the model now, rather than on first use.
+
+        Raises:
+            ConfigurationError: The files hold no model that can be run.
+        """
+        await self._model.open()
+
+    @override
+    async def close(self) -> None:
+        """Release the model; the next use loads it again."""
+        await self._model.close()
