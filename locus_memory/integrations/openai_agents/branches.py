@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
-from locus_memory.integrations.openai_agents.log import Entry, Log, LogGoneError
+from locus_memory.integrations.log import Entry, Log, LogGoneError
 from locus_memory.integrations.openai_agents.turns import (
     described,
     is_user_message,

@@ -13,7 +13,7 @@ from agents.memory.session_settings import coerce_session_settings, resolve_sess
 
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
-from locus_memory.integrations.openai_agents.log import Log, Tail
+from locus_memory.integrations.log import Log, Tail
 from locus_memory.integrations.openai_agents.usage import Usages
 from locus_memory.integrations.owned import OverStore
 from locus_memory.store.base import BaseStore

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from locus_memory.integrations.openai_agents.log import Entry
+from locus_memory.integrations.log import Entry
 
 __all__ = ["described", "is_user_message", "structure", "texts", "tools_used", "turns_of"]
 

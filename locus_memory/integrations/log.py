@@ -12,7 +12,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -24,7 +24,7 @@ from locus_memory.integrations.reading import DAMAGE, readable, tell_unreadable
 from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Delete, Namespace, Put, Restored, StoreItem, quick_put
 
-__all__ = ["Entry", "Head", "Log", "LogGoneError", "Past", "Tail"]
+__all__ = ["Entry", "Head", "Item", "Log", "LogGoneError", "Past", "Tail"]
 
 Item = dict[str, Any]
 
@@ -206,6 +206,32 @@ class Log:
                 return _Change(head.next, [self._delete(key) for key in part])
 
             await self._change(plan)
+
+    async def edit(
+        self, change: Callable[[list[Entry]], Mapping[str, Item | None]], items: Sequence[Item] = ()
+    ) -> None:
+        """Replace and append items, in one transaction where the store has transactions.
+
+        Args:
+            change: From the readable items to new ones by their keys; `None` deletes one. It is
+                called again if another writer was first.
+            items: The items to append.
+
+        Raises:
+            BackendError: The database failed.
+        """
+
+        async def plan(head: Head) -> _Change:
+            appended = self._puts(head, items)
+            changed = [
+                self._delete(key)
+                if item is None
+                else quick_put(self.namespace, key, item, ttl=self._ttl, text="")
+                for key, item in change(await self.read()).items()
+            ]
+            return _Change(appended.next, [*changed, *appended.operations])
+
+        await self._change(plan, fresh=True)
 
     async def start(self, items: Sequence[Item]) -> bool:
         """Begin a log that does not exist with these items; false if it exists."""
