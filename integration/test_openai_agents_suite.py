@@ -61,7 +61,6 @@ BRANCHES = [
     "conversation_structure_with_multiple_turns",
     "create_branch_from_content",
     "create_branch_from_content_uses_decoded_match",
-    "create_branch_logging_respects_model_data_policy",
     "create_branch_rejects_blank_name",
     "create_branch_rejects_populated_branch_id",
     "delete_branch_preserves_exact_branch_id",
