@@ -50,6 +50,9 @@ INTERNALS = {
 NOT_OURS = re.compile("|".join(name for names in INTERNALS.values() for name in names))
 
 BRANCHES = [
+    "external_clear_resets_stale_branch_before_next_write",
+    "external_clear_resets_stale_branch_before_pop",
+    "post_clear_switch_synchronizes_generation_before_next_write",
     "advanced_session_basic_functionality",
     "advanced_tool_name_extraction",
     "branch_deletion_with_force",
