@@ -15,7 +15,7 @@ PEERS := $(VENV)/.peers
 LIVE := $(VENV)/.live
 # Frameworks that need other releases of a package than the rest: each has an environment of its
 # own, `.venv-<name>`, an extra, `<name>-test`, and its tests in `tests/integrations/<name>`.
-FRAMEWORKS := key-value pydantic-ai-harness strands
+FRAMEWORKS := key-value pydantic-ai-harness strands agent-framework llama-index crewai any-framework
 # The interpreters of `make pythons`: those of them that are here, and not the default one.
 PYTHONS := 3.11 3.12 3.13 3.14
 # Python 3.14 of Maven Central, for a machine with Maven and without that interpreter.

@@ -49,17 +49,87 @@ INTERNALS = {
 
 NOT_OURS = re.compile("|".join(name for names in INTERNALS.values() for name in names))
 
+BRANCHES = [
+    "external_clear_resets_stale_branch_before_next_write",
+    "external_clear_resets_stale_branch_before_pop",
+    "post_clear_switch_synchronizes_generation_before_next_write",
+    "advanced_session_basic_functionality",
+    "advanced_tool_name_extraction",
+    "branch_deletion_with_force",
+    "branch_error_handling",
+    "branch_ids_remain_reserved_after_delete_and_clear",
+    "branch_specific_operations",
+    "branch_usage_tracking",
+    "branching_functionality",
+    "conversation_structure_with_multiple_turns",
+    "create_branch_from_content",
+    "create_branch_from_content_uses_decoded_match",
+    "create_branch_rejects_blank_name",
+    "create_branch_rejects_populated_branch_id",
+    "delete_branch_preserves_exact_branch_id",
+    "empty_session_operations",
+    "error_handling_in_usage_tracking",
+    "find_turns_by_content",
+    "find_turns_by_content_filters_session_and_branch",
+    "find_turns_by_content_matches_literal_text",
+    "find_turns_by_content_with_escaped_text_parts",
+    "find_turns_by_content_with_list_content",
+    "get_conversation_turns",
+    "get_conversation_turns_with_list_content",
+    "get_items_explicit_limit_overrides_session_settings",
+    "get_items_limit_returns_fewer_when_history_exhausted",
+    "get_items_uses_session_settings_limit",
+    "get_items_with_parameters",
+    "json_serialization_edge_cases",
+    "message_structure_tracking",
+    "output_tokens_details_persisted_when_input_details_missing",
+    "runner_integration_with_usage_tracking",
+    "runner_with_session_settings_override",
+    "sequence_ordering",
+    "session_isolation",
+    "session_settings_constructor",
+    "session_settings_default",
+    "session_settings_resolve",
+    "tool_execution_integration",
+    "tool_name_extraction",
+    "tool_usage_tracking",
+    "tool_usage_tracking_collapses_reserved_same_name_namespace_shape",
+    "tool_usage_tracking_counts_tool_search_output_without_matching_call",
+    "tool_usage_tracking_preserves_namespaces_and_tool_search",
+    "tool_usage_tracking_uses_bare_name_for_deferred_top_level_calls",
+    "tool_usage_tracks_runner_shell_and_patch_calls_by_branch",
+    "tool_usage_tracks_shell_and_patch_calls",
+    "usage_tracking_storage",
+]
+"""Tests of their AdvancedSQLiteSession that look at no table of it; the others do not apply."""
+
 ATTEMPTS = 2
 """Some of the tests wait for parts of a second."""
 
 
-@pytest.mark.slow
-def test_the_tests_of_their_session_pass_with_ours(tests_of, run_tests):
+def folder_of(tests_of):
+    """Return the folder of their tests, with their settings."""
     folder = tests_of("openai-agents")
     (folder / "pytest.ini").write_text(
         "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = session\n"
         "markers =\n    serial: run alone\n    allow_call_model_methods: may call a model\n"
     )
+    return folder
+
+
+@pytest.mark.slow
+def test_the_tests_of_their_branches_and_usage_pass_with_ours(tests_of, run_tests):
+    folder = folder_of(tests_of)
+    file = "tests/extensions/memory/test_advanced_sqlite_session.py"
+    names = [f"{file}::test_{name}" for name in BRANCHES]
+    ended = run_tests(folder, names, "-p", "openai_agents_branches")
+    assert len(ended) >= len(BRANCHES)
+    assert {name for name, passed in ended.items() if not passed} == set()
+
+
+@pytest.mark.slow
+def test_the_tests_of_their_session_pass_with_ours(tests_of, run_tests):
+    folder = folder_of(tests_of)
     options = ["-p", "openai_agents_sessions"]
     ended = run_tests(folder, [f"tests/{name}" for name in FILES], *options)
     assert len(ended) >= LEAST

@@ -14,7 +14,7 @@ it:
   the one of any verbs in any order; of those on `docs/writing-a-backend.md` all tests but those
   of many examples; `integration/` runs them whole.
 - `python`, marked `live`, needs what the `test` extra does not install; `integration/` runs it.
-- `python`, marked `harness` or `strands`, runs where that framework is: in the environments of
+- `python`, marked with a framework of `ELSEWHERE`, runs where that is: in the environments of
   `make frameworks`.
 - `python`, marked `unrun`, needs a server that the project has never had.
 - `console` holds commands after `$ ` and what they print; a page's blocks share a folder with
@@ -97,7 +97,17 @@ def blocks_of(page):
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 PYTHON = [block for block in BLOCKS if block.language == "python"]
-ELSEWHERE = {"harness": "pydantic_ai_harness.memory", "strands": "strands"}
+ELSEWHERE = {
+    "harness": "pydantic_ai_harness.memory",
+    "strands": "strands",
+    "agent-framework": "agent_framework",
+    "llama-index": "llama_index.core",
+    "dspy": "dspy",
+    "agno": "agno",
+    "haystack": "haystack_integrations.tools.mcp",
+    "langchain-core": "dspy",
+    "document-store": "dspy",
+}
 """The module that a block with this mark needs, which has an environment of its own."""
 
 NOT_HERE = {"pytest", "live", "unrun", *ELSEWHERE}

@@ -59,7 +59,7 @@ HEAVY = [
     *("pytest", "hypothesis", "tenacity", "onnxruntime", "tokenizers", "langgraph", "locus"),
     *("agents", "anthropic", "mcp"),
     *("pydantic_ai", "openai", "key_value"),
-    *("fastmcp", "strands"),
+    *("fastmcp", "strands", "agent_framework", "llama_index", "crewai"),
 ]
 
 
@@ -235,17 +235,21 @@ def test_every_error_is_exported_and_drawn_in_the_tree():
     assert tree in (ROOT / "docs" / "errors-and-events.md").read_text(encoding="utf-8")
 
 
+ELSEWHERE = ("strands", "agent-framework", "llama-index", "crewai")
 EACH = """
 import importlib, pkgutil
 import locus_memory
+
+elsewhere = %s
+
 
 names = [each.name for each in pkgutil.walk_packages(locus_memory.__path__, "locus_memory.")]
 for name in names:
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        # Strands has an environment of its own.
-        if "'strands' extra" not in str(error):
+        # These have environments of their own.
+        if not any(f"'{extra}' extra" in str(error) for extra in elsewhere):
             raise
         continue
     missing = [each for each in getattr(module, "__all__", ()) if not hasattr(module, each)]
@@ -258,11 +262,12 @@ print(len(names))
 @pytest.mark.slow
 def test_every_module_can_be_imported_and_has_its_names():
     """In this order; that there is no circle says `tests/test_architecture.py`."""
-    [count] = run(EACH)
+    [count] = run(EACH % (ELSEWHERE,))
     expected = len(list((ROOT / "locus_memory").rglob("*.py"))) - 1
-    if find_spec("strands") is None:
-        strands = ROOT / "locus_memory" / "integrations" / "strands"
-        expected -= len(list(strands.glob("*.py"))) - 1
+    for name in (extra.replace("-", "_") for extra in ELSEWHERE):
+        if find_spec(name) is None:
+            folder = ROOT / "locus_memory" / "integrations" / name
+            expected -= len(list(folder.glob("*.py"))) - 1
     assert int(count) == expected
 
 

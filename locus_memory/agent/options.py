@@ -47,8 +47,9 @@ class AgentOptions:
         resource_settings: Whether entries that match are shown to the model, and when sessions are
             committed.
         documents: An index, or a provider string of one for `get_documents`: what it has on the
-            user's message is put before the model in each run, and never saved. If it fails, the
-            run continues, and the event is `agent.documents_failed`.
+            user's message is put before the model in each run, and never saved. An index of another
+            system may be blocking, see `inject_context`. If it fails, the run continues, and the
+            event is `agent.documents_failed`.
         document_context: How much of the documents the model sees.
 
     Raises:

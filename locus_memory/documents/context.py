@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from locus_memory._internal.neutral import neutralise, neutralised_lines
+from locus_memory._internal.offload import call
 from locus_memory._internal.quoting import quote
 from locus_memory.conversation.factory import new_message
 from locus_memory.conversation.roles import (
@@ -118,7 +119,8 @@ async def inject_context(
     Args:
         query: The question, such as the user's message.
         messages: Messages of one class, of this library or another; oldest first.
-        index: A `DocumentIndex`, or anything with its `retrieve`.
+        index: A `DocumentIndex`, or anything with its `retrieve`, blocking or not, whose hits have
+            a `content`. The lowest score of `config` counts for the `score` of its hits.
         config: How much to show; `None` for the defaults.
 
     Raises:
@@ -142,8 +144,22 @@ async def find_context(
     if not settings.enabled or not settings.top_k or not query.strip():
         return None
     # Without a lowest score: chunks further down are no better an answer than the first one.
-    found = await index.retrieve(query, top_k=settings.top_k, filter=settings.filter)
-    return _fitting(_relevant(found, settings.min_score), settings)
+    # An index of another system may know no filter.
+    options = {} if settings.filter is None else {"filter": settings.filter}
+    found = await call(index.retrieve, query, top_k=settings.top_k, **options)
+    return _fitting(_relevant([*map(_result, found)], settings.min_score), settings)
+
+
+def _result(hit: Any) -> RetrievalResult:
+    """Return a hit of any index that has a content, and may have a score and a source."""
+    if isinstance(hit, RetrievalResult):
+        return hit
+    return RetrievalResult(
+        hit.content,
+        float(getattr(hit, "score", 0.0)),
+        getattr(hit, "source", "") or "",
+        getattr(hit, "metadata", None) or {},
+    )
 
 
 def _relevant(found: Sequence[RetrievalResult], min_score: float) -> list[RetrievalResult]:

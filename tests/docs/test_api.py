@@ -42,14 +42,17 @@ HOMES = [
 ]
 
 
+ELSEWHERE = ("strands", "agent_framework", "llama_index", "crewai")
+
+
 def documented():
     """Return the dotted name of each entry of the reference."""
     return [
         name
         for page in PAGES
         for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
-        # Strands has an environment of its own.
-        if find_spec("strands") or ".strands." not in name
+        # These have environments of their own.
+        if not any(f".{each}." in name and find_spec(each) is None for each in ELSEWHERE)
     ]
 
 

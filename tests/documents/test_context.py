@@ -1,5 +1,6 @@
 """Documents before a model: fenced, numbered, within a budget, and never extracted from."""
 
+import asyncio
 import math
 import re
 from types import SimpleNamespace
@@ -388,6 +389,40 @@ async def test_a_failing_index_never_ends_a_run():
     assert result.text
     assert [each.name for each in result.failures] == ["agent.documents_failed"]
     assert "agent.documents_failed" in [each.name for each in seen]
+
+
+class Blocking:
+    """An index of another system: blocking, without a filter, with hits of its own."""
+
+    def __init__(self, *hits):
+        self.hits = hits
+
+    def retrieve(self, query, *, top_k=5):
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return list(self.hits[:top_k])
+
+
+async def test_an_agent_takes_a_blocking_index_with_hits_of_another_class():
+    whole = SimpleNamespace(content="Rent is due.", score=0.9, source="pay.md", metadata=None)
+    bare = SimpleNamespace(content="On the fifth.")
+    low = SimpleNamespace(content="Nothing.", score=0.1, source=None, metadata={"a": 1})
+    index = Blocking(whole, bare, low)
+    agent = Agent(
+        ScriptedModel(["On the fifth [1]."]),
+        documents=index,
+        document_context=ContextConfig(min_score=0.0, top_k=3),
+    )
+    result = await agent.run("When is rent due?")
+    assert [(each.content, each.source) for each in result.sources] == [
+        ("Rent is due.", "pay.md"),
+        ("On the fifth.", ""),
+        ("Nothing.", ""),
+    ]
+    strict = await inject_context("rent?", [], index, config=ContextConfig(min_score=0.5))
+    assert "Rent is due." in strict[0].content
+    assert "Nothing." not in strict[0].content
+    assert "Rent is due." in (await documents_tool(index).function(query="rent")).replace("| ", "")
 
 
 async def test_an_agent_opens_an_index_by_its_string(tmp_path):

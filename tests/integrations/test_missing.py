@@ -10,6 +10,9 @@ import pytest
 from locus_memory._internal.providers.installing import install_command
 
 ADAPTERS = {
+    "agent-framework": ("agent_framework", "locus_memory.integrations.agent_framework"),
+    "crewai": ("crewai", "locus_memory.integrations.crewai"),
+    "llama-index": ("llama_index", "locus_memory.integrations.llama_index"),
     "adk": ("google.adk", "locus_memory.integrations.adk"),
     "anthropic": ("anthropic", "locus_memory.integrations.anthropic"),
     "langchain": ("langchain", "MemoryMiddleware"),

@@ -78,12 +78,16 @@ class Files:
         Raises:
             ToolError: It is damaged.
         """
+        if not path:
+            return None
         try:
-            item = await self.store.get_item(self._files, path) if path else None
+            item = await self.store.get_item(self._files, path)
+        except DAMAGE as error:
+            self._refuse_damaged(path, error)
+        try:
             return None if item is None else _file(item)
-        except (*DAMAGE, *NOT_OURS) as error:
-            tell_unreadable(self._files, path, error)
-            raise ToolError(f"The file /memories/{path} is damaged and cannot be read.") from error
+        except NOT_OURS as error:
+            self._refuse_damaged(path, error)
 
     async def is_folder(self, path: str) -> bool:
         """Return whether there is a folder at this path; the root always is one."""
@@ -243,6 +247,10 @@ class Files:
 
     async def _exists(self, path: str) -> bool:
         return await self.is_folder(path) or await self.store.exists(self._files, path)
+
+    def _refuse_damaged(self, path: str, error: Exception) -> NoReturn:
+        tell_unreadable(self._files, path, error)
+        raise ToolError(f"The file /memories/{path} is damaged and cannot be read.") from error
 
     async def _refuse(self, path: str, shown: str) -> NoReturn:
         if await self.is_folder(path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -13,6 +15,8 @@ from anthropic.lib.tools import (
 from typing_extensions import override
 
 from locus_memory.backends.base import Backend
+from locus_memory.errors import LocusMemoryError
+from locus_memory.events import emit
 from locus_memory.integrations.anthropic import editing
 from locus_memory.integrations.anthropic.editing import check_whole, relative
 from locus_memory.integrations.anthropic.files import Files, FileVersion
@@ -22,8 +26,10 @@ from locus_memory.store.item import Namespace, check_namespace
 from locus_memory.sync import blocking
 
 if TYPE_CHECKING:
+    from anthropic.lib.tools import BetaFunctionToolResultType
     from anthropic.types.beta import (
         BetaCacheControlEphemeralParam,
+        BetaMemoryTool20250818Command,
         BetaMemoryTool20250818CreateCommand,
         BetaMemoryTool20250818DeleteCommand,
         BetaMemoryTool20250818InsertCommand,
@@ -35,6 +41,19 @@ if TYPE_CHECKING:
 __all__ = ["AsyncLocusMemoryTool", "LocusMemoryTool"]
 
 _NAMESPACE: Final = ("anthropic_memory",)
+
+
+@contextmanager
+def _shown_to_the_model() -> Generator[None]:
+    """Tell the model of a failure without its details, and the log of all of it."""
+    try:
+        yield
+    except LocusMemoryError as error:
+        emit("integrations.call_failed", error=error, call="memory")
+        raise ToolError(
+            f"The memory failed ({type(error).__name__}); what is stored may be as before. "
+            "Try again later."
+        ) from error
 
 
 class AsyncLocusMemoryTool(OverStore, BetaAsyncAbstractMemoryTool):
@@ -66,6 +85,16 @@ class AsyncLocusMemoryTool(OverStore, BetaAsyncAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         check_namespace(namespace)
         self._files = Files(self._take(where), namespace)
+
+    @override
+    async def execute(self, command: BetaMemoryTool20250818Command) -> BetaFunctionToolResultType:
+        """Run a command of the model.
+
+        Raises:
+            ToolError: It failed. A failure of the store is an event as well.
+        """
+        with _shown_to_the_model():
+            return await super().execute(command)
 
     @override
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
@@ -173,6 +202,11 @@ class LocusMemoryTool(BetaAbstractMemoryTool):
     ) -> None:
         super().__init__(cache_control=cache_control)
         self._tool = blocking(AsyncLocusMemoryTool(where, namespace=namespace))
+
+    @override
+    def execute(self, command: BetaMemoryTool20250818Command) -> BetaFunctionToolResultType:
+        with _shown_to_the_model():
+            return super().execute(command)
 
     @override
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:

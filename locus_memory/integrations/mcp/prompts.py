@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from locus_memory._internal.quoting import quote
@@ -59,22 +59,25 @@ _PROMPTS: Final[dict[str, tuple[types.Prompt, str]]] = {
 }
 
 
-async def list_prompts(
-    _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-) -> types.ListPromptsResult:
-    """Return all prompts."""
-    return types.ListPromptsResult(prompts=[prompt for prompt, _ in _PROMPTS.values()])
+_TOOLS: Final = {"recall": "recall", "remember": "remember", "about_me": "list_memories"}
+"""The tool that each prompt asks the model to call."""
 
 
-async def get_prompt(
-    _: ServerRequestContext[Any], params: types.GetPromptRequestParams
+def list_prompts(tools: Collection[str]) -> types.ListPromptsResult:
+    """Return the prompts of a caller who has these tools."""
+    prompts = [prompt for name, (prompt, _) in _PROMPTS.items() if _TOOLS[name] in tools]
+    return types.ListPromptsResult(prompts=prompts)
+
+
+def get_prompt(
+    params: types.GetPromptRequestParams, tools: Collection[str]
 ) -> types.GetPromptResult:
-    """Return the message of a prompt.
+    """Return the message of a prompt, for a caller who has these tools.
 
     Raises:
         MCPError: There is no such prompt, or an argument is missing.
     """
-    if params.name not in _PROMPTS:
+    if _TOOLS.get(params.name) not in tools:
         raise MCPError(types.INVALID_PARAMS, f"there is no prompt {quote(params.name)}")
     prompt, text = _PROMPTS[params.name]
     given = params.arguments or {}

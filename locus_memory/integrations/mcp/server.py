@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,6 +60,9 @@ GRAPH_URI: Final = "memory://knowledge-graph"
 _NAMESPACE: Final = ("locus_memory",)
 _DOCUMENTS: Final = ("documents",)
 _MINUTE: Final = 60.0
+_PROGRESS: Final = 1.0
+"""Seconds between two notes on the progress of a call."""
+
 _CALLERS: Final = 256
 _PAGE: Final = 100
 _DEPTH: Final = 64
@@ -148,8 +153,8 @@ class MemoryServer(OverStore):
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_list_prompts=list_prompts,
-            on_get_prompt=get_prompt,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
         )
 
     def __repr__(self) -> str:
@@ -259,8 +264,18 @@ class MemoryServer(OverStore):
         found = self._scope(self._who())[1]
         return types.ListToolsResult(tools=[described for described, _ in found.values()])
 
+    async def _list_prompts(
+        self, _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return list_prompts(self._scope(self._who())[1])
+
+    async def _get_prompt(
+        self, _: ServerRequestContext[Any], params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        return get_prompt(params, self._scope(self._who())[1])
+
     async def _call_tool(
-        self, _: ServerRequestContext[Any], params: types.CallToolRequestParams
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         found = self._scope(self._counted())[1]
         if params.name not in found:
@@ -270,7 +285,8 @@ class MemoryServer(OverStore):
             # An argument that is null is one that is left out.
             given = {n: each for n, each in (params.arguments or {}).items() if each is not None}
             arguments = tool.checked(given)
-            return self._answer(await call_function(tool.function, **arguments))
+            async with _progress(context, params.name):
+                return self._answer(await call_function(tool.function, **arguments))
         except Exception as error:  # noqa: BLE001 - the model is told
             said = neutralise(_told(error, params.name))
             return types.CallToolResult(content=[_text(said)], is_error=True)
@@ -339,6 +355,25 @@ class MemoryServer(OverStore):
             raise MCPError(types.INVALID_PARAMS, "the resource is too long: use the tools")
         content = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[content])
+
+
+@asynccontextmanager
+async def _progress(context: ServerRequestContext[Any], name: str) -> AsyncGenerator[None]:
+    """Tell a client that asked for progress that a long call goes on."""
+
+    async def tell() -> None:
+        seconds = 0.0
+        while True:
+            await asyncio.sleep(_PROGRESS)
+            seconds += _PROGRESS
+            await context.session.report_progress(seconds, None, f"{name} is under way")
+
+    telling = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait([telling])
 
 
 _GRAPH: Final = types.Resource(

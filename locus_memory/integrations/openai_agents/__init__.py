@@ -8,9 +8,10 @@ async with LocusSession("ada", "sqlite:./agent.db") as session:
     await Runner.run(Agent("Assistant"), "Hello", session=session)
 ```
 
-Read `log.py` first: a log of items that many processes append to. `session.py` is the SDK's view of
-it, and `branches.py` the part of a session that only the branches need. It has over 400 lines since
-branches and compaction in one transaction are the SDK's wishes besides a session.
+Read `integrations/log.py` first: a log of items that many processes append to. `session.py` is the
+SDK's view of it, `branches.py` and `usage.py` are the parts of a session that only the branches
+need, and `turns.py` has their pure functions. It has over 400 lines since branches, usage and
+compaction in one transaction are the SDK's wishes besides a session.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any, Final
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.foreign import columns_of, need_columns, sqlite_source
-from locus_memory.integrations.openai_agents.log import Head, Log, Past
+from locus_memory.integrations.log import Head, Log, Past
 from locus_memory.integrations.reading import tell_unreadable
 from locus_memory.memory.moments import read_moment
 from locus_memory.store.base import BaseStore

@@ -13,8 +13,8 @@ from agents.memory.session_settings import coerce_session_settings, resolve_sess
 
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
-from locus_memory.integrations.openai_agents.branches import Branches
-from locus_memory.integrations.openai_agents.log import Log, Tail
+from locus_memory.integrations.log import Log, Tail
+from locus_memory.integrations.openai_agents.usage import Usages
 from locus_memory.integrations.owned import OverStore
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_identifier, check_limit, check_namespace
@@ -26,7 +26,7 @@ __all__ = ["LocusSession"]
 _NAMESPACE: Final = ("openai_agents",)
 
 
-class LocusSession(OverStore, Branches):
+class LocusSession(OverStore, Usages):
     """A `Session` of the OpenAI Agents SDK that keeps its items in any store of the library.
 
     ```python
@@ -36,8 +36,8 @@ class LocusSession(OverStore, Branches):
 
     Several processes may use one session: nothing is lost, the items of one `add_items` stay next
     to each other where the store has transactions, and all processes see one order. A damaged item
-    is left out and told by the event `integrations.item_unreadable`. A branch is a session of its
-    own beside the others, see `create_branch_from_turn`.
+    is left out and told by the event `integrations.item_unreadable`. A branch has items of its own,
+    see `create_branch_from_turn`; `clear_session` deletes all branches.
 
     Args:
         session_id: The id of the session, any non-empty string.
@@ -76,18 +76,21 @@ class LocusSession(OverStore, Branches):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.session_id!r}, {self.store!r})"
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+    async def get_items(
+        self, limit: int | None = None, branch_id: str | None = None
+    ) -> list[TResponseInputItem]:
         """Return the items, the oldest first.
 
         Args:
             limit: Only the last so many; `None`: the limit of `session_settings`, if it has one.
+            branch_id: The branch; `None`: the current one.
 
         Raises:
             InvalidArgumentError: The limit is negative.
             BackendError: The database failed.
         """
         limit = resolve_session_limit(limit, self.session_settings)
-        entries = await self._log.read(None if limit is None else check_limit(limit))
+        entries = await self._read(branch_id, None if limit is None else check_limit(limit))
         return _items(entry.item for entry in entries)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
@@ -100,15 +103,11 @@ class LocusSession(OverStore, Branches):
             BackendError: The database failed.
         """
         if checked := _checked(items):
-            await self._log.append(checked)
+            await self._changed(lambda log: log.append(checked))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the last item, or `None` if there is none."""
-        return cast("TResponseInputItem | None", await self._log.pop())
-
-    async def clear_session(self) -> None:
-        """Delete the items of the branch, the damaged ones included; other branches stay."""
-        await self._log.clear()
+        return cast("TResponseInputItem | None", await self._changed(Log.pop))
 
     async def _get_compaction_snapshot(
         self, limit: int, *, prune_prefix: Callable[[TResponseInputItem], bool] | None = None

@@ -18,7 +18,12 @@ from hypothesis import strategies as st
 
 from locus_memory import EncryptingStore
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.errors import InvalidArgumentError, InvalidNamespaceError
+from locus_memory.errors import (
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+    InvalidNamespaceError,
+)
 from locus_memory.events import collect
 from locus_memory.integrations.anthropic import AsyncLocusMemoryTool, LocusMemoryTool
 
@@ -301,3 +306,45 @@ def test_the_runner_of_the_sdk_takes_it():
         assert tool.versions("/memories/a")[0].text == "x"
     assert b"memory_20250818" in bodies[0]
     assert b"File created successfully at: /memories/a" in bodies[1]
+
+
+class Failing(InMemoryStore):
+    """A store whose database does not answer, or refuses what it is asked."""
+
+    error: Exception
+
+    async def _fail(self, *_, **__):
+        raise self.error
+
+    get_item = get_batch = scan = list_keys = write_batch = exists = _fail
+
+
+COMMANDS = [
+    {"command": "view", "path": "/memories"},
+    {"command": "view", "path": "/memories/a"},
+    {"command": "create", "path": "/memories/b/c", "file_text": "x"},
+    {"command": "str_replace", "path": "/memories/a", "old_str": "x", "new_str": "y"},
+    {"command": "insert", "path": "/memories/a", "insert_line": 0, "insert_text": "y"},
+    {"command": "delete", "path": "/memories/a"},
+    {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"},
+]
+
+
+class TestFailures:
+    @pytest.mark.parametrize("error", [BackendUnavailableError("down"), ConfigurationError("no")])
+    @pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each["command"])
+    async def test_a_failure_of_the_store_is_told_without_its_details(self, command, error):
+        store = Failing()
+        store.error = error
+        with collect() as events, pytest.raises(ToolError) as told:
+            await AsyncLocusMemoryTool(store).call(command)
+        assert type(error).__name__ in str(told.value)
+        assert error.args[0] not in str(told.value)
+        assert {event.name for event in events} == {"integrations.call_failed"}
+
+    def test_the_blocking_tool_tells_it_too(self):
+        tool = LocusMemoryTool("redis://127.0.0.1:1/0")
+        for command in COMMANDS:
+            with pytest.raises(ToolError, match="BackendUnavailableError"):
+                tool.call(command)
+        tool.close()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+
 import pytest
+from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from locus_memory.cli.commands.serving.mcp import _sets
 from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.integrations.mcp import Caller, server
 from tests.integrations.mcp.conftest import call, connected
 
 ALL = ("memory", "conversations", "documents", "resources", "knowledge-graph")
@@ -44,6 +50,45 @@ async def test_an_answer_is_structured_as_well(backend):
         assert answer.content[0].text == "user:tea: remembered"
 
 
+@pytest.mark.parametrize(
+    ("options", "prompts"),
+    [
+        ({"caller": Caller("ada", read_only=True)}, {"recall", "about_me"}),
+        ({"tools": ("documents", "knowledge-graph")}, set()),
+    ],
+)
+async def test_a_prompt_needs_its_tool(backend, options, prompts):
+    async with connected(backend, **options) as client:
+        assert {each.name for each in (await client.list_prompts()).prompts} == prompts
+        with pytest.raises(MCPError, match="no prompt 'remember'"):
+            await client.get_prompt("remember", {"fact": "I like tea."})
+
+
+async def test_a_long_call_tells_its_progress(backend, monkeypatch):
+    """It ends once two notes are there; a call that is done at once has none."""
+    monkeypatch.setattr(server, "_PROGRESS", 0.01)
+    told = []
+    enough = asyncio.Event()
+
+    async def note(progress, total, message):
+        told.append((progress, total, message))
+        if len(told) == 2:
+            enough.set()
+
+    async def search(*_, **__):
+        await enough.wait()
+        return "found"
+
+    monkeypatch.setattr(server, "call_function", search)
+    async with connected(backend) as client:
+        answer = await client.call_tool("recall", {"query": "tea"}, progress_callback=note)
+        assert answer.content[0].text == "found"
+        assert told[1][0] > told[0][0] > 0
+        assert told[0][1:] == (None, "recall is under way")
+        # Nobody asked for it.
+        assert (await client.call_tool("recall", {"query": "tea"})).content[0].text == "found"
+
+
 async def test_the_prompts_of_a_host(backend):
     async with connected(backend) as client:
         listed = {each.name: each for each in (await client.list_prompts()).prompts}
@@ -63,3 +108,11 @@ def test_sets_of_tools_stand_with_commas_or_apart():
     assert _sets(["memory,documents", "resources"]) == ["memory", "documents", "resources"]
     with pytest.raises(UsageError, match="not 'x'"):
         _sets(["memory,x"])
+
+
+@pytest.mark.slow
+async def test_python_starts_the_server_where_only_known_commands_are_allowed(tmp_path):
+    command = ["-m", "locus_memory", "mcp", "--user", "ada", "--url", f"sqlite:{tmp_path}/a.db"]
+    process = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+    async with Client(stdio_client(process)) as client:
+        assert "recall" in {each.name for each in (await client.list_tools()).tools}

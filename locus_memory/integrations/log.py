@@ -12,7 +12,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -24,7 +24,7 @@ from locus_memory.integrations.reading import DAMAGE, readable, tell_unreadable
 from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Delete, Namespace, Put, Restored, StoreItem, quick_put
 
-__all__ = ["Entry", "Head", "Log", "Past", "Tail"]
+__all__ = ["Entry", "Head", "Item", "Log", "LogGoneError", "Past", "Tail"]
 
 Item = dict[str, Any]
 
@@ -36,6 +36,10 @@ _LONGEST_WAIT: Final = 0.05
 
 _AT_ONCE: Final = 1000
 """How many items one transaction deletes or copies."""
+
+
+class LogGoneError(Exception):
+    """A log that has to exist was deleted, or all of it has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +85,17 @@ class Log:
         store: The store of the items.
         namespace: The namespace of this log alone.
         ttl: Seconds until an item expires; the same for all who append to this log.
+
+    Attributes:
+        namespace: The namespace.
+        required: Whether a change raises `LogGoneError` if the log does not exist; by default, it
+            begins one.
     """
 
     def __init__(self, store: BaseStore, namespace: Namespace, ttl: float | None) -> None:
+        self.namespace = namespace
+        self.required = False
         self._store = store
-        self._namespace = namespace
         self._ttl = ttl
         self._head: Head | None = None
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
@@ -161,7 +171,7 @@ class Log:
             return None
         await self._store.restore(
             Restored(
-                namespace=self._namespace,
+                namespace=self.namespace,
                 key=f"{number:016d}",
                 value=past.item,
                 text="",
@@ -197,6 +207,32 @@ class Log:
 
             await self._change(plan)
 
+    async def edit(
+        self, change: Callable[[list[Entry]], Mapping[str, Item | None]], items: Sequence[Item] = ()
+    ) -> None:
+        """Replace and append items, in one transaction where the store has transactions.
+
+        Args:
+            change: From the readable items to new ones by their keys; `None` deletes one. It is
+                called again if another writer was first.
+            items: The items to append.
+
+        Raises:
+            BackendError: The database failed.
+        """
+
+        async def plan(head: Head) -> _Change:
+            appended = self._puts(head, items)
+            changed = [
+                self._delete(key)
+                if item is None
+                else quick_put(self.namespace, key, item, ttl=self._ttl, text="")
+                for key, item in change(await self.read()).items()
+            ]
+            return _Change(appended.next, [*changed, *appended.operations])
+
+        await self._change(plan, fresh=True)
+
     async def start(self, items: Sequence[Item]) -> bool:
         """Begin a log that does not exist with these items; false if it exists."""
         await self._store.open()
@@ -209,6 +245,10 @@ class Log:
             await self.append(items[begin : begin + _AT_ONCE])
         return True
 
+    async def exists(self) -> bool:
+        """Return whether the log was begun, and neither deleted nor has expired."""
+        return await self._store.exists(self.namespace, _HEAD) or bool(await self._keys())
+
     async def outdated(self, before: str, is_outdated: Callable[[Item], bool]) -> list[str]:
         """Return the keys of the first items that are outdated, up to the key `before`."""
         keys: list[str] = []
@@ -220,13 +260,13 @@ class Log:
 
     async def _entries(self, *, descending: bool = False, page: int = 500) -> AsyncIterator[Entry]:
         async for stored, item in readable(
-            self._store, self._namespace, _item_of, descending=descending, page=page
+            self._store, self.namespace, _item_of, descending=descending, page=page
         ):
             if item is not None:
                 yield Entry(stored.key, item, stored)
 
     async def _keys(self) -> list[str]:
-        return [key for key in await all_keys(self._store, self._namespace) if key != _HEAD]
+        return [key for key in await all_keys(self._store, self.namespace) if key != _HEAD]
 
     async def _change(
         self, plan: Callable[[Head], Awaitable[_Change]], *, fresh: bool = False
@@ -244,6 +284,8 @@ class Log:
             head = self._head
             if fresh or head is None or time.monotonic() >= head.until:
                 head = await self._current()
+                if self.required and head == Head(0, 1):
+                    raise LogGoneError
             try:
                 return await self._commit(head, await plan(head))
             except VersionConflictError:
@@ -253,7 +295,7 @@ class Log:
 
     async def _commit(self, head: Head, change: _Change) -> None:
         put = quick_put(
-            self._namespace, _HEAD, change.next, ttl=self._ttl, if_version=head.version, text=""
+            self.namespace, _HEAD, change.next, ttl=self._ttl, if_version=head.version, text=""
         )
         # Taken before the write, so that the head never expires earlier than this.
         until = time.monotonic() + self._ttl if self._ttl else math.inf
@@ -276,11 +318,11 @@ class Log:
     async def _current(self) -> Head:
         """Return the stored head; without a readable one, the number after the last key."""
         try:
-            stored = await self._store.get_item(self._namespace, _HEAD)
+            stored = await self._store.get_item(self.namespace, _HEAD)
         except DAMAGE as error:
-            tell_unreadable(self._namespace, _HEAD, error)
+            tell_unreadable(self.namespace, _HEAD, error)
             # It would refuse every later change.
-            await self._store.delete(self._namespace, _HEAD)
+            await self._store.delete(self.namespace, _HEAD)
             stored = None
         if stored is not None and type(stored.value) is int:
             return Head(stored.version, stored.value, _until(stored))
@@ -289,13 +331,13 @@ class Log:
 
     def _puts(self, head: Head, items: Sequence[Item]) -> _Change:
         puts = [
-            quick_put(self._namespace, f"{number:016d}", item, ttl=self._ttl, if_version=0, text="")
+            quick_put(self.namespace, f"{number:016d}", item, ttl=self._ttl, if_version=0, text="")
             for number, item in enumerate(items, head.next)
         ]
         return _Change(head.next + len(items), puts)
 
     def _delete(self, key: str) -> Delete:
-        return Delete(namespace=self._namespace, key=key)
+        return Delete(namespace=self.namespace, key=key)
 
 
 @dataclass(frozen=True, slots=True)
