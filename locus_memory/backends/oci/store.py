@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Unpack
@@ -49,7 +48,7 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
         client: An `ObjectStorageClient` of the SDK, or an `OCIConnection`, to use instead; the
             store closes neither.
         options: How to connect, and the prefix of the names; ignored with an `OCIConnection`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the service's clock, to a second.
         **keywords: The fields of `OCIOptions` by name, in place of `options`.
 
     Raises:
@@ -64,7 +63,7 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
         *,
         client: Client | OCIConnection | None = None,
         options: OCIOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         **keywords: Unpack[OCIKeywords],
     ) -> None:
         options = Keywords(self, keywords).all_into(OCIOptions, options=options)

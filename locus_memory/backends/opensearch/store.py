@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -30,6 +29,7 @@ from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSea
 from locus_memory.backends.opensearch.search.texts import search_text
 from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorSearch
 from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.server_clock import ServerClock
 from locus_memory.errors import (
     BackendCorruptError,
     ConfigurationError,
@@ -43,7 +43,6 @@ from locus_memory.store.item import (
     SemanticSearchResult,
     StoreCapabilities,
     StoreItem,
-    timestamp,
 )
 from locus_memory.store.listing import Listing
 
@@ -70,7 +69,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
             neither.
         options: How to connect, and the names of the indexes; ignored with an
             `OpenSearchConnection`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
         embedding_dimension: The only vector length to take, or `None` for any.
         exact_below: A search among fewer vectors than this is exact.
         **keywords: The fields of `OpenSearchOptions` by name, in place of `options`.
@@ -86,7 +85,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         *,
         client: Client | OpenSearchConnection | None = None,
         options: OpenSearchOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         exact_below: int = 10_000,
         **keywords: Unpack[OpenSearchKeywords],
@@ -98,6 +97,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
         self._connection, self._owned = connection_for(hosts, client, options)
         self._clock = clock
+        self._server = ServerClock(partial(items.read_clock, self._connection))
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
         self._locks: LoopLocal[WeakValueDictionary[tuple[Any, ...], asyncio.Lock]] = LoopLocal()
@@ -142,7 +142,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         await self._vectors.make_fields(
             {each.dimension for each in operations if isinstance(each, Document)} - {0}
         )
-        now = self._now()
+        now = await self._now()
         outcomes = await write(self._connection, operations, now)
         if any(isinstance(each, BackendCorruptError) for each in outcomes):
             # Somebody may have replaced the index by one without the fields of vectors.
@@ -173,23 +173,25 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
 
     @override
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        return await self._seek(items.scan, self._connection, self._scope(namespace), keys, limit)
+        return await self._seek(
+            items.scan, self._connection, await self._scope(namespace), keys, limit
+        )
 
     @override
     async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
         return await self._seek(
-            items.scan_keys, self._connection, self._scope(namespace), keys, limit
+            items.scan_keys, self._connection, await self._scope(namespace), keys, limit
         )
 
     @override
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
         return await self._seek(
-            items.list_namespaces, self._connection, listing, limit, self._now()
+            items.list_namespaces, self._connection, listing, limit, await self._now()
         )
 
     @override
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        scope = self._scope(namespace, recursive=recursive)
+        scope = await self._scope(namespace, recursive=recursive)
         return await items.clear(self._connection, scope)
 
     @override
@@ -199,14 +201,14 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
 
     @override
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        scope = self._scope_of(selection)
+        scope = await self._scope_of(selection)
         return await self._seek(items.newest, self._connection, scope, selection.condition, page)
 
     @override
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        scope = self._scope_of(selection)
+        scope = await self._scope_of(selection)
         return await self._seek(
             search_text, self._connection, scope, words, selection.condition, page
         )
@@ -220,7 +222,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         query = VectorQuery(vector, threshold, selection.condition)
-        return await self._seek(self._vectors.find, self._scope_of(selection), query, page)
+        return await self._seek(self._vectors.find, await self._scope_of(selection), query, page)
 
     @override
     async def open(self) -> None:
@@ -228,21 +230,21 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
 
     async def _read(self, read: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return what a read by name returns, at this moment."""
-        return await read(self._connection, *arguments, self._now())
+        return await read(self._connection, *arguments, await self._now())
 
     async def _seek(self, seek: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return what a search returns, once it sees what this process has written."""
         await self._connection.refresh_if_dirty(ITEMS)
         return await seek(*arguments)
 
-    def _now(self) -> datetime:
-        return timestamp(self._clock())
+    async def _now(self) -> datetime:
+        return await self._server.now(self._clock)
 
-    def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
-        return Scope.of(namespace, self._now(), recursive=recursive)
+    async def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
+        return Scope.of(namespace, await self._now(), recursive=recursive)
 
-    def _scope_of(self, selection: Selection) -> Scope:
-        return self._scope(selection.namespace, recursive=selection.recursive)
+    async def _scope_of(self, selection: Selection) -> Scope:
+        return await self._scope(selection.namespace, recursive=selection.recursive)
 
     @override
     def _remedy(self, capability: str) -> str | None:

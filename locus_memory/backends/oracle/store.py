@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from locus_memory.backends.oracle.items import items
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
 from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.ranges import Scope
-from locus_memory.backends.oracle.items.rows import ItemRow, Past
+from locus_memory.backends.oracle.items.rows import ItemRow, Past, micros
 from locus_memory.backends.oracle.options import (
     MOST_DIMENSIONS,
     OracleKeywords,
@@ -30,6 +29,7 @@ from locus_memory.backends.oracle.options import (
 from locus_memory.backends.oracle.search.texts import query_stems, search_text
 from locus_memory.backends.oracle.search.vectors import search_vectors
 from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.server_clock import ServerClock
 from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
@@ -45,7 +45,6 @@ from locus_memory.store.item import (
     StoreCapabilities,
     StoreItem,
     embedding_numbers,
-    timestamp,
 )
 from locus_memory.store.listing import Listing
 
@@ -63,7 +62,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         dsn: See `OraclePool`.
         pool: A pool of oracledb, or an `OraclePool`, to use instead; it is not closed here.
         options: How to connect, and where the tables are; ignored with an `OraclePool`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
         embedding_dimension: The only vector length to accept; by default `vector_dimension` of
             the options.
         **keywords: The fields of `OracleOptions` by name, in place of `options`.
@@ -79,7 +78,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         *,
         pool: Pool | OraclePool | None = None,
         options: OracleOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         **keywords: Unpack[OracleKeywords],
     ) -> None:
@@ -93,6 +92,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
                 "oracle: needs embedding_dimension >= 1, and the same as vector_dimension"
             )
         self._clock = clock
+        self._server = ServerClock(partial(items.read_clock, self._connection))
         self._dimension = fixed if embedding_dimension is None else embedding_dimension
         self._purging = Purging(
             partial(items.purge, self._connection),
@@ -141,7 +141,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         # It is known by then whether there are vectors that a put makes stale.
         await self._connection.open()
         self._check_dimension(operations)
-        now = self._now()
+        now = await self._now()
         results = await items.write(self._connection, operations, now)
         await self._purging.wrote(len(operations), now)
         return results
@@ -158,41 +158,40 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
 
     @override
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(self._connection, Address.of(namespace, key), self._now())
+        return await items.read_item(
+            self._connection, Address.of(namespace, key), await self._now()
+        )
 
     @override
     async def _get_values(
         self, names: Sequence[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
         given = {Address.of(*name).name: name for name in names}
-        found = await items.get_items(self._connection, list(given), self._now())
+        found = await items.get_items(self._connection, list(given), micros(await self._now()))
         return {given[name]: item.value for name, item in found.items()}
 
     @override
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        now = self._now()
-        return await items.scan(self._connection, Scope.of(namespace, now), keys, limit, now)
+        return await items.scan(self._connection, await self._scope(namespace), keys, limit)
 
     @override
     async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await items.scan_keys(
-            self._connection, Scope.of(namespace, self._now()), keys, limit
-        )
+        return await items.scan_keys(self._connection, await self._scope(namespace), keys, limit)
 
     @override
     async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await list_namespaces(self._connection, listing, limit, self._now())
+        return await list_namespaces(self._connection, listing, limit, await self._now())
 
     @override
     async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        scope = Scope.of(namespace, self._now(), recursive=recursive)
+        scope = await self._scope(namespace, recursive=recursive)
         return await items.clear(self._connection, scope)
 
     @override
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
         await self._connection.open()
         return await items.newest(
-            self._connection, self._scope(selection), selection.condition, page
+            self._connection, await self._scope_of(selection), selection.condition, page
         )
 
     @override
@@ -204,29 +203,32 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
         await self._connection.open()
-        scope = self._scope(selection)
+        scope = await self._scope_of(selection)
         return await search_text(self._connection, scope, words, selection.condition, page)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
         address = Address.of(namespace, key)
-        vector = await items.read_vector_at(self._connection, address, self._now())
+        vector = await items.read_vector_at(self._connection, address, await self._now())
         return None if vector is None else embedding_numbers(vector)
 
     @override
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        scope = self._scope(selection)
+        scope = await self._scope_of(selection)
         return await search_vectors(
             self._connection, scope, vector, selection.condition, page, threshold
         )
 
-    def _now(self) -> datetime:
-        return timestamp(self._clock())
+    async def _now(self) -> datetime:
+        return await self._server.now(self._clock)
 
-    def _scope(self, selection: Selection) -> Scope:
-        return Scope.of(selection.namespace, self._now(), recursive=selection.recursive)
+    async def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
+        return Scope.of(namespace, await self._now(), recursive=recursive)
+
+    async def _scope_of(self, selection: Selection) -> Scope:
+        return await self._scope(selection.namespace, recursive=selection.recursive)
 
     @override
     def _remedy(self, capability: str) -> str | None:

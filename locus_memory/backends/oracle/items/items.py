@@ -40,6 +40,7 @@ __all__ = [
     "get_items",
     "newest",
     "purge",
+    "read_clock",
     "read_item",
     "read_vector_at",
     "scan",
@@ -49,6 +50,9 @@ __all__ = [
 
 _TOGETHER: Final = 500
 """Names of a list: Oracle takes 1,000 at most."""
+
+_EPOCH: Final = 2_440_588
+"""The day 1970-01-01 in the count of `queries.MOMENT`."""
 
 _RACES: Final = 20
 """How often a write starts over because another one created the same item meanwhile."""
@@ -254,13 +258,11 @@ async def read_item(pool: OraclePool, address: Address, now: datetime) -> StoreI
     return item_of(rows[0]) if rows else None
 
 
-async def get_items(
-    pool: OraclePool, names: Sequence[bytes], now: datetime
-) -> dict[bytes, StoreItem]:
+async def get_items(pool: OraclePool, names: Sequence[bytes], now: int) -> dict[bytes, StoreItem]:
     """Return the items that exist, by name."""
     found: dict[bytes, StoreItem] = {}
     for statement, binds in _in_lists(queries.get_many, names):
-        for row in await pool.fetch(statement, {**binds, "now": micros(now)}):
+        for row in await pool.fetch(statement, {**binds, "now": now}):
             found[row[0]] = item_of(row)
     return found
 
@@ -275,15 +277,20 @@ async def read_vector_at(pool: OraclePool, address: Address, now: datetime) -> b
     return read_vector(rows[0]) if rows else None
 
 
-async def scan(
-    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int, now: datetime
-) -> list[StoreItem]:
+async def read_clock(pool: OraclePool) -> float:
+    """Return the time of the server, in seconds since the epoch."""
+    ((text,),) = await pool.fetch(queries.MOMENT, {})
+    day, _, second = text.partition(" ")
+    return (int(day) - _EPOCH) * 86_400 + float(second)
+
+
+async def scan(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:
     """Return full items of one namespace in key order."""
     rows = await _page(pool, scope, Keys.of(keys), limit, queries.COLUMNS)
     if not any(is_cut(row[0]) for row in rows):
         return [item_of(row) for row in rows]
     ordered = [name for name, _ in await _in_order(pool, scope, Keys.of(keys), limit)]
-    items = await get_items(pool, ordered, now)
+    items = await get_items(pool, ordered, scope.now)
     return [items[name] for name in ordered if name in items]
 
 
