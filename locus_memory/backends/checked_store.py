@@ -196,7 +196,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
             selection: Which items.
             page: Which part of the hits.
             vector: What to compare with, as `check_embedding` returns it.
-            threshold: Only hits with at least this score.
+            threshold: Only hits with at least this score are wanted; others may be returned.
         """
         raise NotImplementedError
 
@@ -431,7 +431,8 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         page, least = Page.of(limit, offset), check_threshold(threshold)
         vector = check_embedding(query_embedding, self._dimension)
         await self._need("semantic_search")
-        return await self._search_vectors(selection, page, vector, least)
+        found = await self._search_vectors(selection, page, vector, least)
+        return [hit for hit in found if least is None or hit.score >= least]
 
 
 def needed(operations: Iterable[Put | Delete]) -> list[str]:

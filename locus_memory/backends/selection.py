@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
+from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.store.filters import Condition, parse_filter
-from locus_memory.store.item import Namespace, check_limit, check_namespace, check_text
+from locus_memory.store.item import (
+    Namespace,
+    SemanticSearchResult,
+    StoreItem,
+    check_limit,
+    check_namespace,
+    check_text,
+)
 
-__all__ = ["KeyRange", "Page", "Selection", "at_most"]
+__all__ = [
+    "KeyRange",
+    "Page",
+    "Selection",
+    "VectorQuery",
+    "at_most",
+    "by_distance",
+    "check_dimension",
+]
 
 _MOST: Final = 2**62
 """The integers of most databases are not much larger."""
+
+_DIGITS: Final = 6
+"""Of a distance; servers compute with float32, which has about seven."""
 
 
 def at_most(limit: object, what: str = "limit") -> int:
@@ -81,3 +100,46 @@ class Selection:
             InvalidFilterError: `filter_` is not a filter.
         """
         return cls(check_namespace(namespace), parse_filter(filter_), recursive)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """The query of a vector search.
+
+    Attributes:
+        vector: A unit vector as little-endian float32.
+        condition: The filter of the hits.
+        threshold: The least score of a hit, or `None`.
+    """
+
+    vector: bytes
+    condition: Condition
+    threshold: float | None = None
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vector."""
+        return len(self.vector) // 4
+
+
+def check_dimension(dimension: int, other: int | None) -> None:
+    """Refuse a query of a dimension that no stored vector has.
+
+    Args:
+        dimension: The length of its vector.
+        other: The length of some stored vector; `None`: there is none of another length.
+
+    Raises:
+        InvalidEmbeddingError: They differ.
+    """
+    if other not in (None, dimension):
+        raise InvalidEmbeddingError(
+            f"the query has {dimension} dimensions, the stored embeddings have {other}"
+        )
+
+
+def by_distance(item: StoreItem, distance: float) -> SemanticSearchResult:
+    """Return the hit of an item at a cosine distance, which a server computed."""
+    distance = min(2.0, max(0.0, round(float(distance), _DIGITS)))
+    score = max(0.0, 1.0 - distance)
+    return SemanticSearchResult(item=replace(item, score=score), score=score, distance=distance)

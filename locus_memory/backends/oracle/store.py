@@ -7,20 +7,19 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore, Purging
+from locus_memory.backends.checked_store import Purging
 from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
 from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.ranges import Scope
-from locus_memory.backends.oracle.items.rows import ItemRow, Past, micros
+from locus_memory.backends.oracle.items.rows import ItemRow, Past
 from locus_memory.backends.oracle.options import (
     MOST_DIMENSIONS,
     OracleKeywords,
@@ -28,8 +27,9 @@ from locus_memory.backends.oracle.options import (
 )
 from locus_memory.backends.oracle.search.texts import query_stems, search_text
 from locus_memory.backends.oracle.search.vectors import search_vectors
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.selection import Page, Selection, VectorQuery
 from locus_memory.backends.server_clock import ServerClock
+from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
@@ -38,20 +38,18 @@ from locus_memory.errors import (
 from locus_memory.events import emit
 from locus_memory.store.item import (
     Delete,
-    Namespace,
     Put,
     Restored,
     SemanticSearchResult,
     StoreCapabilities,
-    StoreItem,
-    embedding_numbers,
 )
-from locus_memory.store.listing import Listing
 
 __all__ = ["OracleStore"]
 
+T = TypeVar("T")
 
-class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
+
+class OracleStore(TableStore[OraclePool, ItemRow | Address]):
     """Items in an Oracle Database, safe for any number of tasks, loops and processes.
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
@@ -70,6 +68,20 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
     Raises:
         ConfigurationError: An option that cannot work.
     """
+
+    _verbs = Verbs(
+        address=Address.of,
+        scope=Scope.of,
+        read_item=items.read_item,
+        get_values=items.get_values,
+        scan=items.scan,
+        scan_keys=items.scan_keys,
+        list_namespaces=list_namespaces,
+        clear=items.clear,
+        newest=items.newest,
+        search_text=search_text,
+        read_vector=items.read_vector_at,
+    )
 
     @checked
     def __init__(
@@ -157,78 +169,25 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
                 )
 
     @override
-    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(
-            self._connection, Address.of(namespace, key), await self._now()
-        )
-
-    @override
-    async def _get_values(
-        self, names: Sequence[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        given = {Address.of(*name).name: name for name in names}
-        found = await items.get_items(self._connection, list(given), micros(await self._now()))
-        return {given[name]: item.value for name, item in found.items()}
-
-    @override
-    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        return await items.scan(self._connection, await self._scope(namespace), keys, limit)
-
-    @override
-    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await items.scan_keys(self._connection, await self._scope(namespace), keys, limit)
-
-    @override
-    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await list_namespaces(self._connection, listing, limit, await self._now())
-
-    @override
-    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        scope = await self._scope(namespace, recursive=recursive)
-        return await items.clear(self._connection, scope)
-
-    @override
-    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        await self._connection.open()
-        return await items.newest(
-            self._connection, await self._scope_of(selection), selection.condition, page
-        )
-
-    @override
     def _query_words(self, query: str) -> list[str]:
         return query_stems(query)
-
-    @override
-    async def _search_text(
-        self, selection: Selection, page: Page, words: list[str]
-    ) -> list[StoreItem]:
-        await self._connection.open()
-        scope = await self._scope_of(selection)
-        return await search_text(self._connection, scope, words, selection.condition, page)
-
-    @override
-    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        address = Address.of(namespace, key)
-        vector = await items.read_vector_at(self._connection, address, await self._now())
-        return None if vector is None else embedding_numbers(vector)
 
     @override
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        scope = await self._scope_of(selection)
-        return await search_vectors(
-            self._connection, scope, vector, selection.condition, page, threshold
-        )
+        scope, query = await self._scope_of(selection), VectorQuery(vector, selection.condition)
+        return await search_vectors(self._connection, scope, query, page)
 
+    @override
+    async def _seek(self, verb: Verb[T], *arguments: Any) -> T:
+        # Its statement depends on the features of the database.
+        await self._connection.open()
+        return await super()._seek(verb, *arguments)
+
+    @override
     async def _now(self) -> datetime:
         return await self._server.now(self._clock)
-
-    async def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
-        return Scope.of(namespace, await self._now(), recursive=recursive)
-
-    async def _scope_of(self, selection: Selection) -> Scope:
-        return await self._scope(selection.namespace, recursive=selection.recursive)
 
     @override
     def _remedy(self, capability: str) -> str | None:
