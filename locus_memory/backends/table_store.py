@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,7 +12,7 @@ from typing_extensions import override
 from locus_memory.backends.base import ConnectionT, OverConnection
 from locus_memory.backends.checked_store import CheckedStore, Encoded
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.listing import Listing
 
 __all__ = ["TableStore", "Verb", "Verbs"]
@@ -26,7 +27,8 @@ class Verbs:
     """The functions of a backend; each gets the connection, then what is said here.
 
     Attributes:
-        address: Returns the place of a namespace and a key; without the connection, as the next.
+        address: Returns the place of a namespace and a key, with the version that a write expects;
+            without the connection, as the next.
         scope: Returns the range of a namespace at a moment, perhaps with its descendants.
         read_item: The item at an address at a moment, or `None`.
         get_values: The values at addresses at a moment, by address.
@@ -35,13 +37,14 @@ class Verbs:
         list_namespaces: The namespaces of a listing, at most so many, at a moment.
         clear: Deletes what is in a scope, and returns how many items it was.
         newest: A page of the items of a scope that satisfy a condition, the newest write first.
-        search_text: Those of a scope with some words that satisfy a condition, the best first.
         read_vector: The numbers of the vector at an address at a moment, or `None`.
+        search_text: A page of the items of a scope with some words that satisfy a condition, the
+            best first; `None`: the backend has its own `_search_text`.
         read_value: The value at an address at a moment, or `None`, if that is less work.
         exists: Whether there is an item at an address at a moment, likewise.
     """
 
-    address: Callable[[Namespace, str], Any]
+    address: Callable[..., Any]
     scope: Callable[..., Any]
     read_item: Verb[StoreItem | None]
     get_values: Verb[dict[Any, Any]]
@@ -50,8 +53,8 @@ class Verbs:
     list_namespaces: Verb[list[Namespace]]
     clear: Verb[int]
     newest: Verb[list[StoreItem]]
-    search_text: Verb[list[StoreItem]]
     read_vector: Verb[list[float] | None]
+    search_text: Verb[list[StoreItem]] | None = None
     read_value: Verb[Any] | None = None
     exists: Verb[bool] | None = None
 
@@ -59,14 +62,24 @@ class Verbs:
 class TableStore(OverConnection[ConnectionT], CheckedStore[Encoded], Generic[ConnectionT, Encoded]):
     """A store over a connection whose verbs are the functions of `_verbs`.
 
-    A backend sets `_verbs`, and implements `capabilities`, `_encode`, `_write` and `_now`.
+    A backend sets `_verbs`, and implements `capabilities`, `_row`, `_write` and `_now`. A delete
+    is the address of its item.
     """
 
     _verbs: Verbs
 
+    @abstractmethod
+    def _row(self, address: Any, operation: Put, vector: bytes | None) -> Encoded:
+        """Return a put at an address ready to write; see `_encode`."""
+
+    @override
+    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Encoded:
+        address = self._verbs.address(operation.namespace, operation.key, operation.if_version)
+        return address if isinstance(operation, Delete) else self._row(address, operation, vector)
+
+    @abstractmethod
     async def _now(self) -> Any:
         """Return the moment of a call, as the functions take it."""
-        raise NotImplementedError
 
     async def _ask(self, verb: Verb[T], *arguments: Any) -> T:
         """Return what a read of items by their names returns."""
@@ -143,6 +156,8 @@ class TableStore(OverConnection[ConnectionT], CheckedStore[Encoded], Generic[Con
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
+        if self._verbs.search_text is None:
+            return await super()._search_text(selection, page, words)
         wanted = await self._scope_of(selection), words, selection.condition, page
         return await self._seek(self._verbs.search_text, *wanted)
 

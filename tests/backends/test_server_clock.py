@@ -96,11 +96,7 @@ async def test_a_crowd_asks_once_and_a_failure_is_not_kept():
     assert await clock.seconds(lambda: 7.0) == 7.0
 
 
-@given(
-    steps=st.lists(
-        st.tuples(st.floats(0, 100), st.floats(0, 5)), min_size=1, max_size=20
-    )
-)
+@given(steps=st.lists(st.tuples(st.floats(0, 100), st.floats(0, 5)), min_size=1, max_size=20))
 def test_it_is_never_ahead_and_at_most_the_network_behind(steps):
     """So nothing expires before its time by the server."""
     with pytest.MonkeyPatch.context() as patch:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
-from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
+from locus_memory.backends.oci.connection.connection import OCIConnection
 from locus_memory.backends.oci.connection.driver import Client
 from locus_memory.backends.oci.items import listing as lists
 from locus_memory.backends.oci.items.items import Items, Operation, together
@@ -56,6 +57,16 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
         MissingDriverError: The SDK is not installed.
     """
 
+    _remedies = MappingProxyType(
+        {
+            "transactions": "use put_batch and delete_batch, which are not atomic",
+            "semantic_search": "object storage has no index of vectors: choose another backend for "
+            "the store",
+            "search": "object storage has no index of texts: list with query=None, or choose "
+            "another backend",
+        }
+    )
+
     @checked
     def __init__(
         self,
@@ -66,8 +77,7 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
         clock: Callable[[], float] | None = None,
         **keywords: Unpack[OCIKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OCIOptions, options=options)
-        self._connection, self._owned = connection_for(bucket, client, options)
+        self._connect(OCIConnection, OCIOptions, bucket, options, keywords, client=client)
         self._items = Items(self._connection, clock)
         self._walk = NamespaceWalk(self._items)
 
@@ -76,16 +86,6 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
     def capabilities(self) -> StoreCapabilities:
         """Expiry and the list of namespaces."""
         return StoreCapabilities(ttl=True, list_namespaces=True)
-
-    @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "transactions":
-            return "use put_batch and delete_batch, which are not atomic"
-        if capability == "semantic_search":
-            return "object storage has no index of vectors: choose another backend for the store"
-        return (
-            "object storage has no index of texts: list with query=None, or choose another backend"
-        )
 
     @override
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.checked_store import Purging
-from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
+from locus_memory.backends.oracle.connection.connection import OraclePool
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
@@ -37,7 +38,6 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.store.item import (
-    Delete,
     Put,
     Restored,
     SemanticSearchResult,
@@ -69,6 +69,10 @@ class OracleStore(TableStore[OraclePool, ItemRow | Address]):
         ConfigurationError: An option that cannot work.
     """
 
+    _remedies = MappingProxyType(
+        {"semantic_search": "The type VECTOR needs Oracle Database 23.4 or newer"}
+    )
+
     _verbs = Verbs(
         address=Address.of,
         scope=Scope.of,
@@ -94,8 +98,7 @@ class OracleStore(TableStore[OraclePool, ItemRow | Address]):
         embedding_dimension: int | None = None,
         **keywords: Unpack[OracleKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._connection, self._owned = pool_for(dsn, pool, options)
+        self._connect(OraclePool, OracleOptions, dsn, options, keywords, pool=pool)
         fixed = self._connection.options.vector_dimension
         if embedding_dimension is not None and (
             embedding_dimension < 1 or fixed not in (None, embedding_dimension)
@@ -130,10 +133,7 @@ class OracleStore(TableStore[OraclePool, ItemRow | Address]):
         )
 
     @override
-    def _encode(self, operation: Put | Delete, vector: bytes | None) -> ItemRow | Address:
-        address = Address.of(operation.namespace, operation.key, operation.if_version)
-        if isinstance(operation, Delete):
-            return address
+    def _row(self, address: Address, operation: Put, vector: bytes | None) -> ItemRow:
         if vector is not None and len(vector) > 4 * MOST_DIMENSIONS:
             raise InvalidEmbeddingError(
                 f"the embedding has {len(vector) // 4} dimensions, Oracle holds {MOST_DIMENSIONS:,}"
@@ -188,9 +188,3 @@ class OracleStore(TableStore[OraclePool, ItemRow | Address]):
     @override
     async def _now(self) -> datetime:
         return await self._server.now(self._clock)
-
-    @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "semantic_search":
-            return "The type VECTOR needs Oracle Database 23.4 or newer"
-        return super()._remedy(capability)
