@@ -12,6 +12,7 @@ from locus_memory.testing import (
     CheckpointerConformance,
     DocumentConformance,
     MemoryTreeConformance,
+    ServerClockConformance,
     StoreConformance,
 )
 
@@ -46,3 +47,8 @@ class TestOpenSearchDocuments(OnOpenSearch, DocumentConformance):
 
 class TestOpenSearchTree(OnOpenSearch, MemoryTreeConformance):
     make_store = TestOpenSearchStore.make_store
+
+
+class TestOpenSearchClock(OnOpenSearch, ServerClockConformance):
+    def where(self, tmp_path):
+        return self.url, {"index_prefix": prefix_of(tmp_path)}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from integration.oracle_tables import OnOracle
 from locus_memory.registry import get_store
-from locus_memory.testing import DocumentConformance, MemoryTreeConformance, StoreConformance
+from locus_memory.testing import (
+    DocumentConformance,
+    MemoryTreeConformance,
+    ServerClockConformance,
+    StoreConformance,
+)
 
 
 class TestOracleStore(OnOracle, StoreConformance):
@@ -18,3 +23,8 @@ class TestOracleDocuments(OnOracle, DocumentConformance):
 
 class TestOracleTree(OnOracle, MemoryTreeConformance):
     make_store = TestOracleStore.make_store
+
+
+class TestOracleClock(OnOracle, ServerClockConformance):
+    def where(self, tmp_path):
+        return self.url, {"table_prefix": self.prefix(tmp_path)}

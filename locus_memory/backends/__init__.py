@@ -4,7 +4,7 @@ Import a backend from its own folder or through the registry. The modules beside
 code that several backends share, so a backend is a connection, a schema and two classes.
 
 Read `base.py` and `providers.py` first, then `checked_store.py`, over which each store is written,
-and `inmemory/`, the smallest backend.
+`table_store.py` and `inmemory/`, the smallest backend.
 """
 
 from __future__ import annotations

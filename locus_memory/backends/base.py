@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from typing_extensions import override
 
+from locus_memory._internal.options import Keywords
 from locus_memory._internal.resource import Resource
 from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.errors import ConfigurationError
@@ -45,14 +47,45 @@ StoreT = TypeVar("StoreT", bound=BaseStore)
 CheckpointerT = TypeVar("CheckpointerT", bound=BaseCheckpointer)
 
 
-class OverConnection(Resource, Generic[ConnectionT]):
-    """A store, or a storage of checkpoints, over a connection that others may share.
-
-    It closes the connection only if it made it. A subclass sets both attributes.
-    """
+class _Connected(Generic[ConnectionT]):
+    """What uses a connection that others may share; it closes one only if it made it."""
 
     _connection: ConnectionT
     _owned: bool
+
+    def _connect(
+        self,
+        kind: type[ConnectionT],
+        group: type[Any],
+        where: str | None,
+        options: object,
+        keywords: Mapping[str, object],
+        **given: object,
+    ) -> None:
+        """Use the connection of the caller, or make one.
+
+        Args:
+            kind: The class of the connection.
+            group: That of its options.
+            where: Where the database is.
+            options: Its options, or `None`.
+            keywords: The same by name.
+            given: The parameter of `kind` for what may be used instead of the address, with the
+                argument of the caller: a connection, a client or pool of the driver, or `None`.
+
+        Raises:
+            ConfigurationError: An option that cannot work.
+        """
+        group_of = Keywords(self, keywords).all_into(group, options=options)
+        (shared,), make = given.values(), cast("Callable[..., ConnectionT]", kind)
+        self._owned = not isinstance(shared, kind)
+        self._connection = (
+            shared if isinstance(shared, kind) else make(where, **given, options=group_of)
+        )
+
+
+class OverConnection(_Connected[ConnectionT], Resource, Generic[ConnectionT]):
+    """A store, or a storage of checkpoints, over a connection that others may share."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.place!r})"
@@ -183,12 +216,11 @@ class PairedBackend(Backend[Any], Generic[StoreT, CheckpointerT]):
 
 
 class ConnectedBackend(
-    PairedBackend[StoreT, CheckpointerT], Generic[ConnectionT, StoreT, CheckpointerT]
+    _Connected[ConnectionT],
+    PairedBackend[StoreT, CheckpointerT],
+    Generic[ConnectionT, StoreT, CheckpointerT],
 ):
     """A store and a checkpointer over one connection; a subclass sets the attributes."""
-
-    _connection: ConnectionT
-    _owned: bool
 
     @override
     async def close(self) -> None:

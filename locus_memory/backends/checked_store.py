@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from typing_extensions import override
@@ -48,6 +49,8 @@ _BEHIND: Final = {
 
 _MOST_WORDS: Final = 10_000
 """Of a query: the time of some engines grows with the square of their number."""
+
+_REMEDIES: Final = {"search": "list with query=None, or choose another backend"}
 
 _PURGE_EVERY: Final = 1_024
 """Items written between two purges of expired items; the first write of a store is one."""
@@ -100,6 +103,9 @@ class CheckedStore(BaseStore, Generic[Encoded]):
 
     _dimension: int | None = None
     """The only accepted vector length, or `None` for any."""
+
+    _remedies: Mapping[str, str] = MappingProxyType({})
+    """What to do where a capability is missing, by its name."""
 
     @property
     def place(self) -> str:
@@ -196,7 +202,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
             selection: Which items.
             page: Which part of the hits.
             vector: What to compare with, as `check_embedding` returns it.
-            threshold: Only hits with at least this score.
+            threshold: Only hits with at least this score are wanted; others may be returned.
         """
         raise NotImplementedError
 
@@ -206,7 +212,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
 
     def _remedy(self, capability: str) -> str | None:
         """Return the remedy for a missing capability."""
-        return "list with query=None, or choose another backend" if capability == "search" else None
+        return {**_REMEDIES, **self._remedies}.get(capability)
 
     async def _need(self, capability: str) -> None:
         """Raise unless the store has a capability; it is opened if it does not claim it yet.
@@ -431,7 +437,8 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         page, least = Page.of(limit, offset), check_threshold(threshold)
         vector = check_embedding(query_embedding, self._dimension)
         await self._need("semantic_search")
-        return await self._search_vectors(selection, page, vector, least)
+        found = await self._search_vectors(selection, page, vector, least)
+        return [hit for hit in found if least is None or hit.score >= least]
 
 
 def needed(operations: Iterable[Put | Delete]) -> list[str]:

@@ -10,14 +10,29 @@ import asyncio
 import contextlib
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from locus_memory.errors import BackendClosedError, ConfigurationError
+from locus_memory._internal.running.live import POOLS, PoolUse
+from locus_memory.errors import BackendClosedError, BackendUnavailableError, ConfigurationError
 
-__all__ = ["LoopLocal", "OfOneLoop", "PerLoop", "close_elsewhere", "sever", "until_the_loop_ends"]
+__all__ = [
+    "LONGEST_CLOSE",
+    "LoopClient",
+    "LoopLocal",
+    "OfOneLoop",
+    "PerLoop",
+    "Turns",
+    "close_elsewhere",
+    "sever",
+    "until_the_loop_ends",
+]
+
+LONGEST_CLOSE: Final = 10.0
+"""Seconds that closing waits for the calls in progress."""
 
 _inherited: Final[list[object]] = []
 """The connections of the parent process, kept in a forked process so that none is finalized."""
@@ -194,12 +209,113 @@ class PerLoop(Generic[HeldT]):
                     await asyncio.gather(*map(asyncio.wrap_future, elsewhere))
 
 
+class Turns(asyncio.Semaphore):
+    """The turns of the calls of one event loop; a call that waits too long for one is refused.
+
+    Args:
+        size: How many calls there may be.
+        seconds: How long a call waits for the others.
+        where: The name of the database in messages.
+        what: What the calls share.
+
+    Attributes:
+        size: How many calls there may be.
+        waiting: How many calls wait.
+    """
+
+    def __init__(self, size: int, seconds: float, where: str, what: str = "connections") -> None:
+        super().__init__(size)
+        self.size, self.waiting = size, 0
+        self._seconds, self._where, self._what = seconds, where, what
+
+    async def take(self) -> None:
+        """Wait for a turn; `release` ends it.
+
+        Raises:
+            BackendUnavailableError: None came in time.
+        """
+        self.waiting += 1
+        try:
+            # A call that need not wait takes no timer.
+            async with asyncio.timeout(self._seconds if self.locked() else None):
+                await self.acquire()
+        except TimeoutError:
+            raise BackendUnavailableError(
+                f"{self._where}: all {self.size} {self._what} are busy, and none came back within "
+                f"{self._seconds:g} s; raise pool_size"
+            ) from None
+        finally:
+            self.waiting -= 1
+
+    async def take_all(self) -> None:
+        """Wait until no call runs any more, and let none begin."""
+        for _ in range(self.size):
+            await self.acquire()
+
+
+class LoopClient(ABC):
+    """A client of a driver in the event loop that its connections belong to.
+
+    Made and used inside that loop. It is closed when the loop ends, at the latest.
+
+    Args:
+        turns: The turns of its calls.
+        where: The name of the database in messages.
+        owned: Whether the client is closed here.
+    """
+
+    def __init__(self, turns: Turns, where: str, *, owned: bool) -> None:
+        self._turns, self._owned = turns, owned
+        self._loop = asyncio.get_running_loop()
+        self._used = self._loop.time()
+        self._ended = False
+        self._guard = until_the_loop_ends(self._end)
+        POOLS.add(self, where)
+
+    @abstractmethod
+    def use(self) -> PoolUse:
+        """Return the use of the connections now."""
+
+    @abstractmethod
+    async def _shut(self) -> None:
+        """Close the client."""
+
+    async def start(self) -> None:
+        """Let the loop know that there is something to close."""
+        await anext(self._guard)
+
+    def has_ended(self) -> bool:
+        """Return whether the client is closed, since its loop ended or it was told to."""
+        return self._ended
+
+    async def close(self) -> None:
+        """Wait for the calls in progress, but not for ever, and close the client."""
+        if self._ended:
+            return
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_CLOSE):
+                    await self._turns.take_all()
+        finally:
+            if not self._ended:
+                await self._guard.aclose()
+
+    async def _end(self) -> None:
+        self._ended = True
+        if self._owned:
+            await self._shut()
+
+
 class LoopLocal(Generic[T]):
     """A value per event loop, created at its first call and never closed."""
 
     def __init__(self) -> None:
         self._values: dict[asyncio.AbstractEventLoop, T] = {}
         self._lock = threading.Lock()
+
+    def values(self) -> list[T]:
+        """Return the values of all event loops."""
+        return list(self._values.values())
 
     def get(self, make: Callable[[], T]) -> T:
         """Return the value of the running event loop, and create it if there is none."""

@@ -16,6 +16,7 @@ from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
     from locus_memory.testing.checkpoints import CheckpointerConformance
+    from locus_memory.testing.clocks import ServerClockConformance
     from locus_memory.testing.documents import DocumentConformance
     from locus_memory.testing.fakes import FakeClock, FakeEmbedder
     from locus_memory.testing.memory_tree import MemoryTreeConformance
@@ -31,6 +32,7 @@ else:
             "FakeEmbedder": "fakes",
             "FakeModel": "model",
             "MemoryTreeConformance": "memory_tree",
+            "ServerClockConformance": "clocks",
             "StoreConformance": "store",
         },
     )
@@ -42,5 +44,6 @@ __all__ = [
     "FakeEmbedder",
     "FakeModel",
     "MemoryTreeConformance",
+    "ServerClockConformance",
     "StoreConformance",
 ]

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from locus_memory.backends.inmemory.index import TextIndex, Vectors, rank
-from locus_memory.backends.selection import Page
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.backends.selection import Page, check_dimension
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import (
@@ -190,8 +189,8 @@ def ranked(spaces: Sequence[Space], words: Iterable[str]) -> Iterator[Hit]:
     return _best_first(len(values), at_least)
 
 
-def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> Iterator[Hit]:
-    """Yield a hit for each item whose vector has the query's length and is near enough, best first.
+def similar(spaces: Sequence[Space], query: bytes) -> Iterator[Hit]:
+    """Yield a hit for each item whose vector has the query's length, best first.
 
     Raises:
         InvalidEmbeddingError: All the vectors have another length.
@@ -205,9 +204,8 @@ def similar(spaces: Sequence[Space], query: bytes, threshold: float | None) -> I
     ]
     cosines = np.concatenate([np.empty(0, np.float32), *(each for _, _, each in found)])
     if not len(cosines):
-        _refuse_dimension(spaces, len(query) // 4)
-    if threshold is not None:
-        cosines = cosines[np.maximum(cosines, 0.0) >= threshold]
+        others = (size // 4 for space in spaces for size in space.vectors)
+        check_dimension(len(query) // 4, min(others, default=None))
 
     def at_least(count: int) -> Iterator[Hit]:
         if not len(cosines):
@@ -232,14 +230,6 @@ def _best_first(count: int, at_least: Callable[[int], Iterable[Hit]]) -> Iterato
         hits = sorted(at_least(min(count, wanted)), key=Hit.order, reverse=True)
         yield from hits[done:]
         done, wanted = len(hits), wanted * 8
-
-
-def _refuse_dimension(spaces: Sequence[Space], dimension: int) -> None:
-    others = {size // 4 for space in spaces for size in space.vectors}
-    if others:
-        raise InvalidEmbeddingError(
-            f"the query has {dimension} dimensions, the stored embeddings have {min(others)}"
-        )
 
 
 def best(hits: Iterable[Hit], condition: Condition, page: Page) -> Iterator[Hit]:

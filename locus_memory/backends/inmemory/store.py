@@ -186,7 +186,7 @@ class InMemoryStore(CheckedStore[_Change]):
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         with self._locked():
-            hits = similar(self._selected(selection), vector, threshold)
+            hits = similar(self._selected(selection), vector)
             return [hit.semantic() for hit in best(hits, selection.condition, page)]
 
     @override

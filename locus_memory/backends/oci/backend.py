@@ -7,12 +7,12 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.oci.advice import advise
 from locus_memory.backends.oci.checkpoints import OCICheckpointer
-from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
+from locus_memory.backends.oci.connection.connection import OCIConnection
 from locus_memory.backends.oci.connection.driver import Client
 from locus_memory.backends.oci.options import OCIKeywords, OCIOptions
 from locus_memory.backends.oci.store import OCIStore
@@ -51,8 +51,7 @@ class OCIBackend(ConnectedBackend[OCIConnection, OCIStore, OCICheckpointer[Any]]
         checkpointer_options: CheckpointerOptions[Any] | None = None,
         **keywords: Unpack[OCIKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OCIOptions, options=options)
-        self._connection, self._owned = connection_for(bucket, client, options)
+        self._connect(OCIConnection, OCIOptions, bucket, options, keywords, client=client)
         self._store = OCIStore(client=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = OCICheckpointer(
             client=self._connection, **(checkpointer_options or CheckpointerOptions[Any]())

@@ -40,7 +40,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
+from locus_memory.backends.oci.connection.connection import OCIConnection
 from locus_memory.backends.oci.connection.driver import Client, Listed
 from locus_memory.backends.oci.items.items import together
 from locus_memory.backends.oci.items.stored import new_mark
@@ -89,8 +89,7 @@ class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
         options: OCIOptions | None = None,
         **keywords: Unpack[OCIKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OCIOptions, options=options)
-        self._connection, self._owned = connection_for(bucket, client, options)
+        self._connect(OCIConnection, OCIOptions, bucket, options, keywords, client=client)
         self._threads = Threads(self._connection)
 
     @override

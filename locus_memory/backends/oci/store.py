@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
-from locus_memory.backends.oci.connection.connection import OCIConnection, connection_for
+from locus_memory.backends.oci.connection.connection import OCIConnection
 from locus_memory.backends.oci.connection.driver import Client
 from locus_memory.backends.oci.items import listing as lists
 from locus_memory.backends.oci.items.items import Items, Operation, together
@@ -49,13 +49,23 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
         client: An `ObjectStorageClient` of the SDK, or an `OCIConnection`, to use instead; the
             store closes neither.
         options: How to connect, and the prefix of the names; ignored with an `OCIConnection`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the service's clock, to a second.
         **keywords: The fields of `OCIOptions` by name, in place of `options`.
 
     Raises:
         ConfigurationError: An option is invalid.
         MissingDriverError: The SDK is not installed.
     """
+
+    _remedies = MappingProxyType(
+        {
+            "transactions": "use put_batch and delete_batch, which are not atomic",
+            "semantic_search": "object storage has no index of vectors: choose another backend for "
+            "the store",
+            "search": "object storage has no index of texts: list with query=None, or choose "
+            "another backend",
+        }
+    )
 
     @checked
     def __init__(
@@ -64,11 +74,10 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
         *,
         client: Client | OCIConnection | None = None,
         options: OCIOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         **keywords: Unpack[OCIKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OCIOptions, options=options)
-        self._connection, self._owned = connection_for(bucket, client, options)
+        self._connect(OCIConnection, OCIOptions, bucket, options, keywords, client=client)
         self._items = Items(self._connection, clock)
         self._walk = NamespaceWalk(self._items)
 
@@ -77,16 +86,6 @@ class OCIStore(OverConnection[OCIConnection], CheckedStore[Operation]):
     def capabilities(self) -> StoreCapabilities:
         """Expiry and the list of namespaces."""
         return StoreCapabilities(ttl=True, list_namespaces=True)
-
-    @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "transactions":
-            return "use put_batch and delete_batch, which are not atomic"
-        if capability == "semantic_search":
-            return "object storage has no index of vectors: choose another backend for the store"
-        return (
-            "object storage has no index of texts: list with query=None, or choose another backend"
-        )
 
     @override
     def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:

@@ -7,14 +7,13 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.opensearch.advice import advise, outdated
 from locus_memory.backends.opensearch.checkpoints import OpenSearchCheckpointer
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
-    connection_for,
 )
 from locus_memory.backends.opensearch.connection.driver import Client
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
@@ -55,8 +54,9 @@ class OpenSearchBackend(
         checkpointer_options: CheckpointerOptions[Any] | None = None,
         **keywords: Unpack[OpenSearchKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
-        self._connection, self._owned = connection_for(hosts, client, options)
+        self._connect(
+            OpenSearchConnection, OpenSearchOptions, hosts, options, keywords, client=client
+        )
         self._store = OpenSearchStore(
             client=self._connection, **(store_options or dict[str, Any]())
         )

@@ -24,7 +24,6 @@ from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.connection.connection import (
     Item,
     OpenSearchConnection,
-    connection_for,
 )
 from locus_memory.backends.opensearch.connection.driver import Client
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
@@ -114,8 +113,9 @@ class OpenSearchDeltaStorage(OverConnection[OpenSearchConnection], DeltaStorage)
         options: OpenSearchOptions | None = None,
         **keywords: Unpack[OpenSearchKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
-        self._connection, self._owned = connection_for(hosts, client, options)
+        self._connect(
+            OpenSearchConnection, OpenSearchOptions, hosts, options, keywords, client=client
+        )
         # The threads as this process saw them last, with the pages that it read.
         self._known: RecentlyUsed[Thread] = RecentlyUsed(
             _REMEMBERED, lambda thread: 1 + len(thread.older)

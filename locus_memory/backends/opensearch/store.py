@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore, Purging
+from locus_memory._internal.options import checked
+from locus_memory.backends.checked_store import Purging
 from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
-    connection_for,
 )
 from locus_memory.backends.opensearch.connection.driver import Client
 from locus_memory.backends.opensearch.items import items
@@ -28,8 +26,10 @@ from locus_memory.backends.opensearch.items.scopes import Scope
 from locus_memory.backends.opensearch.items.writing import Operation, write
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.search.texts import search_text
-from locus_memory.backends.opensearch.search.vectors import VectorQuery, VectorSearch
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.opensearch.search.vectors import VectorSearch
+from locus_memory.backends.selection import Page, Selection, VectorQuery
+from locus_memory.backends.server_clock import ServerClock
+from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import (
     BackendCorruptError,
     ConfigurationError,
@@ -37,22 +37,17 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.store.item import (
-    Delete,
-    Namespace,
     Put,
     SemanticSearchResult,
     StoreCapabilities,
-    StoreItem,
-    timestamp,
 )
-from locus_memory.store.listing import Listing
 
 __all__ = ["OpenSearchStore"]
 
 T = TypeVar("T")
 
 
-class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operation]):
+class OpenSearchStore(TableStore[OpenSearchConnection, Operation]):
     """Items in an OpenSearch cluster, safe for any number of tasks, loops and processes.
 
     A read by name sees each write at once. Searches and listings see each write of this process
@@ -70,7 +65,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
             neither.
         options: How to connect, and the names of the indexes; ignored with an
             `OpenSearchConnection`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
         embedding_dimension: The only vector length to take, or `None` for any.
         exact_below: A search among fewer vectors than this is exact.
         **keywords: The fields of `OpenSearchOptions` by name, in place of `options`.
@@ -79,6 +74,29 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         ConfigurationError: An option that cannot work.
     """
 
+    _remedies = MappingProxyType(
+        {
+            "semantic_search": "The cluster lacks the plugin opensearch-knn",
+            "transactions": "use put_batch and delete_batch, which take few requests and are not "
+            "atomic",
+        }
+    )
+
+    _verbs = Verbs(
+        address=Address.of,
+        scope=Scope.of,
+        read_item=items.read_item,
+        read_value=items.read_value,
+        get_values=items.get_values,
+        scan=items.scan,
+        scan_keys=items.scan_keys,
+        list_namespaces=items.list_namespaces,
+        clear=items.clear,
+        newest=items.newest,
+        search_text=search_text,
+        read_vector=items.read_vector,
+    )
+
     @checked
     def __init__(
         self,
@@ -86,7 +104,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         *,
         client: Client | OpenSearchConnection | None = None,
         options: OpenSearchOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         exact_below: int = 10_000,
         **keywords: Unpack[OpenSearchKeywords],
@@ -95,9 +113,11 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
             raise ConfigurationError("opensearch: needs embedding_dimension >= 1")
         if exact_below < 0:
             raise ConfigurationError("opensearch: needs exact_below >= 0")
-        options = Keywords(self, keywords).all_into(OpenSearchOptions, options=options)
-        self._connection, self._owned = connection_for(hosts, client, options)
+        self._connect(
+            OpenSearchConnection, OpenSearchOptions, hosts, options, keywords, client=client
+        )
         self._clock = clock
+        self._server = ServerClock(partial(items.read_clock, self._connection))
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
         self._locks: LoopLocal[WeakValueDictionary[tuple[Any, ...], asyncio.Lock]] = LoopLocal()
@@ -123,10 +143,9 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         )
 
     @override
-    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Operation:
-        if isinstance(operation, Put):
-            return Document.of(operation, vector)
-        return Address.of(operation.namespace, operation.key, operation.if_version)
+    def _row(self, address: Address, operation: Put, vector: bytes | None) -> Operation:
+        del address
+        return Document.of(operation, vector)
 
     @override
     async def _write(self, operations: Sequence[Operation]) -> list[int]:
@@ -142,7 +161,7 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         await self._vectors.make_fields(
             {each.dimension for each in operations if isinstance(each, Document)} - {0}
         )
-        now = self._now()
+        now = await self._now()
         outcomes = await write(self._connection, operations, now)
         if any(isinstance(each, BackendCorruptError) for each in outcomes):
             # Somebody may have replaced the index by one without the fields of vectors.
@@ -156,98 +175,28 @@ class OpenSearchStore(OverConnection[OpenSearchConnection], CheckedStore[Operati
         return results
 
     @override
-    async def _get_value(self, namespace: Namespace, key: str) -> Any:
-        return await self._read(items.read_value, Address.of(namespace, key))
-
-    @override
-    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await self._read(items.read_item, Address.of(namespace, key))
-
-    @override
-    async def _get_values(
-        self, names: Sequence[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        addresses = {Address.of(*name): name for name in names}
-        values = await self._read(items.get_values, list(addresses))
-        return {addresses[each]: value for each, value in values.items()}
-
-    @override
-    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        return await self._seek(items.scan, self._connection, self._scope(namespace), keys, limit)
-
-    @override
-    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await self._seek(
-            items.scan_keys, self._connection, self._scope(namespace), keys, limit
-        )
-
-    @override
-    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await self._seek(
-            items.list_namespaces, self._connection, listing, limit, self._now()
-        )
-
-    @override
-    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        scope = self._scope(namespace, recursive=recursive)
-        return await items.clear(self._connection, scope)
-
-    @override
     async def compact(self) -> None:
         # Until then a deleted document, and its words, are still in the files.
-        await self._read(items.compact)
-
-    @override
-    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        scope = self._scope_of(selection)
-        return await self._seek(items.newest, self._connection, scope, selection.condition, page)
-
-    @override
-    async def _search_text(
-        self, selection: Selection, page: Page, words: list[str]
-    ) -> list[StoreItem]:
-        scope = self._scope_of(selection)
-        return await self._seek(
-            search_text, self._connection, scope, words, selection.condition, page
-        )
-
-    @override
-    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        return await self._read(items.read_vector, Address.of(namespace, key))
+        await items.compact(self._connection, await self._now())
 
     @override
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        query = VectorQuery(vector, threshold, selection.condition)
-        return await self._seek(self._vectors.find, self._scope_of(selection), query, page)
+        await self._connection.refresh_if_dirty(ITEMS)
+        query = VectorQuery(vector, selection.condition)
+        return await self._vectors.find(await self._scope_of(selection), query, page)
 
     @override
     async def open(self) -> None:
         await self._connection.ensure(ITEMS)
 
-    async def _read(self, read: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """Return what a read by name returns, at this moment."""
-        return await read(self._connection, *arguments, self._now())
-
-    async def _seek(self, seek: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """Return what a search returns, once it sees what this process has written."""
+    @override
+    async def _seek(self, verb: Verb[T], *arguments: Any) -> T:
+        # A search sees what this process has written.
         await self._connection.refresh_if_dirty(ITEMS)
-        return await seek(*arguments)
-
-    def _now(self) -> datetime:
-        return timestamp(self._clock())
-
-    def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
-        return Scope.of(namespace, self._now(), recursive=recursive)
-
-    def _scope_of(self, selection: Selection) -> Scope:
-        return self._scope(selection.namespace, recursive=selection.recursive)
+        return await super()._seek(verb, *arguments)
 
     @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "semantic_search":
-            return "The cluster lacks the plugin opensearch-knn"
-        if capability == "transactions":
-            return "use put_batch and delete_batch, which take few requests and are not atomic"
-        return super()._remedy(capability)
+    async def _now(self) -> datetime:
+        return await self._server.now(self._clock)

@@ -7,12 +7,12 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.oracle.advice import advise, outdated
 from locus_memory.backends.oracle.checkpoints import OracleCheckpointer
-from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
+from locus_memory.backends.oracle.connection.connection import OraclePool
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items.queries import LOST_VECTORS
 from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
@@ -47,8 +47,7 @@ class OracleBackend(ConnectedBackend[OraclePool, OracleStore, OracleCheckpointer
         checkpointer_options: CheckpointerOptions | None = None,
         **keywords: Unpack[OracleKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._connection, self._owned = pool_for(dsn, pool, options)
+        self._connect(OraclePool, OracleOptions, dsn, options, keywords, pool=pool)
         self._store = OracleStore(pool=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = OracleCheckpointer(
             pool=self._connection, **(checkpointer_options or CheckpointerOptions())

@@ -19,7 +19,6 @@ from locus_memory.backends.oracle.connection.connection import (
     Query,
     Session,
     Write,
-    pool_for,
 )
 from locus_memory.backends.oracle.connection.driver import Binds, Pool, Row
 from locus_memory.backends.oracle.connection.driver_errors import (
@@ -106,8 +105,7 @@ class OracleDeltaStorage(OverConnection[OraclePool], DeltaStorage):
         options: OracleOptions | None = None,
         **keywords: Unpack[OracleKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._connection, self._owned = pool_for(dsn, pool, options)
+        self._connect(OraclePool, OracleOptions, dsn, options, keywords, pool=pool)
 
     @override
     async def store(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Unpack
+from types import MappingProxyType
+from typing import Any, TypeVar, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore, Purging
-from locus_memory.backends.oracle.connection.connection import OraclePool, pool_for
+from locus_memory._internal.options import checked
+from locus_memory.backends.checked_store import Purging
+from locus_memory.backends.oracle.connection.connection import OraclePool
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
@@ -29,7 +28,9 @@ from locus_memory.backends.oracle.options import (
 )
 from locus_memory.backends.oracle.search.texts import query_stems, search_text
 from locus_memory.backends.oracle.search.vectors import search_vectors
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.selection import Page, Selection, VectorQuery
+from locus_memory.backends.server_clock import ServerClock
+from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
@@ -37,22 +38,18 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.store.item import (
-    Delete,
-    Namespace,
     Put,
     Restored,
     SemanticSearchResult,
     StoreCapabilities,
-    StoreItem,
-    embedding_numbers,
-    timestamp,
 )
-from locus_memory.store.listing import Listing
 
 __all__ = ["OracleStore"]
 
+T = TypeVar("T")
 
-class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
+
+class OracleStore(TableStore[OraclePool, ItemRow | Address]):
     """Items in an Oracle Database, safe for any number of tasks, loops and processes.
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
@@ -63,7 +60,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         dsn: See `OraclePool`.
         pool: A pool of oracledb, or an `OraclePool`, to use instead; it is not closed here.
         options: How to connect, and where the tables are; ignored with an `OraclePool`.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the server's clock.
         embedding_dimension: The only vector length to accept; by default `vector_dimension` of
             the options.
         **keywords: The fields of `OracleOptions` by name, in place of `options`.
@@ -72,6 +69,24 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         ConfigurationError: An option that cannot work.
     """
 
+    _remedies = MappingProxyType(
+        {"semantic_search": "The type VECTOR needs Oracle Database 23.4 or newer"}
+    )
+
+    _verbs = Verbs(
+        address=Address.of,
+        scope=Scope.of,
+        read_item=items.read_item,
+        get_values=items.get_values,
+        scan=items.scan,
+        scan_keys=items.scan_keys,
+        list_namespaces=list_namespaces,
+        clear=items.clear,
+        newest=items.newest,
+        search_text=search_text,
+        read_vector=items.read_vector_at,
+    )
+
     @checked
     def __init__(
         self,
@@ -79,12 +94,11 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         *,
         pool: Pool | OraclePool | None = None,
         options: OracleOptions | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         embedding_dimension: int | None = None,
         **keywords: Unpack[OracleKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(OracleOptions, options=options)
-        self._connection, self._owned = pool_for(dsn, pool, options)
+        self._connect(OraclePool, OracleOptions, dsn, options, keywords, pool=pool)
         fixed = self._connection.options.vector_dimension
         if embedding_dimension is not None and (
             embedding_dimension < 1 or fixed not in (None, embedding_dimension)
@@ -93,6 +107,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
                 "oracle: needs embedding_dimension >= 1, and the same as vector_dimension"
             )
         self._clock = clock
+        self._server = ServerClock(partial(items.read_clock, self._connection))
         self._dimension = fixed if embedding_dimension is None else embedding_dimension
         self._purging = Purging(
             partial(items.purge, self._connection),
@@ -118,10 +133,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         )
 
     @override
-    def _encode(self, operation: Put | Delete, vector: bytes | None) -> ItemRow | Address:
-        address = Address.of(operation.namespace, operation.key, operation.if_version)
-        if isinstance(operation, Delete):
-            return address
+    def _row(self, address: Address, operation: Put, vector: bytes | None) -> ItemRow:
         if vector is not None and len(vector) > 4 * MOST_DIMENSIONS:
             raise InvalidEmbeddingError(
                 f"the embedding has {len(vector) // 4} dimensions, Oracle holds {MOST_DIMENSIONS:,}"
@@ -141,7 +153,7 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
         # It is known by then whether there are vectors that a put makes stale.
         await self._connection.open()
         self._check_dimension(operations)
-        now = self._now()
+        now = await self._now()
         results = await items.write(self._connection, operations, now)
         await self._purging.wrote(len(operations), now)
         return results
@@ -157,79 +169,22 @@ class OracleStore(OverConnection[OraclePool], CheckedStore[ItemRow | Address]):
                 )
 
     @override
-    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        return await items.read_item(self._connection, Address.of(namespace, key), self._now())
-
-    @override
-    async def _get_values(
-        self, names: Sequence[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        given = {Address.of(*name).name: name for name in names}
-        found = await items.get_items(self._connection, list(given), self._now())
-        return {given[name]: item.value for name, item in found.items()}
-
-    @override
-    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        now = self._now()
-        return await items.scan(self._connection, Scope.of(namespace, now), keys, limit, now)
-
-    @override
-    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await items.scan_keys(
-            self._connection, Scope.of(namespace, self._now()), keys, limit
-        )
-
-    @override
-    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await list_namespaces(self._connection, listing, limit, self._now())
-
-    @override
-    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        scope = Scope.of(namespace, self._now(), recursive=recursive)
-        return await items.clear(self._connection, scope)
-
-    @override
-    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        await self._connection.open()
-        return await items.newest(
-            self._connection, self._scope(selection), selection.condition, page
-        )
-
-    @override
     def _query_words(self, query: str) -> list[str]:
         return query_stems(query)
-
-    @override
-    async def _search_text(
-        self, selection: Selection, page: Page, words: list[str]
-    ) -> list[StoreItem]:
-        await self._connection.open()
-        scope = self._scope(selection)
-        return await search_text(self._connection, scope, words, selection.condition, page)
-
-    @override
-    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        address = Address.of(namespace, key)
-        vector = await items.read_vector_at(self._connection, address, self._now())
-        return None if vector is None else embedding_numbers(vector)
 
     @override
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        scope = self._scope(selection)
-        return await search_vectors(
-            self._connection, scope, vector, selection.condition, page, threshold
-        )
-
-    def _now(self) -> datetime:
-        return timestamp(self._clock())
-
-    def _scope(self, selection: Selection) -> Scope:
-        return Scope.of(selection.namespace, self._now(), recursive=selection.recursive)
+        scope, query = await self._scope_of(selection), VectorQuery(vector, selection.condition)
+        return await search_vectors(self._connection, scope, query, page)
 
     @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "semantic_search":
-            return "The type VECTOR needs Oracle Database 23.4 or newer"
-        return super()._remedy(capability)
+    async def _seek(self, verb: Verb[T], *arguments: Any) -> T:
+        # Its statement depends on the features of the database.
+        await self._connection.open()
+        return await super()._seek(verb, *arguments)
+
+    @override
+    async def _now(self) -> datetime:
+        return await self._server.now(self._clock)

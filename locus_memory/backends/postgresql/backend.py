@@ -7,14 +7,13 @@ from typing import Any, Final, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.postgresql.advice import advise, outdated
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
-    pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.items.queries import LOST_VECTORS
@@ -124,8 +123,7 @@ class PostgreSQLBackend(
         checkpointer_options: CheckpointerOptions | None = None,
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._connection, self._owned = pool_for(database, pool, options)
+        self._connect(PostgreSQLPool, PostgreSQLOptions, database, options, keywords, pool=pool)
         self._store = PostgreSQLStore(pool=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = PostgreSQLCheckpointer(
             pool=self._connection, **(checkpointer_options or CheckpointerOptions())

@@ -16,7 +16,6 @@ from locus_memory.backends.base import OverConnection
 from locus_memory.backends.postgresql.connection.connection import (
     Connection,
     PostgreSQLPool,
-    pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool, errors
 from locus_memory.backends.postgresql.connection.standbys import reads
@@ -102,8 +101,7 @@ class PostgreSQLDeltaStorage(OverConnection[PostgreSQLPool], DeltaStorage):
         options: PostgreSQLOptions | None = None,
         **keywords: Unpack[PostgreSQLKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._connection, self._owned = pool_for(database, pool, options)
+        self._connect(PostgreSQLPool, PostgreSQLOptions, database, options, keywords, pool=pool)
 
     @override
     async def store(

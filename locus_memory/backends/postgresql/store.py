@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, Unpack
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore, Purging, needed
+from locus_memory._internal.options import checked
+from locus_memory.backends.checked_store import Purging, needed
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
-    pool_for,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.connection.standbys import reads
 from locus_memory.backends.postgresql.items import items, queries, restoring
-from locus_memory.backends.postgresql.items.items import list_namespaces
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.items.rows import Row
@@ -27,37 +25,34 @@ from locus_memory.backends.postgresql.options import (
     PostgreSQLKeywords,
     PostgreSQLOptions,
 )
-from locus_memory.backends.postgresql.search.texts import TextSearch
+from locus_memory.backends.postgresql.search.texts import search_text
 from locus_memory.backends.postgresql.search.vectors import (
-    VectorQuery,
     VectorSearch,
-    read_vector,
     vector_text,
 )
 from locus_memory.backends.postgresql.search.words import query_stems
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.selection import Page, Selection, VectorQuery
+from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
 from locus_memory.store.batches import as_restored
 from locus_memory.store.item import (
-    Delete,
-    Namespace,
     Put,
     Restored,
     SemanticSearchResult,
     StoreCapabilities,
-    StoreItem,
     timestamp,
 )
-from locus_memory.store.listing import Listing
 from locus_memory.store.words.long_texts import prepared
 
 __all__ = ["PostgreSQLStore"]
 
+T = TypeVar("T")
+
 _read = reads(of_standbys=True)
 
 
-class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address]):
+class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
     """Items in a PostgreSQL database, safe for any number of tasks, loops and processes.
 
     Text search is BM25 with stemming; its word statistics are those of the namespace that is
@@ -81,6 +76,28 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         ConfigurationError: An option that cannot work.
     """
 
+    _remedies = MappingProxyType(
+        {
+            "semantic_search": "The database lacks the extension vector: CREATE EXTENSION vector",
+        }
+    )
+
+    _verbs = Verbs(
+        address=Address.of,
+        scope=Scope.of,
+        read_item=items.read_item,
+        read_value=items.read_value,
+        exists=items.exists,
+        get_values=items.get_values,
+        scan=items.scan,
+        scan_keys=items.scan_keys,
+        list_namespaces=items.list_namespaces,
+        clear=items.clear,
+        newest=items.newest,
+        search_text=search_text,
+        read_vector=items.read_vector,
+    )
+
     @checked
     def __init__(
         self,
@@ -102,11 +119,9 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
                 "postgresql: vector_index is 'hnsw' or None, exact_below and namespace_indexes "
                 "at least 0"
             )
-        options = Keywords(self, keywords).all_into(PostgreSQLOptions, options=options)
-        self._connection, self._owned = pool_for(database, pool, options)
+        self._connect(PostgreSQLPool, PostgreSQLOptions, database, options, keywords, pool=pool)
         self._clock = clock
         self._dimension = embedding_dimension
-        self._texts = TextSearch(self._connection)
         self._vectors = VectorSearch(
             self._connection,
             indexed=vector_index is not None,
@@ -137,10 +152,7 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         )
 
     @override
-    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Row | Address:
-        address = Address.of(operation.namespace, operation.key, operation.if_version)
-        if isinstance(operation, Delete):
-            return address
+    def _row(self, address: Address, operation: Put, vector: bytes | None) -> Row:
         return Row.of(
             address,
             operation.value,
@@ -154,61 +166,10 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
         # It knows by then whether there are vectors that a put makes stale.
         await self._connection.open()
-        now = self._now()
+        now = await self._now()
         results = await items.write(self._connection, operations, now)
         await self._purging.wrote(len(operations), now)
         return results
-
-    @override
-    @_read
-    async def _get_value(self, namespace: Namespace, key: str) -> Any:
-        address = Address.of(namespace, key)
-        row = await self._connection.fetchrow(queries.GET_VALUE, address.name, self._now())
-        return None if row is None else items.value_of(row, address)
-
-    @override
-    @_read
-    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        name = Address.of(namespace, key).name
-        row = await self._connection.fetchrow(queries.GET, name, self._now())
-        return None if row is None else items.item_of(row)
-
-    @override
-    @_read
-    async def _exists(self, namespace: Namespace, key: str) -> bool:
-        address = Address.of(namespace, key)
-        return (
-            await self._connection.fetchval(queries.EXISTS, address.name, self._now()) is not None
-        )
-
-    @override
-    @_read
-    async def _get_values(
-        self, names: Sequence[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        addresses = {Address.of(*name): name for name in names}
-        given = {address.name: name for address, name in addresses.items()}
-        values = await items.get_values(self._connection, list(addresses), self._now())
-        return {given[each]: value for each, value in values.items()}
-
-    @override
-    @_read
-    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        return await items.scan(self._connection, self._scope(namespace), keys, limit)
-
-    @override
-    @_read
-    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        return await items.scan_keys(self._connection, self._scope(namespace), keys, limit)
-
-    @override
-    @_read
-    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        return await list_namespaces(self._connection, listing, limit, self._now())
-
-    @override
-    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        return await items.clear(self._connection, self._scope(namespace, recursive=recursive))
 
     @override
     async def compact(self) -> None:
@@ -232,13 +193,7 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
         await self._connection.open()
         if rows:
             await restoring.restore(self._connection, rows, given)
-            await self._purging.wrote(len(rows), self._now())
-
-    @override
-    @_read
-    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        scope = self._scope_of(selection)
-        return await items.newest(self._connection, scope, selection.condition, page)
+            await self._purging.wrote(len(rows), await self._now())
 
     @override
     def _query_words(self, query: str) -> list[str]:
@@ -246,42 +201,22 @@ class PostgreSQLStore(OverConnection[PostgreSQLPool], CheckedStore[Row | Address
 
     @override
     @_read
-    async def _search_text(
-        self, selection: Selection, page: Page, words: list[str]
-    ) -> list[StoreItem]:
-        scope = self._scope_of(selection)
-        return await self._texts.find(scope, words, selection.condition, page)
-
-    @override
-    @_read
-    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        sent = await items.read_vector(self._connection, Address.of(namespace, key), self._now())
-        return None if sent is None else read_vector(sent)
-
-    @override
-    @_read
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
-        query = VectorQuery(vector_text(vector), threshold, selection.condition)
-        return await self._vectors.find(self._scope_of(selection), query, page)
+        query = VectorQuery(vector, selection.condition)
+        return await self._vectors.find(await self._scope_of(selection), query, page)
+
+    @override
+    @_read
+    async def _ask(self, verb: Verb[T], *arguments: Any) -> T:
+        return await super()._ask(verb, *arguments)
 
     @override
     async def close(self) -> None:
         await self._vectors.close()
         await super().close()
 
-    def _now(self) -> str:
-        return "now" if self._clock is None else str(timestamp(self._clock()))
-
-    def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
-        return Scope.of(namespace, self._now(), recursive=recursive)
-
-    def _scope_of(self, selection: Selection) -> Scope:
-        return self._scope(selection.namespace, recursive=selection.recursive)
-
     @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "semantic_search":
-            return "The database lacks the extension vector: CREATE EXTENSION vector"
-        return super()._remedy(capability)
+    async def _now(self) -> str:
+        return "now" if self._clock is None else str(timestamp(self._clock()))

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import ConnectedBackend, compact_parts
 from locus_memory.backends.redis.advice import advise
@@ -15,7 +15,6 @@ from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisChec
 from locus_memory.backends.redis.connection.connection import (
     Client,
     RedisConnection,
-    connection_for,
 )
 from locus_memory.backends.redis.items.former import record_of
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
@@ -57,8 +56,7 @@ class RedisBackend(ConnectedBackend[RedisConnection, RedisStore, RedisCheckpoint
         checkpointer_options: RedisCheckpointerOptions | None = None,
         **keywords: Unpack[RedisKeywords],
     ) -> None:
-        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
-        self._connection, self._owned = connection_for(url, client, options)
+        self._connect(RedisConnection, RedisOptions, url, options, keywords, client=client)
         self._store = RedisStore(client=self._connection, **(store_options or dict[str, Any]()))
         self._checkpointer = RedisCheckpointer(
             client=self._connection, **(checkpointer_options or RedisCheckpointerOptions())

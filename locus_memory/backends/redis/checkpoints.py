@@ -14,7 +14,6 @@ from locus_memory.backends.record_rows import check_name
 from locus_memory.backends.redis.connection.connection import (
     Client,
     RedisConnection,
-    connection_for,
 )
 from locus_memory.backends.redis.connection.lost_keys import named
 from locus_memory.backends.redis.lua import script
@@ -90,8 +89,7 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         _check_ttl(ttl)
         self.ttl = ttl
         self._lifetime = "" if ttl is None else str(int(ttl * 1000))
-        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
-        self._connection, self._owned = connection_for(url, client, options)
+        self._connect(RedisConnection, RedisOptions, url, options, keywords, client=client)
 
     @override
     async def store(

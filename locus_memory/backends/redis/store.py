@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Unpack
 
 from redis.asyncio import Redis, RedisCluster
 from typing_extensions import override
 
-from locus_memory._internal.options import Keywords, checked
+from locus_memory._internal.options import checked
 from locus_memory.backends.base import OverConnection
 from locus_memory.backends.checked_store import CheckedStore
 from locus_memory.backends.loops import LoopLocal
-from locus_memory.backends.redis.connection.connection import RedisConnection, connection_for
+from locus_memory.backends.redis.connection.connection import RedisConnection
 from locus_memory.backends.redis.items.former import move_from_redisearch
 from locus_memory.backends.redis.items.items import (
     Operation,
@@ -81,6 +82,13 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         ConfigurationError: An option that cannot work.
     """
 
+    _remedies = MappingProxyType(
+        {
+            "transactions": "on a cluster, use put_batch and delete_batch",
+            "search": "make the store with text_index=True",
+        }
+    )
+
     @checked
     def __init__(
         self,
@@ -95,8 +103,7 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
     ) -> None:
         if embedding_dimension is not None and embedding_dimension < 1:
             raise ConfigurationError("redis: needs embedding_dimension >= 1")
-        options = Keywords(self, keywords).all_into(RedisOptions, options=options)
-        self._connection, self._owned = connection_for(url, client, options)
+        self._connect(RedisConnection, RedisOptions, url, options, keywords, client=client)
         self._spaces = Spaces(self._connection, clock)
         self._dimension = embedding_dimension
         self._has_text = text_index
@@ -238,14 +245,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
 
     async def _targets_of(self, selection: Selection) -> list[Space]:
         return await self._spaces.within(selection.namespace, recursive=selection.recursive)
-
-    @override
-    def _remedy(self, capability: str) -> str | None:
-        if capability == "transactions":
-            return "on a cluster, use put_batch and delete_batch"
-        if capability == "search" and not self._has_text:
-            return "make the store with text_index=True"
-        return super()._remedy(capability)
 
 
 def _wanted(selection: Selection, page: Page) -> hits.Page:

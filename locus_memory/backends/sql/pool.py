@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
 from locus_memory._internal.running.live import POOLS, PoolUse
-from locus_memory.backends.loops import until_the_loop_ends
-from locus_memory.errors import BackendClosedError, BackendUnavailableError
+from locus_memory.backends.loops import Turns, until_the_loop_ends
+from locus_memory.errors import BackendClosedError
 
 __all__ = ["LONGEST_IDLE", "SETTLING", "TURNS", "LoopPool"]
 
@@ -43,8 +43,8 @@ class LoopPool(ABC, Generic[C]):
         self._size, self._acquire_timeout = size, acquire_timeout
         self._where, self._is_own = where, is_own
         self._loop = asyncio.get_running_loop()
-        self._free = asyncio.Semaphore(size)
-        self._lent = self._waiting = 0
+        self._free = Turns(size, acquire_timeout, where)
+        self._lent = 0
         self._closed = self._ended = False
         self._ending = until_the_loop_ends(self._end)
         if is_own:
@@ -77,7 +77,7 @@ class LoopPool(ABC, Generic[C]):
     def use(self) -> PoolUse:
         """Return the use of the connections now."""
         idle = 0 if self._closed else max(0, self._opened() - self._lent)
-        return PoolUse(self._lent, idle, self._size, self._waiting)
+        return PoolUse(self._lent, idle, self._size, self._free.waiting)
 
     async def open(self) -> None:
         """Open the first connection, and close all when the event loop ends, at the latest."""
@@ -95,7 +95,8 @@ class LoopPool(ABC, Generic[C]):
             BackendUnavailableError: None came back in time.
             BackendClosedError: The pool was closed.
         """
-        await self._wait()
+        await self._free.take()
+        self._lent += 1
         try:
             while not self._closed:
                 connection = await self._take()
@@ -106,21 +107,6 @@ class LoopPool(ABC, Generic[C]):
             raise
         self._give_place()
         raise BackendClosedError(f"{self._where}: used after close()")
-
-    async def _wait(self) -> None:
-        self._waiting += 1
-        try:
-            # A call that need not wait takes no timer.
-            async with asyncio.timeout(self._acquire_timeout if self._free.locked() else None):
-                await self._free.acquire()
-        except TimeoutError:
-            raise BackendUnavailableError(
-                f"{self._where}: all {self._size} connections are busy, and none came back within "
-                f"{self._acquire_timeout:g} s"
-            ) from None
-        finally:
-            self._waiting -= 1
-        self._lent += 1
 
     async def release(self, connection: C) -> None:
         """Take a connection back; whoever is cancelled meanwhile does not wait for it."""

@@ -6,12 +6,10 @@ import json
 import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.selection import KeyRange
+from locus_memory.backends.selection import KeyRange, Past, PathScope, path_of
 from locus_memory.backends.sqlite import queries
 from locus_memory.errors import BackendCorruptError, VersionConflictError
 from locus_memory.store.checksum import (
@@ -24,15 +22,12 @@ from locus_memory.store.checksum import (
 from locus_memory.store.encoding import (
     decode_namespace,
     decode_text,
-    encode_namespace,
     encode_text,
-    namespace_upper_bound,
-    prefix_upper_bound,
 )
 from locus_memory.store.item import (
     Namespace,
-    Restored,
     StoreItem,
+    embedding_numbers,
     timestamp,
 )
 from locus_memory.store.json_values import decode_json
@@ -41,10 +36,11 @@ from locus_memory.store.listing import Listing
 __all__ = [
     "Address",
     "OutdatedError",
-    "Past",
     "Row",
     "Scope",
     "clear",
+    "exists",
+    "get_values",
     "item_of",
     "item_of_hit",
     "items_of_matches",
@@ -67,12 +63,6 @@ class OutdatedError(Exception):
     """A search has seen a later state of the file than this transaction does."""
 
 
-@lru_cache(maxsize=1024)
-def _path_of(namespace: Namespace) -> str:
-    """Return the encoded namespace."""
-    return encode_namespace(namespace)
-
-
 class Address(NamedTuple):
     """The encoded name of an item, and the version that a conditional write expects there."""
 
@@ -83,22 +73,7 @@ class Address(NamedTuple):
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
         """Return the address of an item."""
-        return cls(_path_of(namespace), encode_text(key), if_version)
-
-
-class Past(NamedTuple):
-    """The version and the moments of an item that is restored; seconds since the epoch."""
-
-    version: int
-    created_at: float
-    updated_at: float
-    expires_at: float | None
-
-    @classmethod
-    def of(cls, item: Restored) -> Self:
-        """Return the past of an item."""
-        expires = None if item.expires_at is None else item.expires_at.timestamp()
-        return cls(item.version, item.created_at.timestamp(), item.updated_at.timestamp(), expires)
+        return cls(path_of(namespace), encode_text(key), if_version)
 
 
 class Row(NamedTuple):
@@ -113,20 +88,10 @@ class Row(NamedTuple):
     past: Past | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(PathScope[float]):
     """The namespaces of a search, and its moment."""
 
-    path: str
-    bound: str | None
-    recursive: bool
-    now: float
-
-    @classmethod
-    def of(cls, namespace: Namespace, now: float, *, recursive: bool) -> Self:
-        """Return the scope of a search."""
-        path = _path_of(namespace)
-        return cls(path, namespace_upper_bound(namespace), recursive, now)
+    __slots__ = ()
 
     @property
     def bound_values(self) -> dict[str, Any]:
@@ -346,7 +311,21 @@ def _described(path: Any, key: Any) -> str:
     return f"the item {quote(name)} of {quote(namespace)}"
 
 
-def read_vector(connection: sqlite3.Connection, address: Address, now: float) -> bytes | None:
+def exists(connection: sqlite3.Connection, address: Address, now: float) -> bool:
+    """Return whether there is an item at an address that is not expired."""
+    values = {"path": address.path, "key": address.key, "now": now}
+    return connection.execute(queries.EXISTS, values).fetchone() is not None
+
+
+def get_values(
+    connection: sqlite3.Connection, addresses: Sequence[Address], now: float
+) -> dict[Address, Any]:
+    """Return the values of the items that exist, by address."""
+    found = {each: read_item(connection, each, now) for each in addresses}
+    return {address: item.value for address, item in found.items() if item is not None}
+
+
+def read_vector(connection: sqlite3.Connection, address: Address, now: float) -> list[float] | None:
     """Return the vector of the item at an address, unless it has none or is expired.
 
     Raises:
@@ -356,7 +335,7 @@ def read_vector(connection: sqlite3.Connection, address: Address, now: float) ->
     checksum, vector, own = connection.execute(queries.GET_VECTOR, values).fetchone() or _NO_VECTOR
     if checksum is not None:
         _check_vector((address.path.encode(), address.key.encode()), checksum, vector, own)
-    return vector if vector is None else bytes(vector)
+    return None if vector is None else embedding_numbers(bytes(vector))
 
 
 def _check_vector(name: tuple[bytes, bytes], checksum: Any, vector: Any, own: Any) -> None:
@@ -391,19 +370,6 @@ def scored(row: tuple[Any, ...]) -> StoreItem:
     return item_of(columns, score)
 
 
-def _conditions(keys: KeyRange) -> tuple[list[str], dict[str, str]]:
-    """Return the conditions on `i.key`, and the values of their parameters."""
-    bound: dict[str, str] = {}
-    if keys.prefix:
-        bound["low"] = encode_text(keys.prefix)
-        high = prefix_upper_bound(bound["low"])
-        bound |= {} if high is None else {"high": high}
-    if keys.after is not None:
-        bound["after"] = encode_text(keys.after)
-    signs = {"low": ">=", "high": "<", "after": "<" if keys.descending else ">"}
-    return [f"i.key {signs[name]} :{name}" for name in bound], bound
-
-
 def scan(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
 ) -> list[StoreItem]:
@@ -421,9 +387,11 @@ def scan_keys(
 def _scan(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int, *, whole: bool
 ) -> sqlite3.Cursor:
-    conditions, bound = _conditions(keys)
+    low, high = keys.bounds()
+    conditions = ["i.key >= :low"] if high is None else ["i.key >= :low", "i.key < :high"]
     statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
-    return connection.execute(statement, {**scope.bound_values, **bound, "limit": limit})
+    values = scope.bound_values | {"low": low, "high": high, "limit": limit}
+    return connection.execute(statement, values)
 
 
 def items_of_matches(

@@ -12,19 +12,17 @@ from typing import Any, Literal, TypeVar
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
-from locus_memory.backends.base import OverConnection
-from locus_memory.backends.checked_store import CheckedStore
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.selection import Page, Past, Selection, VectorQuery
 from locus_memory.backends.sqlite import items, queries
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import roll_back
-from locus_memory.backends.sqlite.items import Address, OutdatedError, Past, Row, Scope
+from locus_memory.backends.sqlite.items import Address, OutdatedError, Row, Scope
 from locus_memory.backends.sqlite.search.caches import Caches, CurrentCaches, Found
 from locus_memory.backends.sqlite.search.texts import newest
+from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.candidates import Candidates, CandidateStore
 from locus_memory.store.item import (
-    Delete,
     Namespace,
     Put,
     Restored,
@@ -32,19 +30,17 @@ from locus_memory.store.item import (
     StoreCapabilities,
     StoreItem,
     check_embedding,
-    embedding_numbers,
 )
 from locus_memory.store.json_values import encode_json, encode_metadata
-from locus_memory.store.listing import Listing
 from locus_memory.store.text import searchable
 from locus_memory.store.words.long_texts import from_query
 
 __all__ = ["SQLiteStore"]
 
-_Result = TypeVar("_Result")
+T = TypeVar("T")
 
 
-class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], CandidateStore):
+class SQLiteStore(TableStore[SQLiteDatabase, Row | Address], CandidateStore):
     """Items in a SQLite file, safe for any number of tasks, threads and processes.
 
     Text search is FTS5's, with stemming and BM25; its word statistics are those of the whole
@@ -67,6 +63,23 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
     Raises:
         ConfigurationError: An option that cannot work.
     """
+
+    # They run in a thread of the database, and are no coroutines.
+    _verbs = Verbs(
+        **dict[str, Any](
+            address=Address.of,
+            scope=Scope.of,
+            read_item=items.read_item,
+            exists=items.exists,
+            get_values=items.get_values,
+            scan=items.scan,
+            scan_keys=items.scan_keys,
+            list_namespaces=items.namespaces,
+            clear=items.clear,
+            newest=newest,
+            read_vector=items.read_vector,
+        )
+    )
 
     @checked
     def __init__(
@@ -108,10 +121,7 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         return self._capabilities
 
     @override
-    def _encode(self, operation: Put | Delete, vector: bytes | None) -> Row | Address:
-        address = Address.of(operation.namespace, operation.key, operation.if_version)
-        if isinstance(operation, Delete):
-            return address
+    def _row(self, address: Address, operation: Put, vector: bytes | None) -> Row:
         return Row(
             address,
             encode_json(operation.value),
@@ -128,66 +138,16 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         return await self._connection.write(lambda c: items.write(c, operations, now))
 
     @override
-    async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        address, now = Address.of(namespace, key), self._clock()
-        return await self._connection.read(lambda c: items.read_item(c, address, now))
-
-    @override
-    async def _exists(self, namespace: Namespace, key: str) -> bool:
-        address = Address.of(namespace, key)
-        values = {"path": address.path, "key": address.key, "now": self._clock()}
-        return await self._connection.read(
-            lambda c: c.execute(queries.EXISTS, values).fetchone() is not None
-        )
-
-    @override
-    async def _get_values(
-        self, names: Sequence[tuple[Namespace, str]]
-    ) -> dict[tuple[Namespace, str], Any]:
-        addresses, now = [Address.of(*name) for name in names], self._clock()
-
-        def read(connection: sqlite3.Connection) -> list[StoreItem | None]:
-            return [items.read_item(connection, address, now) for address in addresses]
-
-        found = await self._connection.read(read)
-        return {(item.namespace, item.key): item.value for item in found if item is not None}
-
-    @override
-    async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:
-        scope = self._scope(namespace)
-        return await self._connection.read(lambda c: items.scan(c, scope, keys, limit))
-
-    @override
-    async def _list_keys(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
-        scope = self._scope(namespace)
-        return await self._connection.read(lambda c: items.scan_keys(c, scope, keys, limit))
-
-    @override
-    async def _list_namespaces(self, listing: Listing, limit: int) -> list[Namespace]:
-        now = self._clock()
-        return await self._connection.read(lambda c: items.namespaces(c, listing, limit, now))
-
-    @override
-    async def _clear(self, namespace: Namespace, *, recursive: bool) -> int:
-        scope = self._scope(namespace, recursive=recursive)
-        return await self._connection.write(lambda c: items.clear(c, scope))
-
-    @override
     async def compact(self) -> None:
         """Leave no word of what is gone, neither in the text index nor in the log."""
         await self._connection.write(lambda c: c.execute(queries.COMPACT_TEXTS))
         await self._connection.empty_log()
 
     @override
-    async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        scope, condition = self._scope_of(selection), selection.condition
-        return await self._connection.read(lambda c: newest(c, scope, condition, page))
-
-    @override
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
-        scope, condition = self._scope_of(selection), selection.condition
+        scope, condition = await self._scope_of(selection), selection.condition
 
         def find(connection: sqlite3.Connection, caches: Caches) -> list[StoreItem]:
             found = caches.matches(connection, scope, words, condition, page)
@@ -196,19 +156,13 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         return await self._find(find)
 
     @override
-    async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
-        address, now = Address.of(namespace, key), self._clock()
-        vector = await self._connection.read(lambda c: items.read_vector(c, address, now))
-        return None if vector is None else embedding_numbers(vector)
-
-    @override
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
-        scope = self._scope_of(selection)
-        query = vectors.VectorQuery(vector, threshold, selection.condition)
+        scope = await self._scope_of(selection)
+        query = VectorQuery(vector, selection.condition)
         return await self._find(
             lambda c, caches: vectors.search_vectors(c, caches.vectors, scope, query, page)
         )
@@ -225,9 +179,9 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
         recursive: bool = False,
     ) -> Candidates:
         selection, page = Selection.of(namespace, filter, recursive=recursive), Page.of(limit)
-        scope, condition = self._scope_of(selection), selection.condition
+        scope, condition = await self._scope_of(selection), selection.condition
         look_for = [] if words is None else await from_query(self._query_words, words)
-        near = None if embedding is None else self._near(selection, embedding, page)
+        near = None if embedding is None else await self._near(selection, embedding, page)
 
         def find(connection: sqlite3.Connection, caches: Caches) -> Candidates:
             rows = caches.matches(connection, scope, look_for, condition, page) if look_for else []
@@ -237,10 +191,10 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
 
         return await self._find(find)
 
-    async def _find(self, find: Callable[[sqlite3.Connection, Caches], _Result]) -> _Result:
+    async def _find(self, find: Callable[[sqlite3.Connection, Caches], T]) -> T:
         """Return what is found in a state of the file that is as late as that of the caches."""
 
-        def read(connection: sqlite3.Connection) -> _Result:
+        def read(connection: sqlite3.Connection) -> T:
             while True:
                 with suppress(OutdatedError):
                     return find(connection, self._caches.of(connection))
@@ -249,22 +203,34 @@ class SQLiteStore(OverConnection[SQLiteDatabase], CheckedStore[Row | Address], C
 
         return await self._connection.read(read)
 
-    def _near(
+    async def _near(
         self, selection: Selection, embedding: Sequence[float], page: Page
     ) -> Callable[[sqlite3.Connection, Caches], list[Found]]:
         """Return what finds the nearest vectors on a connection."""
         from locus_memory.backends.sqlite.search import vectors  # noqa: PLC0415 - it loads numpy
 
         vector = check_embedding(embedding, self._dimension)
-        query = vectors.VectorQuery(vector, None, selection.condition)
-        scope = self._scope_of(selection)
+        query = VectorQuery(vector, selection.condition)
+        scope = await self._scope_of(selection)
         return lambda c, caches: [
             Found(each.id, each.id, each.score)
             for each in vectors.find_vectors(c, caches.vectors, scope, query, page)
         ]
 
-    def _scope(self, namespace: Namespace, *, recursive: bool = False) -> Scope:
-        return Scope.of(namespace, self._clock(), recursive=recursive)
+    @override
+    async def _ask(self, verb: Verb[T], *arguments: Any) -> T:
+        return await self._connection.read(_of_thread(verb, *arguments))
 
-    def _scope_of(self, selection: Selection) -> Scope:
-        return self._scope(selection.namespace, recursive=selection.recursive)
+    @override
+    async def _change(self, verb: Verb[T], *arguments: Any) -> T:
+        return await self._connection.write(_of_thread(verb, *arguments))
+
+    @override
+    async def _now(self) -> float:
+        return self._clock()
+
+
+def _of_thread(verb: Verb[T], *arguments: Any) -> Callable[[sqlite3.Connection], T]:
+    """Return a verb, which waits for nothing, as a function for a thread of the database."""
+    function: Callable[..., Any] = verb
+    return lambda connection: function(connection, *arguments)

@@ -15,7 +15,7 @@ from locus_memory.backends.opensearch.checkpoints import (
     OpenSearchDeltaStorage,
 )
 from locus_memory.backends.opensearch.connection.address import Host, hosts_of, place_of
-from locus_memory.backends.opensearch.connection.client import LoopClient
+from locus_memory.backends.opensearch.connection.client import OpenSearchClient
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.connection.driver import make_client
 from locus_memory.backends.opensearch.store import OpenSearchStore
@@ -166,7 +166,7 @@ async def test_whoever_stops_waiting_for_the_end_leaves_no_connection():
         port = server.sockets[0].getsockname()[1]
         options = OpenSearchOptions(pool_size=1)
         client = make_client(hosts_of(f"127.0.0.1:{port}"), options, None)
-        held = LoopClient(client, options, owned=True, size=1, place="silent")
+        held = OpenSearchClient(client, options, owned=True, size=1, place="silent")
         await held.start()
         asking = asyncio.create_task(held.send("GET", "/", None, None, again=True))
         await came.wait()

@@ -12,9 +12,10 @@ import pytest
 
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.items import queries
-from locus_memory.backends.postgresql.items.naming import Address, path_of
+from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.backends.selection import path_of
 from locus_memory.errors import (
     BackendError,
     ConfigurationError,
@@ -208,7 +209,7 @@ class TestConcurrency:
     async def test_versions_are_exact_across_processes(self, url, schema, store, run_python):
         script = """
 import asyncio, sys
-from locus_memory.backends.postgresql.items.naming import Address, path_of
+from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.rows import Row
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 

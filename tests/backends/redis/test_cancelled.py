@@ -194,7 +194,7 @@ async def assert_all_are_back(link, size):
     async with asyncio.timeout(30):
         for _ in range(size):
             await link._turns.acquire()
-    assert (link._busy, link._waiting) == (0, 0)
+    assert (link._busy, link._turns.waiting) == (0, 0)
     assert len(link._pool._available_connections) == len(link.connections) <= size
     for _ in range(size):
         link._turns.release()

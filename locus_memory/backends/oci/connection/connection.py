@@ -41,7 +41,7 @@ from locus_memory.backends.oci.schema import Names
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["ChangedError", "OCIConnection", "connection_for"]
+__all__ = ["ChangedError", "OCIConnection"]
 
 T = TypeVar("T")
 
@@ -302,18 +302,3 @@ def _pause(error: Exception, attempt: int) -> float:
         return 0.0
     most = min(_SHORTEST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)
     return max(retry_after(error), random.uniform(most / 2, most))  # noqa: S311 - no secret
-
-
-def connection_for(
-    bucket: str | None, client: Client | OCIConnection | None, options: OCIOptions
-) -> tuple[OCIConnection, bool]:
-    """Return the connection to use, and whether its user closes it.
-
-    Args:
-        bucket: See `OCIConnection`; ignored where `client` is a connection.
-        client: A client of the SDK, or a connection to share.
-        options: How to connect; ignored where `client` is a connection.
-    """
-    if isinstance(client, OCIConnection):
-        return client, False
-    return OCIConnection(bucket, client=client, options=options), True

@@ -16,19 +16,17 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from locus_memory._internal.running.live import POOLS, PoolUse
-from locus_memory.backends.loops import LoopLocal
-from locus_memory.errors import BackendClosedError, BackendUnavailableError
+from locus_memory.backends.loops import LONGEST_CLOSE, LoopLocal, Turns
+from locus_memory.errors import BackendClosedError
 
 __all__ = ["ThreadPool"]
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT")
-
-LONGEST_CLOSE: Final = 10.0
-"""Seconds that closing waits for running calls."""
 
 
 class ThreadPool(Generic[ClientT]):
@@ -54,19 +52,19 @@ class ThreadPool(Generic[ClientT]):
         self._make = make
         self._end = end
         self._size = size
-        self._acquire_timeout = acquire_timeout
         self._place = place
-        self._turns: LoopLocal[asyncio.Semaphore] = LoopLocal()
+        self._make_turns = partial(Turns, size, acquire_timeout, f"oci {place}", "threads")
+        self._turns: LoopLocal[Turns] = LoopLocal()
         self._process = os.getpid()
         self._idle: list[ClientT] = []
         self._running: set[Future[Any]] = set()
-        self._waiting = 0
         self._closed = False
         POOLS.add(self, f"oci {place}")
 
     def use(self) -> PoolUse:
         """Return the use of the clients now; each has its own connection."""
-        return PoolUse(len(self._running), len(self._idle), self._size, self._waiting)
+        waiting = sum(turns.waiting for turns in self._turns.values())
+        return PoolUse(len(self._running), len(self._idle), self._size, waiting)
 
     def is_open(self) -> bool:
         """Return whether this process has clients, which may have connections."""
@@ -91,8 +89,9 @@ class ThreadPool(Generic[ClientT]):
                 cancelled twice.
             Exception: The error of `work`.
         """
-        turns = self._turns.get(lambda: asyncio.Semaphore(self._size))
-        await self._wait_for_turn(turns)
+        self.check_open()
+        turns = self._turns.get(self._make_turns)
+        await turns.take()
         try:
             self.check_open()
             answer = asyncio.wrap_future(self._begin(work))
@@ -107,20 +106,6 @@ class ThreadPool(Generic[ClientT]):
                 await asyncio.wait([answer])
             raise
         return result
-
-    async def _wait_for_turn(self, turns: asyncio.Semaphore) -> None:
-        self.check_open()
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._acquire_timeout):
-                await turns.acquire()
-        except TimeoutError:
-            raise BackendUnavailableError(
-                f"oci {self._place}: all {self._size} threads stayed busy for "
-                f"{self._acquire_timeout:g} s; raise pool_size"
-            ) from None
-        finally:
-            self._waiting -= 1
 
     def _begin(self, work: Callable[[ClientT], Any]) -> Future[Any]:
         if self._process != os.getpid():

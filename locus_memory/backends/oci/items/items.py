@@ -20,6 +20,7 @@ from locus_memory.backends.loops import LoopLocal
 from locus_memory.backends.oci.connection.connection import ChangedError, OCIConnection
 from locus_memory.backends.oci.items.order import WriteOrder
 from locus_memory.backends.oci.items.stored import Content, Stored, new_mark
+from locus_memory.backends.server_clock import ServerClock
 from locus_memory.errors import BackendError, BackendUnavailableError, VersionConflictError
 from locus_memory.store.item import Namespace
 
@@ -81,16 +82,21 @@ class Items:
 
     Args:
         connection: The bucket.
-        clock: Returns seconds since the epoch.
+        clock: Returns seconds since the epoch; `None`: the service's clock.
     """
 
-    def __init__(self, connection: OCIConnection, clock: Callable[[], float]) -> None:
+    def __init__(self, connection: OCIConnection, clock: Callable[[], float] | None) -> None:
         self.connection = connection
         self.names = connection.names
-        self.clock = clock
+        self._clock = clock
+        self._server = ServerClock(connection.date, precision=1.0)
         self._order = WriteOrder()
         self._known: RecentlyUsed[_Known] = RecentlyUsed(_REMEMBERED)
         self._locks = Locks()
+
+    async def now(self) -> float:
+        """Return the moment of a call, in seconds since the epoch."""
+        return await self._server.seconds(self._clock)
 
     async def read(self, name: str, namespace: Namespace | None, key: str | None) -> Stored | None:
         """Return a live item, or `None`; one that has expired is removed.
@@ -105,7 +111,7 @@ class Items:
         """
         known = await self._read(name, namespace, key)
         stored = known.stored
-        if stored is None or stored.is_live(self.clock()):
+        if stored is None or stored.is_live(await self.now()):
             return stored
         await self._purge(name, known)
         return None
@@ -142,7 +148,7 @@ class Items:
         known = self._known.get(name)
         is_fresh = False
         for attempt in range(_ATTEMPTS):
-            if not is_fresh and self._has_to_read(operation, known):
+            if not is_fresh and await self._has_to_read(operation, known):
                 known, is_fresh = await self._read_for(name, operation), True
             known = known or _Known()
             try:
@@ -163,13 +169,13 @@ class Items:
             f"oci {self.connection.place}: the item kept changing while it was written; try again"
         )
 
-    def _has_to_read(self, operation: Operation, known: _Known | None) -> bool:
+    async def _has_to_read(self, operation: Operation, known: _Known | None) -> bool:
         """Return whether a write without a read could not succeed, or would trust an old memory."""
         if operation.content is not None:
             return known is None and bool(operation.if_version)
         stored = None if known is None else known.stored
         # Another process may have put an item in the place of one that has expired.
-        return stored is None or not stored.is_live(self.clock())
+        return stored is None or not stored.is_live(await self.now())
 
     async def _attempt(self, name: str, operation: Operation, order: int, known: _Known) -> int:
         """Write once, if the item is as it is known.
@@ -178,7 +184,7 @@ class Items:
             VersionConflictError: The known item is not at the expected version.
             ChangedError: The item is not as it is known.
         """
-        now, stored = self.clock(), known.stored
+        now, stored = await self.now(), known.stored
         actual = stored.version if stored is not None and stored.is_live(now) else 0
         if operation.if_version not in (None, actual):
             raise VersionConflictError(

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
+from typing_extensions import override
 
 from locus_memory._internal.cancellation import finished
-from locus_memory._internal.running.live import POOLS, PoolUse
-from locus_memory.backends.loops import until_the_loop_ends
+from locus_memory._internal.running.live import PoolUse
+from locus_memory.backends.loops import LoopClient, Turns
 from locus_memory.backends.opensearch.connection.driver import Client, abandon, close
 from locus_memory.backends.opensearch.options import OpenSearchOptions
-from locus_memory.errors import BackendUnavailableError
 
-__all__ = ["LONGEST_CLOSE", "LoopClient"]
-
-LONGEST_CLOSE: Final = 10.0
-"""Seconds that closing waits for the requests in progress."""
+__all__ = ["OpenSearchClient"]
 
 _IDLE: Final = 0.05
 """Seconds without a request after which the loop looks for connections that ended."""
 
 
-class LoopClient:
+class OpenSearchClient(LoopClient):
     """A client together with the event loop that its connections belong to.
 
     Made and used inside that loop. It is closed when the loop ends, at the latest.
@@ -43,25 +39,15 @@ class LoopClient:
     ) -> None:
         self._client = client
         self._options = options
-        self._owned = owned
-        self._size = size
         self._place = place
-        self._turns = asyncio.Semaphore(size)
-        self._loop = asyncio.get_running_loop()
-        self._used = self._loop.time()
-        self._ended = False
-        self._guard = until_the_loop_ends(self._end)
-        self._waiting = 0
+        turns = Turns(size, options.acquire_timeout, f"opensearch {place}")
+        super().__init__(turns, f"opensearch {place}", owned=owned)
         self._running: set[asyncio.Task[Any]] = set()
-        POOLS.add(self, f"opensearch {place}")
 
+    @override
     def use(self) -> PoolUse:
         """Return the use of the connections now; those that are idle are not counted."""
-        return PoolUse(len(self._running), 0, self._size, self._waiting)
-
-    async def start(self) -> None:
-        """Let the loop know that there is something to close."""
-        await anext(self._guard)
+        return PoolUse(len(self._running), 0, self._turns.size, self._turns.waiting)
 
     async def send(
         self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, *, again: bool
@@ -82,7 +68,7 @@ class LoopClient:
             Exception: An error of the driver.
             BackendUnavailableError: No connection was free in time.
         """
-        await self._wait_for_turn()
+        await self._turns.take()
         task = asyncio.ensure_future(self._perform(method, path, params, body))
         self._running.add(task)
         # Not in the task itself: where the loop ends, it may never begin.
@@ -114,40 +100,9 @@ class LoopClient:
         self._running.discard(task)
         self._turns.release()
 
-    async def _wait_for_turn(self) -> None:
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._options.acquire_timeout):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise BackendUnavailableError(
-                f"opensearch {self._place}: all {self._size} connections stayed busy for "
-                f"{self._options.acquire_timeout:g} s; raise pool_size"
-            ) from None
-        finally:
-            self._waiting -= 1
-
-    def has_ended(self) -> bool:
-        """Return whether the client is closed, since its loop ended or it was told to."""
-        return self._ended
-
-    async def close(self) -> None:
-        """Wait for the requests in progress, but not for ever, and close the client."""
-        if self._ended:
-            return
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_CLOSE):
-                    for _ in range(self._size):
-                        await self._turns.acquire()
-        finally:
-            if not self._ended:
-                await self._guard.aclose()
-
-    async def _end(self) -> None:
-        self._ended = True
-        if self._owned:
-            await close(self._client)
+    @override
+    async def _shut(self) -> None:
+        await close(self._client)
 
     def abandon(self) -> None:
         """Release the sockets of a client whose loop is closed, so that it cannot be awaited."""

@@ -17,9 +17,9 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import warn_unless_closed
 from locus_memory.backends.base import SharedConnection
-from locus_memory.backends.loops import LoopLocal, PerLoop
+from locus_memory.backends.loops import LONGEST_CLOSE, LoopLocal, PerLoop
 from locus_memory.backends.opensearch.connection.address import hosts_of, place_of
-from locus_memory.backends.opensearch.connection.client import LONGEST_CLOSE, LoopClient
+from locus_memory.backends.opensearch.connection.client import OpenSearchClient
 from locus_memory.backends.opensearch.connection.driver import (
     Client,
     make_client,
@@ -51,7 +51,7 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 
-__all__ = ["Item", "OpenSearchConnection", "connection_for"]
+__all__ = ["Item", "OpenSearchConnection"]
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class OpenSearchConnection(SharedConnection):
         ]
         uses_tls = client is None and any(host.use_ssl for host in self._hosts)
         self._context = tls_context(self.options) if uses_tls else None
-        self._clients: PerLoop[LoopClient] = PerLoop(
+        self._clients: PerLoop[OpenSearchClient] = PerLoop(
             f"opensearch {self.place}", None if client is None else "pass addresses"
         )
         self._features: Features | None = None
@@ -452,9 +452,9 @@ class OpenSearchConnection(SharedConnection):
         """Finish the requests in progress and end the connections; a second call is harmless."""
         await self._clients.close(LONGEST_CLOSE)
 
-    async def _open_client(self) -> LoopClient:
+    async def _open_client(self) -> OpenSearchClient:
         client = self._given or make_client(self._hosts, self.options, self._context)
-        here = LoopClient(
+        here = OpenSearchClient(
             client,
             self.options,
             owned=self._given is None,
@@ -477,18 +477,3 @@ def _parts(operations: Sequence[bytes]) -> Iterator[list[bytes]]:
         size += len(each)
     if part:
         yield part
-
-
-def connection_for(
-    hosts: str | None, client: Client | OpenSearchConnection | None, options: OpenSearchOptions
-) -> tuple[OpenSearchConnection, bool]:
-    """Return the connection to use, and whether the caller owns it and has to close it.
-
-    Args:
-        hosts: See `OpenSearchConnection`.
-        client: A client of opensearch-py, or a connection to share.
-        options: How to connect; ignored if `client` is a connection.
-    """
-    if isinstance(client, OpenSearchConnection):
-        return client, False
-    return OpenSearchConnection(hosts, client=client, options=options), True

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.opensearch.items.mapping import vector_value
 from locus_memory.backends.opensearch.search.tokens import field_terms
+from locus_memory.backends.selection import path_of
 from locus_memory.errors import (
     BackendCorruptError,
     InvalidArgumentError,
@@ -32,7 +33,7 @@ from locus_memory.store.checksum import (
     value_matches,
     vector_checksum,
 )
-from locus_memory.store.encoding import decode_namespace, encode_namespace, encode_text
+from locus_memory.store.encoding import decode_namespace, encode_text
 from locus_memory.store.item import Namespace, Put, Restored, StoreItem, embedding_numbers
 from locus_memory.store.json_values import decode_json, encode_json, encode_metadata
 from locus_memory.store.text import searchable
@@ -44,7 +45,6 @@ __all__ = [
     "Source",
     "item_of",
     "microseconds",
-    "path_of",
     "routing_of",
     "value_of",
     "within",
@@ -81,12 +81,6 @@ def _moment(number: int) -> datetime:
 
 def _digest(text: str, size: int) -> str:
     return urlsafe_b64encode(blake2b(text.encode(), digest_size=size).digest()).decode()
-
-
-@lru_cache(maxsize=1024)
-def path_of(namespace: Namespace) -> str:
-    """Return a namespace encoded."""
-    return encode_namespace(namespace)
 
 
 @lru_cache(maxsize=1024)

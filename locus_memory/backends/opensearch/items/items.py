@@ -37,6 +37,7 @@ __all__ = [
     "list_namespaces",
     "newest",
     "purge",
+    "read_clock",
     "read_item",
     "read_value",
     "read_vector",
@@ -50,6 +51,24 @@ _MOST_PREFIX: Final = 200
 
 _NAMESPACES: Final = 1_000
 """The most namespaces of one request."""
+
+_CLOCK: Final = {
+    "size": 0,
+    "query": {"match_none": {}},
+    "aggs": {
+        "now": {
+            "scripted_metric": {
+                "init_script": "state.none = 0L",
+                "map_script": "state.none = 0L",
+                "combine_script": "return 0L",
+                "reduce_script": "return System.currentTimeMillis()",
+            }
+        }
+    },
+}
+"""The search whose answer is the time; a cluster may allow no such script."""
+
+_BAD_REQUEST: Final = 400
 
 _ROUNDS: Final = 20
 """How often a deletion looks for what others wrote meanwhile."""
@@ -125,6 +144,16 @@ async def read_vector(
     if not is_own or source.get("vector_checksum") != vector_checksum(address.checksum, vector):
         raise damage(address, "the vector of the item")
     return embedding_numbers(vector)
+
+
+async def read_clock(connection: OpenSearchConnection) -> float | None:
+    """Return the time of the cluster, in seconds since the epoch; `None`: it does not tell.
+
+    No answer has it in a header, and who may only read our indexes may not ask for more.
+    """
+    answer = await connection.on(ITEMS, "_search", _CLOCK, ignore=(_BAD_REQUEST,))
+    told = answer.get("aggregations")
+    return None if told is None else told["now"]["value"] / 1000
 
 
 async def scan(

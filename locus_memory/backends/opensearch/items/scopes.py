@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from locus_memory.backends.opensearch.items.documents import (
     microseconds,
-    path_of,
     routing_of,
     within,
 )
 from locus_memory.backends.opensearch.search.filters import compile_filter, is_everything
+from locus_memory.backends.selection import PathScope
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import Namespace
 
 __all__ = ["Query", "Scope", "alive", "expired"]
 
@@ -32,24 +30,10 @@ def alive(now: datetime) -> Query:
     return {"bool": {"must_not": [expired(now)]}}
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The items of a namespace, with those of its descendants or without.
+class Scope(PathScope[datetime]):
+    """The items of a namespace, with those of its descendants or without."""
 
-    Attributes:
-        path: The encoded namespace.
-        now: The moment of the search.
-        recursive: Whether the descendants belong to it.
-    """
-
-    path: str
-    now: datetime
-    recursive: bool = False
-
-    @classmethod
-    def of(cls, namespace: Namespace, now: datetime, *, recursive: bool = False) -> Self:
-        """Return the scope of a namespace."""
-        return cls(path_of(namespace), now, recursive)
+    __slots__ = ()
 
     @property
     def routing(self) -> str | None:

@@ -8,7 +8,6 @@ nor a neighbouring namespace costs a hit. Where it returns too few, all vectors 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from locus_memory._internal.recent import RecentlyUsed
@@ -18,12 +17,10 @@ from locus_memory.backends.opensearch.items.mapping import ITEMS, vector_field, 
 from locus_memory.backends.opensearch.items.paging import Hit, Search, find, search
 from locus_memory.backends.opensearch.items.scopes import Query, Scope
 from locus_memory.backends.opensearch.search.texts import BEST
-from locus_memory.backends.selection import Page
-from locus_memory.errors import InvalidEmbeddingError
-from locus_memory.store.filters import Condition
+from locus_memory.backends.selection import Page, VectorQuery, by_distance, check_dimension
 from locus_memory.store.item import SemanticSearchResult, embedding_numbers
 
-__all__ = ["VectorQuery", "VectorSearch"]
+__all__ = ["VectorSearch"]
 
 _FIRST: Final = 100
 """The number of hits requested from the index, for any page: so each page continues the last."""
@@ -33,34 +30,6 @@ _USES: Final = 256
 
 _REMEMBERED: Final = 1_024
 """The number of cached namespaces."""
-
-_DIGITS: Final = 6
-"""Decimals: the precision of a sum of float32 products."""
-
-
-@dataclass(frozen=True, slots=True)
-class VectorQuery:
-    """The query of a vector search, with its conditions.
-
-    Attributes:
-        vector: The vector, as `check_embedding` returns it.
-        threshold: The least score of a hit, or `None`.
-        condition: The filter.
-    """
-
-    vector: bytes
-    threshold: float | None
-    condition: Condition
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vector."""
-        return len(self.vector) // 4
-
-    @property
-    def field(self) -> str:
-        """The field of vectors of this length."""
-        return vector_field(self.dimension)
 
 
 class VectorSearch:
@@ -108,8 +77,7 @@ class VectorSearch:
             await self._refuse_dimension(scope, query)
         # Scores of both kinds of search may differ in the last digit.
         hits.sort(key=lambda hit: hit.distance)
-        lowest = query.threshold
-        return [hit for hit in hits if lowest is None or hit.score >= lowest]
+        return hits
 
     async def _refuse_dimension(self, scope: Scope, query: VectorQuery) -> None:
         having: Query = scope.where({"exists": {"field": "dimension"}})
@@ -118,10 +86,7 @@ class VectorSearch:
         body = {"query": having, "size": 1, "track_total_hits": False, "_source": ["dimension"]}
         found = (await search(self._connection, body, scope.routing))["hits"]["hits"]
         other = found[0]["_source"]["dimension"] if found else query.dimension
-        if other != query.dimension:
-            raise InvalidEmbeddingError(
-                f"the query has {query.dimension} dimensions, the stored embeddings have {other}"
-            )
+        check_dimension(query.dimension, other)
 
     async def _nearest(
         self, scope: Scope, query: VectorQuery, page: Page
@@ -161,7 +126,7 @@ class VectorSearch:
         if known:
             selected["bool"]["must_not"].append({"ids": {"values": [hit["_id"] for hit in known]}})
         params = {
-            "field": query.field,
+            "field": vector_field(query.dimension),
             "query_value": embedding_numbers(query.vector),
             "space_type": "cosinesimil",
         }
@@ -175,9 +140,8 @@ class VectorSearch:
         """Return the first hits; fewer than `_FIRST`: ask no index."""
         selected = scope.having(query.condition)
         near = {"vector": embedding_numbers(query.vector), "k": _FIRST, "filter": selected}
-        wanted = Search(
-            {"knn": {query.field: near}}, scope.order(BEST), scope.routing, query.condition
-        )
+        nearest = {"knn": {vector_field(query.dimension): near}}
+        wanted = Search(nearest, scope.order(BEST), scope.routing, query.condition)
         return await find(self._connection, wanted, Page(_FIRST))
 
 
@@ -187,6 +151,4 @@ def _of_length(dimension: int) -> Query:
 
 def _hit(hit: Hit) -> SemanticSearchResult:
     # Both searches return (1 + cosine) / 2, as no score of the server is negative.
-    distance = min(2.0, max(0.0, round(2 - 2 * hit["sort"][0], _DIGITS)))
-    score = max(0.0, 1.0 - distance)
-    return SemanticSearchResult(item=item_of(hit["_source"], score), score=score, distance=distance)
+    return by_distance(item_of(hit["_source"]), 2 - 2 * hit["sort"][0])

@@ -33,7 +33,7 @@ from locus_memory.backends.oracle.schema import Names
 from locus_memory.backends.sql.database import SQLDatabase
 from locus_memory.errors import BackendUnavailableError, ConfigurationError
 
-__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "arrays", "pool_for"]
+__all__ = ["Features", "OraclePool", "Query", "Session", "Write", "arrays"]
 
 T = TypeVar("T")
 
@@ -259,21 +259,6 @@ class OraclePool(SQLDatabase[LoopPool, Names, Features]):
             raise ConfigurationError(
                 f"{self.where}: the driver cannot use the options ({type(error).__name__})"
             ) from None
-
-
-def pool_for(
-    dsn: str | None, pool: Pool | OraclePool | None, options: OracleOptions
-) -> tuple[OraclePool, bool]:
-    """Return the pool to use, and whether its user is to close it.
-
-    Args:
-        dsn: See `OraclePool`.
-        pool: A pool of oracledb, or an `OraclePool`, which is shared then.
-        options: How to connect; ignored with an `OraclePool`.
-    """
-    if isinstance(pool, OraclePool):
-        return pool, False
-    return OraclePool(dsn, pool=pool, options=options), True
 
 
 def _arguments(address: Address, options: OracleOptions) -> dict[str, Any]:

@@ -26,20 +26,20 @@ from locus_memory.backends.oracle.items.rows import (
     micros,
     read_vector,
 )
-from locus_memory.backends.oracle.search.filters import compile_filter
-from locus_memory.backends.oracle.search.hits import Hits
+from locus_memory.backends.oracle.search.hits import Hits, selected
 from locus_memory.backends.oracle.search.texts import stems_text
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendError, VersionConflictError
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import StoreItem
+from locus_memory.store.item import StoreItem, embedding_numbers
 
 __all__ = [
     "clear",
-    "get_items",
+    "get_values",
     "newest",
     "purge",
+    "read_clock",
     "read_item",
     "read_vector_at",
     "scan",
@@ -49,6 +49,9 @@ __all__ = [
 
 _TOGETHER: Final = 500
 """Names of a list: Oracle takes 1,000 at most."""
+
+_EPOCH: Final = 2_440_588
+"""The day 1970-01-01 in the count of `queries.MOMENT`."""
 
 _RACES: Final = 20
 """How often a write starts over because another one created the same item meanwhile."""
@@ -254,36 +257,48 @@ async def read_item(pool: OraclePool, address: Address, now: datetime) -> StoreI
     return item_of(rows[0]) if rows else None
 
 
-async def get_items(
-    pool: OraclePool, names: Sequence[bytes], now: datetime
-) -> dict[bytes, StoreItem]:
+async def get_values(
+    pool: OraclePool, addresses: Sequence[Address], now: datetime
+) -> dict[Address, Any]:
+    """Return the values of the items that exist, by address."""
+    given = {each.name: each for each in addresses}
+    found = await _get_items(pool, list(given), micros(now))
+    return {given[name]: item.value for name, item in found.items()}
+
+
+async def _get_items(pool: OraclePool, names: Sequence[bytes], now: int) -> dict[bytes, StoreItem]:
     """Return the items that exist, by name."""
     found: dict[bytes, StoreItem] = {}
     for statement, binds in _in_lists(queries.get_many, names):
-        for row in await pool.fetch(statement, {**binds, "now": micros(now)}):
+        for row in await pool.fetch(statement, {**binds, "now": now}):
             found[row[0]] = item_of(row)
     return found
 
 
-async def read_vector_at(pool: OraclePool, address: Address, now: datetime) -> bytes | None:
+async def read_vector_at(pool: OraclePool, address: Address, now: datetime) -> list[float] | None:
     """Return the vector of the item at an address, or `None`.
 
     Raises:
         BackendCorruptError: The vector is damaged.
     """
     rows = await pool.fetch(queries.GET_VECTOR, {"name": address.name, "now": micros(now)})
-    return read_vector(rows[0]) if rows else None
+    return embedding_numbers(read_vector(rows[0])) if rows else None
 
 
-async def scan(
-    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int, now: datetime
-) -> list[StoreItem]:
+async def read_clock(pool: OraclePool) -> float:
+    """Return the time of the server, in seconds since the epoch."""
+    ((text,),) = await pool.fetch(queries.MOMENT, {})
+    day, _, second = text.partition(" ")
+    return (int(day) - _EPOCH) * 86_400 + float(second)
+
+
+async def scan(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:
     """Return full items of one namespace in key order."""
     rows = await _page(pool, scope, Keys.of(keys), limit, queries.COLUMNS)
     if not any(is_cut(row[0]) for row in rows):
         return [item_of(row) for row in rows]
     ordered = [name for name, _ in await _in_order(pool, scope, Keys.of(keys), limit)]
-    items = await get_items(pool, ordered, now)
+    items = await _get_items(pool, ordered, scope.now)
     return [items[name] for name in ordered if name in items]
 
 
@@ -339,10 +354,9 @@ async def newest(
 
     async def query(offset: int, size: int) -> list[Row]:
         arguments = Arguments()
-        fits = compile_filter(condition, arguments, native_json=pool.features.native_json)
-        conditions = (scope.condition(arguments), scope.live(arguments), f"({fits})")
+        conditions = selected(pool, scope, condition, arguments)
         skip, most = arguments.bind_new(offset), arguments.bind_new(size)
-        statement = queries.newest(" AND ".join(conditions), offset=skip, most=most)
+        statement = queries.newest(conditions, offset=skip, most=most)
         return await pool.fetch(statement, arguments.binds)
 
     return [item for item, _ in await Hits(scope, condition, query).page(page)]

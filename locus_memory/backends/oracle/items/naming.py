@@ -8,11 +8,11 @@ is in a BLOB beside it. So names that begin with the same `LONGEST` bytes are in
 
 from __future__ import annotations
 
-from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple, Self
 
-from locus_memory.store.encoding import encode_namespace, encode_text
+from locus_memory.backends.selection import path_of
+from locus_memory.store.encoding import encode_text
 from locus_memory.store.item import Namespace
 
 __all__ = ["AFTER_KEYS", "BEYOND", "LONGEST", "Address", "cut", "first_of", "is_cut", "split"]
@@ -78,7 +78,7 @@ class Address(NamedTuple):
     @classmethod
     def of(cls, namespace: Namespace, key: str, if_version: int | None = None) -> Self:
         """Return the address of an item."""
-        path, encoded = _path(namespace), encode_text(key)
+        path, encoded = path_of(namespace), encode_text(key)
         whole = f"{path}{_BEFORE_KEY}{encoded}".encode()
         return cls(cut(whole), whole, cut(path.encode()), path, encoded, if_version)
 
@@ -86,8 +86,3 @@ class Address(NamedTuple):
     def long_name(self) -> bytes | None:
         """The whole name if it is cut."""
         return self.whole if is_cut(self.name) else None
-
-
-@lru_cache(maxsize=1024)
-def _path(namespace: Namespace) -> str:
-    return encode_namespace(namespace)

@@ -95,6 +95,9 @@ SELECT i."NAME" FROM {items} i WHERE i."EXPIRES_AT" <= :now
 ORDER BY i."EXPIRES_AT" FETCH FIRST :most ROWS ONLY
 """
 
+MOMENT: Final = "SELECT TO_CHAR(SYSTIMESTAMP AT TIME ZONE 'UTC', 'J SSSSS.FF6') FROM DUAL"
+"""The day and the second of the server, which read the same whatever the session's zone is."""
+
 DELETE_EXPIRED: Final = 'DELETE FROM {items} WHERE "NAME" = :name AND "EXPIRES_AT" <= :now'
 
 CLEAR_EXPIRED: Final = """

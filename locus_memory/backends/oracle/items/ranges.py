@@ -17,9 +17,7 @@ from locus_memory.backends.oracle.items.rows import micros
 from locus_memory.backends.selection import KeyRange
 from locus_memory.store.encoding import (
     encode_namespace,
-    encode_text,
     namespace_upper_bound,
-    prefix_upper_bound,
 )
 from locus_memory.store.item import Namespace
 
@@ -87,16 +85,8 @@ class Keys:
     @classmethod
     def of(cls, keys: KeyRange) -> Self:
         """Return the range."""
-        first = encode_text(keys.prefix or "")
-        bound = prefix_upper_bound(first) if first else None
-        low, high = first.encode(), None if bound is None else bound.encode()
-        if keys.after is not None:
-            after = encode_text(keys.after).encode()
-            if keys.descending:
-                high = after if high is None else min(high, after)
-            else:
-                low = max(low, after + _LEAST)
-        return cls(low, high, keys.descending)
+        low, high = keys.bounds()
+        return cls(low.encode(), None if high is None else high.encode(), keys.descending)
 
     def condition(self, path: bytes, arguments: Arguments) -> str:
         """Return the condition on the names of the items `i` of a path; it may hold for others.

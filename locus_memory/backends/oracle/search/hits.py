@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from locus_memory.backends.oracle.connection.connection import OraclePool
 from locus_memory.backends.oracle.connection.driver import Row
+from locus_memory.backends.oracle.items.queries import Arguments
 from locus_memory.backends.oracle.items.ranges import Scope
 from locus_memory.backends.oracle.items.rows import item_of
-from locus_memory.backends.oracle.search.filters import is_open
+from locus_memory.backends.oracle.search.filters import compile_filter, is_open
 from locus_memory.backends.selection import Page
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import StoreItem
@@ -21,6 +23,12 @@ _LARGEST: Final = 500
 
 Query = Callable[[int, int], Awaitable[list[Row]]]
 """Returns the rows of a page, given how many hits to skip, and the size of the page."""
+
+
+def selected(pool: OraclePool, scope: Scope, condition: Condition, arguments: Arguments) -> str:
+    """Return the SQL condition that at least the items of a scope and of a filter satisfy."""
+    fits = compile_filter(condition, arguments, native_json=pool.features.native_json)
+    return f"{scope.condition(arguments)} AND {scope.live(arguments)} AND ({fits})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ from locus_memory.errors import (
     BackendError,
 )
 
-__all__ = ["Connection", "Features", "PostgreSQLPool", "Record", "pool_for"]
+__all__ = ["Connection", "Features", "PostgreSQLPool", "Record"]
 
 T = TypeVar("T")
 Connect = Callable[[str, dict[str, Any]], Awaitable[OwnConnection]]
@@ -280,23 +280,6 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         if self._standbys is not None:
             await self._standbys.close()
         await super().close()
-
-
-def pool_for(
-    database: str | None,
-    pool: Pool | PostgreSQLPool | None,
-    options: PostgreSQLOptions,
-) -> tuple[PostgreSQLPool, bool]:
-    """Return the pool to use, and whether whoever uses it is to close it.
-
-    Args:
-        database: See `PostgreSQLPool`.
-        pool: A pool of asyncpg's, or one of ours, which is then shared.
-        options: How to connect; ignored where `pool` is one of ours.
-    """
-    if isinstance(pool, PostgreSQLPool):
-        return pool, False
-    return PostgreSQLPool(database, pool=pool, options=options), True
 
 
 @contextlib.asynccontextmanager

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from pgvector import Vector
+
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool, Record
 from locus_memory.backends.postgresql.items import queries
@@ -47,15 +49,17 @@ from locus_memory.store.listing import Listing, listed
 
 __all__ = [
     "clear",
+    "exists",
     "get_values",
     "item_of",
     "list_namespaces",
     "newest",
     "purge",
+    "read_item",
+    "read_value",
     "read_vector",
     "scan",
     "scan_keys",
-    "value_of",
     "write",
 ]
 
@@ -190,16 +194,34 @@ async def clear(pool: PostgreSQLPool, scope: Scope) -> int:
     return count
 
 
+async def read_item(pool: PostgreSQLPool, address: Address, now: str) -> StoreItem | None:
+    """Return the item at an address, unless it is expired."""
+    row = await pool.fetchrow(queries.GET, address.name, now)
+    return None if row is None else item_of(row)
+
+
+async def read_value(pool: PostgreSQLPool, address: Address, now: str) -> Any:
+    """Return the value at an address, unless it is expired."""
+    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
+    return None if row is None else _value_of(row, address)
+
+
+async def exists(pool: PostgreSQLPool, address: Address, now: str) -> bool:
+    """Return whether there is an item at an address that is not expired."""
+    return await pool.fetchval(queries.EXISTS, address.name, now) is not None
+
+
 async def get_values(
     pool: PostgreSQLPool, addresses: Sequence[Address], now: str
-) -> dict[str, Any]:
-    """Return the values of the items that exist, by name."""
+) -> dict[Address, Any]:
+    """Return the values of the items that exist, by address."""
     places = {address.name: address for address in addresses}
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
-    return {row["name"]: value_of(row, places[row["name"]]) for row in rows}
+    found = ((places[row["name"]], row) for row in rows)
+    return {address: _value_of(row, address) for address, row in found}
 
 
-def value_of(row: Record, address: Address) -> Any:
+def _value_of(row: Record, address: Address) -> Any:
     """Return the value of an item that was read without its metadata.
 
     Raises:
@@ -225,7 +247,7 @@ def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError
     return BackendCorruptError(f"postgresql: {what} {named} is damaged")
 
 
-async def read_vector(pool: PostgreSQLPool, address: Address, now: str) -> bytes | None:
+async def read_vector(pool: PostgreSQLPool, address: Address, now: str) -> list[float] | None:
     """Return the vector of the item at an address, as the server sends it, or `None`.
 
     A missing vector is not damage: a user who drops the extension drops the vectors.
@@ -241,7 +263,7 @@ async def read_vector(pool: PostgreSQLPool, address: Address, now: str) -> bytes
         own = vector_checksum(checksum_name(address.path, address.key), sent[_HEADER:])
         if row["own"] != own or not has_vector(row["checksum"]):
             raise _damaged(address.path, address.key, "the vector of the item")
-    return sent
+    return Vector.from_binary(sent).to_list()
 
 
 def item_of(row: Record, score: float | None = None) -> StoreItem:

@@ -12,8 +12,9 @@ from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final, NamedTuple, Self
 
-from locus_memory.store.encoding import encode_namespace, encode_text
-from locus_memory.store.item import Namespace, check_namespace
+from locus_memory.backends.selection import path_of
+from locus_memory.store.encoding import encode_text
+from locus_memory.store.item import Namespace
 
 __all__ = [
     "AFTER_DIGESTS",
@@ -23,7 +24,6 @@ __all__ = [
     "first_name",
     "name_bound",
     "name_in",
-    "path_of",
     "scope_of",
     "whole_name",
 ]
@@ -40,20 +40,6 @@ AFTER_DIGESTS: Final = "g"
 """After the first characters of a cut name: above every name that begins with them."""
 
 _SCOPE_BYTES: Final = 16
-
-
-@lru_cache(maxsize=1024)
-def _path(namespace: Namespace) -> str:
-    return encode_namespace(check_namespace(namespace))
-
-
-def path_of(namespace: Namespace) -> str:
-    """Check a namespace, and return it encoded."""
-    try:
-        return _path(namespace)
-    except TypeError:
-        # A value that cannot be a key of the cache is not a namespace either.
-        return encode_namespace(check_namespace(namespace))
 
 
 @lru_cache(maxsize=1024)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from locus_memory.backends.postgresql.items.naming import (
     AFTER_KEYS,
     LONGEST,
     first_name,
     name_bound,
-    path_of,
     scope_of,
     whole_name,
 )
 from locus_memory.backends.postgresql.search.filters import Arguments
-from locus_memory.backends.selection import KeyRange
-from locus_memory.store.encoding import (
-    encode_text,
-    namespace_upper_bound,
-    prefix_upper_bound,
-)
-from locus_memory.store.item import Namespace
+from locus_memory.backends.selection import KeyRange, PathScope
 
 __all__ = ["Scope", "key_condition"]
 
@@ -31,20 +23,10 @@ _LEAST: Final = "\x01"
 _WHOLE_NAME: Final = "(i.path || chr(1) || i.key)"
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(PathScope[str]):
     """The namespaces of a statement, and its moment."""
 
-    path: str
-    bound: str | None
-    recursive: bool
-    now: str
-
-    @classmethod
-    def of(cls, namespace: Namespace, now: str, *, recursive: bool) -> Self:
-        """Check the arguments, and return the scope."""
-        path = path_of(namespace)
-        return cls(path, namespace_upper_bound(namespace), recursive, now)
+    __slots__ = ()
 
     @property
     def high(self) -> str:
@@ -66,17 +48,9 @@ class Scope:
 
 def key_condition(keys: KeyRange, path: str, arguments: Arguments) -> str:
     """Return the condition on the items `i` at a path that their keys are in a range."""
-    low, high = whole_name(path, ""), path + AFTER_KEYS
-    if keys.prefix:
-        first = encode_text(keys.prefix)
-        bound = prefix_upper_bound(first)
-        low, high = whole_name(path, first), high if bound is None else whole_name(path, bound)
-    if keys.after is not None:
-        after = whole_name(path, encode_text(keys.after))
-        if keys.descending:
-            high = min(high, after)
-        else:
-            low = max(low, after + _LEAST)
+    first, bound = keys.bounds()
+    low = whole_name(path, first)
+    high = path + AFTER_KEYS if bound is None else whole_name(path, bound)
     return _between("i", _WHOLE_NAME, low, high, arguments)
 
 

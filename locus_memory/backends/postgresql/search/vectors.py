@@ -9,11 +9,10 @@ neighbouring namespace ever costs a hit. A large namespace gets an index of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Self
 
 import orjson
-from pgvector import Vector
 
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.postgresql.connection.connection import (
@@ -27,12 +26,11 @@ from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.search import vector_queries as queries
 from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.postgresql.search.indexes import OwnIndex, VectorIndexes
-from locus_memory.backends.selection import Page
+from locus_memory.backends.selection import Page, VectorQuery, by_distance, check_dimension
 from locus_memory.errors import InvalidEmbeddingError
-from locus_memory.store.filters import Condition
 from locus_memory.store.item import SemanticSearchResult
 
-__all__ = ["VectorQuery", "VectorSearch", "read_vector", "vector_text"]
+__all__ = ["VectorSearch", "vector_text"]
 
 # https://github.com/pgvector/pgvector: the longest vector.
 _MOST_DIMENSIONS: Final = 16_000
@@ -61,9 +59,6 @@ _USES: Final = 256
 _REMEMBERED: Final = 1_024
 """The number of cached namespaces."""
 
-_DIGITS: Final = 6
-"""Decimals: the precision of a sum of float32 products."""
-
 
 def vector_text(embedding: bytes) -> str:
     """Return the result of `check_embedding` as the text of a `vector`.
@@ -79,25 +74,6 @@ def vector_text(embedding: bytes) -> str:
             f"the embedding has {len(vector)} dimensions, pgvector holds {_MOST_DIMENSIONS:,}"
         )
     return orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-
-
-def read_vector(sent: bytes) -> list[float]:
-    """Return the numbers of a vector in the format of `vector_send`."""
-    return Vector.from_binary(sent).to_list()
-
-
-@dataclass(frozen=True, slots=True)
-class VectorQuery:
-    """The query of a vector search, with its conditions."""
-
-    vector: str
-    threshold: float | None
-    condition: Condition
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vector."""
-        return self.vector.count(",") + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +111,7 @@ class _Statement:
         # The planner uses an index of one namespace only for a constant.
         here = f"v.scope = '{own.scope}'" if own else scope.condition("v", arguments)
         live = scope.live(arguments)
-        vector = arguments.bind(query.vector, "text")
+        vector = arguments.bind(vector_text(query.vector), "text")
         return cls(arguments, here, f"{live} AND {arguments.compile(query.condition)}", vector)
 
     def bind(self, number: int) -> str:
@@ -187,19 +163,15 @@ class VectorSearch:
         if not rows:
             await self._refuse_dimension(scope, query)
         # The first hits after the index's own may be nearer than its last ones.
-        hits = [_hit(row) for row in sorted(rows, key=lambda row: row["distance"])]
-        lowest = query.threshold
-        return [hit for hit in hits if lowest is None or hit.score >= lowest]
+        rows = sorted(rows, key=lambda row: row["distance"])
+        return [by_distance(item_of(row), row["distance"]) for row in rows]
 
     async def _refuse_dimension(self, scope: Scope, query: VectorQuery) -> None:
         arguments = Arguments()
         here, live = scope.condition("v", arguments), scope.live(arguments)
         statement = queries.other_dimension(here, live, query.dimension)
         other = await self._pool.fetchval(statement, *arguments.values)
-        if other is not None:
-            raise InvalidEmbeddingError(
-                f"the query has {query.dimension} dimensions, the stored embeddings have {other}"
-            )
+        check_dimension(query.dimension, other)
 
     async def _nearest(self, scope: Scope, query: VectorQuery, page: Page) -> list[Record]:
         index = await self._index(scope, query, page)
@@ -318,11 +290,3 @@ def _own(scope: Scope, query: VectorQuery) -> OwnIndex | None:
 def _searched(scope: Scope, query: VectorQuery, index: _Index) -> str:
     """Return the key of a cache for searches by an index."""
     return f"{_name(scope, query)} {index.own is None} {query.condition}"
-
-
-def _hit(row: Record) -> SemanticSearchResult:
-    distance = min(2.0, max(0.0, round(row["distance"], _DIGITS)))
-    score = max(0.0, 1.0 - distance)
-    return SemanticSearchResult(
-        item=replace(item_of(row), score=score), score=score, distance=distance
-    )

@@ -21,7 +21,7 @@ from typing_extensions import override
 from locus_memory._internal.options import Keywords, checked
 from locus_memory._internal.resource import warn_unless_closed
 from locus_memory.backends.base import SharedConnection
-from locus_memory.backends.loops import PerLoop
+from locus_memory.backends.loops import LONGEST_CLOSE, PerLoop
 from locus_memory.backends.redis.connection.address import RedisAddress, parse_redis_url
 from locus_memory.backends.redis.connection.cluster import ClusterLink, cluster_of
 from locus_memory.backends.redis.connection.driver_errors import (
@@ -32,13 +32,13 @@ from locus_memory.backends.redis.connection.driver_errors import (
     translated,
 )
 from locus_memory.backends.redis.connection.features import Features, probe
-from locus_memory.backends.redis.connection.link import LONGEST_CLOSE, Link, greeting, pool_of
+from locus_memory.backends.redis.connection.link import Link, greeting, pool_of
 from locus_memory.backends.redis.lua import Call, Name, Script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.errors import BackendError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["Client", "RedisConnection", "connection_for", "tag"]
+__all__ = ["Client", "RedisConnection", "tag"]
 
 Client = Redis | RedisCluster
 """A client of redis-py that the caller has."""
@@ -283,21 +283,6 @@ class RedisConnection(SharedConnection):
         if is_news and features.evicts:
             policy = features.maxmemory_policy
             emit("redis.evicts", place=self.place, maxmemory_policy=policy)
-
-
-def connection_for(
-    url: str | None, client: Client | RedisConnection | None, options: RedisOptions
-) -> tuple[RedisConnection, bool]:
-    """Return the connection to use, and whether whoever uses it is to close it.
-
-    Args:
-        url: See `RedisConnection`.
-        client: A client of redis-py's, or one of our connections, which is then shared.
-        options: How to connect; ignored where `client` is a connection.
-    """
-    if isinstance(client, RedisConnection):
-        return client, False
-    return RedisConnection(url, client=client, options=options), True
 
 
 def _place_of(client: object) -> str:

@@ -19,7 +19,6 @@ from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import (
-    MaxConnectionsError,
     NoPermissionError,
     RedisError,
     ResponseError,
@@ -28,15 +27,12 @@ from redis.exceptions import TimeoutError as LateError
 from typing_extensions import override
 
 from locus_memory._internal.cancellation import finished, kept
-from locus_memory._internal.running.live import POOLS, PoolUse
-from locus_memory.backends.loops import sever, until_the_loop_ends
+from locus_memory._internal.running.live import PoolUse
+from locus_memory.backends.loops import LoopClient, Turns, sever
 from locus_memory.backends.redis.connection.address import RedisAddress
 from locus_memory.backends.redis.options import RedisOptions
 
-__all__ = ["LONGEST_CLOSE", "Link", "UnconfirmedError", "greeting", "make_ready", "pool_of"]
-
-LONGEST_CLOSE: Final = 10.0
-"""Seconds that closing waits for the commands that run."""
+__all__ = ["Link", "UnconfirmedError", "greeting", "make_ready", "pool_of"]
 
 _AT_ONCE: Final = 32 * 1024
 """Bytes that a silent connection takes without a wait, half of what makes asyncio wait."""
@@ -49,7 +45,7 @@ class UnconfirmedError(RedisError):
     """A write that is done, but that too few replicas have."""
 
 
-class Link:
+class Link(LoopClient):
     """The way to a server from one event loop; made, started and used in that loop.
 
     When the loop shuts down its asynchronous generators, as `asyncio.run` does at its end, the
@@ -68,15 +64,11 @@ class Link:
         # The driver's own types are incomplete.
         self._pool: Any = pool
         self._options = options
-        self._owned = owned
-        self._size = min(options.pool_size, self._most())
-        self._turns = asyncio.Semaphore(self._size)
-        self._busy = self._waiting = 0
-        self._loop = asyncio.get_running_loop()
-        self._used = self._loop.time()
-        self._ended = False
-        self._guard = until_the_loop_ends(self._end)
-        POOLS.add(self, f"redis {place}")
+        self._busy = 0
+        turns = Turns(
+            min(options.pool_size, self._most()), options.acquire_timeout, f"redis {place}"
+        )
+        super().__init__(turns, f"redis {place}", owned=owned)
 
     def _most(self) -> int:
         """Return how many connections the driver makes."""
@@ -88,11 +80,13 @@ class Link:
         pool = self._pool
         return [*pool._available_connections, *pool._in_use_connections]  # noqa: SLF001
 
+    @override
     def use(self) -> PoolUse:
         """Return the use of the connections now."""
         idle = sum(bool(each.is_connected) for each in self.connections) - self._busy
-        return PoolUse(self._busy, max(idle, 0), self._size, self._waiting)
+        return PoolUse(self._busy, max(idle, 0), self._turns.size, self._turns.waiting)
 
+    @override
     async def start(self) -> None:
         """Connect, or find out why that cannot be.
 
@@ -100,7 +94,7 @@ class Link:
             RedisError: It cannot.
             TimeoutError: Not in time.
         """
-        await anext(self._guard)
+        await super().start()
         seconds = self._options.connect_timeout + (self._options.command_timeout or 0)
         async with asyncio.timeout(seconds):
             await self._connect()
@@ -144,7 +138,7 @@ class Link:
             # server ended them while nobody used them.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        await self._wait_for_turn()
+        await self._turns.take()
         self._busy += 1
         try:
             return await self._execute(commands, is_read=is_read, confirmed=confirmed)
@@ -152,19 +146,6 @@ class Link:
             self._busy -= 1
             self._turns.release()
             self._used = self._loop.time()
-
-    async def _wait_for_turn(self) -> None:
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(self._options.acquire_timeout):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise MaxConnectionsError(
-                f"all {self._size} connections stayed busy for "
-                f"{self._options.acquire_timeout:g} s; raise pool_size"
-            ) from None
-        finally:
-            self._waiting -= 1
 
     async def _execute(
         self, commands: Sequence[Sequence[Any]], *, is_read: bool, confirmed: bool
@@ -233,28 +214,7 @@ class Link:
         for connection in self.connections:
             connection.mark_for_reconnect()
 
-    def has_ended(self) -> bool:
-        """Whether the connections are closed, since the loop ended or somebody said so."""
-        return self._ended
-
-    async def close(self) -> None:
-        """Wait for the calls that run, but not for ever, and close the connections."""
-        if self._ended:
-            return
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_CLOSE):
-                    for _ in range(self._size):
-                        await self._turns.acquire()
-        finally:
-            if not self._ended:
-                await self._guard.aclose()
-
-    async def _end(self) -> None:
-        self._ended = True
-        if self._owned:
-            await self._shut()
-
+    @override
     async def _shut(self) -> None:
         await self._pool.aclose()
 

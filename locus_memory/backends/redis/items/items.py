@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
+from locus_memory.backends.selection import Past
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.checksum import (
     check_item,
@@ -51,21 +52,6 @@ _WRAP: Final = 2**64
 _NO_METADATA: Final = b"{}"
 
 
-class Past(NamedTuple):
-    """The version and the moments of an item that is restored; seconds since the epoch."""
-
-    version: int
-    created: float
-    updated: float
-    expires_at: float | None
-
-    @classmethod
-    def of(cls, item: Restored) -> Self:
-        """Return the past of an item."""
-        expires = None if item.expires_at is None else item.expires_at.timestamp()
-        return cls(item.version, item.created_at.timestamp(), item.updated_at.timestamp(), expires)
-
-
 class Kind(NamedTuple):
     """The common properties of several operations of a batch.
 
@@ -99,7 +85,9 @@ class Kind(NamedTuple):
             expires = f"+{self.ttl!r}" if now is None else moment(now + self.ttl)
         if self.past is not None:
             expires = _NONE if self.past.expires_at is None else moment(self.past.expires_at)
-            past = f"{self.past.version} {moment(self.past.created)} {moment(self.past.updated)}"
+            past = (
+                f"{self.past.version} {moment(self.past.created_at)} {moment(self.past.updated_at)}"
+            )
         return f"{self.parts or _NONE} {count} {number} {expected} {expires} {past}"
 
 

@@ -14,7 +14,7 @@ from locus_memory.backends.redis.items.items import rows
 from locus_memory.backends.redis.items.spaces import Space, Spaces
 from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.search.hits import Candidate, Page, collect
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory.backends.selection import check_dimension
 from locus_memory.store.item import SemanticSearchResult, StoreItem
 
 __all__ = ["VectorQuery", "search_vectors"]
@@ -148,9 +148,7 @@ def _check_dimension(query: VectorQuery, found: Sequence[Sequence[Any]]) -> None
     """Refuse a query if all vectors have other dimensions."""
     others = [other for _, size, other, _ in found if other and not size]
     if others and not any(size for _, size, *_ in found):
-        raise InvalidEmbeddingError(
-            f"the query has {query.dimension} dimensions, the stored embeddings have {others[0]}"
-        )
+        check_dimension(query.dimension, others[0])
 
 
 def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest:

@@ -20,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locus_memory.backends.products import products
-from locus_memory.backends.selection import Page
+from locus_memory.backends.selection import Page, VectorQuery, check_dimension
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import OutdatedError, Scope, items_of_vectors
 from locus_memory.backends.sqlite.search.codes import CodedQuery, CodeRows, Steps, code_bytes
 from locus_memory.backends.sqlite.search.filters import compile_filter
-from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
-from locus_memory.store.filters import All, Condition
+from locus_memory.errors import BackendCorruptError
+from locus_memory.store.filters import All
 from locus_memory.store.item import SemanticSearchResult
 
-__all__ = ["NearVector", "VectorCache", "VectorQuery", "find_vectors", "search_vectors"]
+__all__ = ["NearVector", "VectorCache", "find_vectors", "search_vectors"]
 
 Ids = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -64,20 +64,6 @@ _LOOKED_UP: Final = 65_536
 
 _MASKS: Final = 8
 """The number of filters whose result is cached, of each search."""
-
-
-@dataclass(frozen=True, slots=True)
-class VectorQuery:
-    """The query of a vector search: a unit vector as float32 bytes, and the conditions."""
-
-    vector: bytes
-    threshold: float | None
-    condition: Condition
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vector."""
-        return len(self.vector) // 4
 
 
 class NearVector(NamedTuple):
@@ -315,9 +301,6 @@ def find_vectors(
     ids, cosines = _Search(connection, query, scope.now, wanted, rows, near).best()
     if not len(ids):
         _refuse_dimension(connection, scope, query)
-    if query.threshold is not None:
-        kept = np.maximum(cosines, 0.0) >= query.threshold
-        ids, cosines = ids[kept], cosines[kept]
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
     return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
 
@@ -325,11 +308,8 @@ def find_vectors(
 def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
     statement = queries.other_dimension(recursive=scope.recursive)
     values = {**scope.bound_values, "dimension": query.dimension}
-    other = connection.execute(statement, values).fetchone()
-    if other is not None:
-        raise InvalidEmbeddingError(
-            f"the query has {query.dimension} dimensions, the stored embeddings have {other[0]}"
-        )
+    (other,) = connection.execute(statement, values).fetchone() or (None,)
+    check_dimension(query.dimension, other)
 
 
 class _Products:

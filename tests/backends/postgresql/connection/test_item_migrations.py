@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 from locus_memory.backends.postgresql.items.documents import encode_document
-from locus_memory.backends.postgresql.items.naming import path_of
 from locus_memory.backends.postgresql.schema import MIGRATIONS, Names
 from locus_memory.backends.postgresql.search.words import index_words
 from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.backends.selection import path_of
 from locus_memory.events import subscribe
 from locus_memory.store.encoding import encode_text
 

@@ -11,10 +11,10 @@ from locus_memory.backends.postgresql.items.naming import (
     Address,
     first_name,
     name_bound,
-    path_of,
     whole_name,
 )
 from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.backends.selection import path_of
 from locus_memory.store.encoding import encode_text
 
 STEM = "s" * (LONGEST - 8)

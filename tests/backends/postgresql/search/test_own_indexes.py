@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.items.naming import path_of, scope_of
+from locus_memory.backends.postgresql.items.naming import scope_of
 from locus_memory.backends.postgresql.schema import Names
 from locus_memory.backends.postgresql.search import indexes
 from locus_memory.backends.postgresql.search import vector_queries as queries
 from locus_memory.backends.postgresql.store import PostgreSQLStore
+from locus_memory.backends.selection import path_of
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.item import Put
 

@@ -7,10 +7,11 @@ import asyncio
 import asyncpg
 import numpy as np
 import pytest
+from pgvector import Vector
 
 from locus_memory.backends.postgresql.search import indexes as indexes_module
 from locus_memory.backends.postgresql.search import vectors as vectors_module
-from locus_memory.backends.postgresql.search.vectors import VectorSearch, read_vector, vector_text
+from locus_memory.backends.postgresql.search.vectors import VectorSearch, vector_text
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
 from locus_memory.events import subscribe
@@ -88,7 +89,7 @@ class TestText:
         )
         await connection.close()
         unit = (np.array(vector) / np.linalg.norm(vector)).astype(np.float32)
-        assert read_vector(sent) == unit.tolist()
+        assert Vector.from_binary(sent).to_list() == unit.tolist()
 
     def test_one_that_is_too_long_is_refused(self):
         with pytest.raises(InvalidEmbeddingError, match="16,000"):

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.selection import Page
+from locus_memory.backends.selection import Page, VectorQuery
 from locus_memory.backends.sqlite.connection import opening
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.items import OutdatedError, Scope
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.backends.sqlite.search import codes, vectors
-from locus_memory.backends.sqlite.search.vectors import VectorCache, VectorQuery, search_vectors
+from locus_memory.backends.sqlite.search.vectors import VectorCache, search_vectors
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.backends.sqlite.upkeep.problems import find_problems
 from locus_memory.errors import BackendCorruptError, BackendWriteError
@@ -106,7 +106,7 @@ def test_recall(made, monkeypatch):
 
     monkeypatch.setattr(vectors._Search, "_examined", examined)
     for query in queries:
-        asked = VectorQuery(query.tobytes(), None, parse_filter(None))
+        asked = VectorQuery(query.tobytes(), parse_filter(None))
         gone = np.zeros(len(rows), np.bool_)
         whole = vectors._Rows(1, 1, len(rows), 0, ids, held, gone, OrderedDict())
         near = held.query(asked.vector, len(rows))
@@ -210,7 +210,7 @@ async def test_a_snapshot_that_is_older_than_the_cache_is_refused(store, tmp_pat
     target, scope = unit([1.0, 0.0]).tobytes(), Scope.of(NS, 0.0, recursive=False)
 
     def search(connection, condition):
-        query = VectorQuery(target, None, parse_filter(condition))
+        query = VectorQuery(target, parse_filter(condition))
         return [hit.item.key for hit in search_vectors(connection, cache, scope, query, Page(9))]
 
     path = tmp_path / "store.db"
