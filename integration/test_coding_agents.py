@@ -162,7 +162,8 @@ def settings(name, home, address):
     if name == "codex":
         provider = {"name": "fake", "base_url": f"{address}/v1", "env_key": "FAKE_KEY"}
         rows = [f"{key} = {json.dumps(value)}" for key, value in provider.items()]
-        top = 'model = "m"\nmodel_provider = "fake"\n\n[model_providers.fake]\nwire_api = "responses"\n'
+        rows.append('wire_api = "responses"')
+        top = 'model = "m"\nmodel_provider = "fake"\n\n[model_providers.fake]\n'
         write(home / ".codex" / "config.toml", top + "\n".join((*rows, "")))
         return {"FAKE_KEY": "x"}, ["exec", "--dangerously-bypass-hook-trust"]
     if name == "gemini":
