@@ -24,6 +24,7 @@ MOST_FILES = 14
 ROOMS = {
     "web": ("web", ["web"]),
     "cli": ("cli", ["cli", "__main__", "samples"]),
+    "inspection": ("inspection", ["inspection"]),
     "integrations": ("integrations", ["integrations"]),
     "evaluation": ("evaluation", ["evaluation"]),
     "sync": ("sync<br/>faces", ["sync", "faces"]),

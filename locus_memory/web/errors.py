@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from locus_memory import errors as tree
-from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.events import emit
+from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.web.models import ErrorAnswer, ErrorDetail
 
 __all__ = [

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
+from locus_memory.inspection.errors import CommandError
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, scan_all

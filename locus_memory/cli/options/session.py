@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import console, print_json
 from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.inspection.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console

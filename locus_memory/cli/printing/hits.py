@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from locus_memory.cli.options.names import format_namespace
-from locus_memory.cli.printing.output import visible, visible_name
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console

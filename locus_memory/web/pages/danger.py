@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from locus_memory.cli.options.names import format_namespace, parse_namespace
+from locus_memory.inspection.names import format_namespace, parse_namespace
+from locus_memory.inspection.text import counted
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.pages.frame.filters import counted
 from locus_memory.web.pages.frame.visit import Group, Visit, get, post
 from locus_memory.web.questions.editing import ForgetAsked, Forgotten, forget_data
 from locus_memory.web.questions.items import ItemsClear, clear_namespace

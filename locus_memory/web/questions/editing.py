@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from locus_memory.cli.commands.memory.forget import report_document, with_contents
-from locus_memory.cli.commands.memory.memories import remember_sentence, undo_change
-from locus_memory.cli.options.memories import Kind
 from locus_memory.errors import VersionConflictError
+from locus_memory.inspection.memories import erased, remember_sentence, undo_change
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import current_key
@@ -46,8 +43,9 @@ __all__ = [
 ]
 
 _TURNS = ("turns",)
-_CHANGES = {"content", "expires_at", "valid_from", "valid_to"}
 """The namespace of the turns that `import` stores."""
+
+_CHANGES = {"content", "expires_at", "valid_from", "valid_to"}
 
 
 class RememberAsked(UserAsked):
@@ -196,15 +194,15 @@ async def remember(data: Data, asked: RememberAsked) -> Remembered:
     if kind is not None:
         raise RefusalError(400, f"this looks like a secret ({kind}): pass force to save it")
     done = await remember_sentence(
-        data.backend,
+        data.scoped(asked.user),
+        data.sources,
         content=asked.content,
         key=asked.key,
-        kind=None if asked.type is None else Kind(asked.type.value),
+        kind=asked.type,
         user=asked.user,
-        prefix=data.prefix,
         validity={"valid_from": asked.valid_from, "valid_to": asked.valid_to},
     )
-    return Remembered.model_validate({name: done[name] for name in Remembered.model_fields})
+    return Remembered.model_validate(done)
 
 
 async def edit_memory(data: Data, asked: EditMemory, match: Match) -> MemoryDetail:
@@ -244,14 +242,9 @@ async def trust_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:
 
 async def undo_memory(data: Data, asked: UndoAsked) -> Undone:
     """Take back the last change of a memory; a repetition goes further back."""
-    done = await undo_change(
-        data.backend,
-        key=asked.key,
-        user=asked.user,
-        kind=None if asked.type is None else Kind(asked.type.value),
-        prefix=data.prefix,
-    )
-    return Undone.model_validate({name: done[name] for name in Undone.model_fields})
+    manager = data.scoped(asked.user)
+    done = await undo_change(manager, data.sources, asked.key, asked.type, asked.user)
+    return Undone.model_validate(done)
 
 
 async def forget_data(data: Data, asked: ForgetAsked) -> Forgotten:
@@ -270,11 +263,8 @@ async def forget_data(data: Data, asked: ForgetAsked) -> Forgotten:
         thread_namespaces=[_TURNS],
         dry_run=asked.dry_run,
     )
-    if asked.dry_run and report.has_store:
-        document = await with_contents(data.backend, asdict(report))
-    else:
-        document = report_document(asdict(report))
-    return Forgotten.model_validate(document)
+    shown = data.store if asked.dry_run and report.has_store else None
+    return Forgotten.model_validate(await erased(report, shown))
 
 
 async def _stale(

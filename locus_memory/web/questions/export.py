@@ -8,10 +8,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import Field
 
-from locus_memory.checkpoint.differences import messages_of
-from locus_memory.cli.conversations.states import read_state
-from locus_memory.cli.conversations.transcripts import write_messages
-from locus_memory.web.errors import RefusalError
+from locus_memory.inspection.threads import conversation_of
 from locus_memory.web.models import Asked, UserAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.threads import locate
@@ -38,17 +35,8 @@ class FactsExport(UserAsked):
 async def export_thread(data: Data, asked: ThreadExport) -> AsyncIterator[bytes]:
     """Export the messages of a thread, in a format that `locus-memory import` reads."""
     place = await locate(data, asked.thread, asked.checkpoint)
-    state: Any = await read_state(data.checkpointer, *place)
-    messages = write_messages(messages_of(state)[0], bare=asked.bare)
-    if not messages:
-        raise RefusalError(404, "the state has no messages")
-    if asked.format == "jsonl":
-        return _lines(messages)
-    document: dict[str, Any] = {"id": place[0], "messages": messages}
-    metadata = state.get("metadata")
-    if isinstance(metadata, dict) and metadata and not asked.bare:
-        document["metadata"] = metadata
-    return _lines([document])
+    document = await conversation_of(data.checkpointer, *place, bare=asked.bare)
+    return _lines(document["messages"] if asked.format == "jsonl" else [document])
 
 
 async def export_facts(data: Data, asked: FactsExport) -> AsyncIterator[bytes]:

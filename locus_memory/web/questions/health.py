@@ -13,9 +13,9 @@ from pydantic import Field
 
 from locus_memory import __version__
 from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.cli.conversations.sizes import measure_thread
-from locus_memory.cli.options.names import find_thread
 from locus_memory.errors import CheckpointNotFoundError, ConfigurationError
+from locus_memory.inspection.names import find_thread
+from locus_memory.inspection.sizes import measure_threads
 from locus_memory.integrity import Finding, verify
 from locus_memory.store.base import BaseStore
 from locus_memory.web.models import Answer, Asked
@@ -173,7 +173,7 @@ async def get_thread_stats(data: Data, asked: ThreadStatsAsked) -> ThreadStats:
     thread = await find_thread(data.checkpointer, asked.thread)
     if not await data.checkpointer.exists(thread):
         raise CheckpointNotFoundError(asked.thread)
-    found = await measure_thread(data.checkpointer, thread, deep=asked.deep, quiet=True)
+    (found,) = await measure_threads(data.backend, thread=thread, deep=asked.deep)
     return ThreadStats.model_validate(found)
 
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from locus_memory.cli.commands.memory.memories import users as all_users
-from locus_memory.cli.conversations.memory_sources import Sources
-from locus_memory.cli.printing.memories import earlier, version
+from locus_memory.inspection.memories import earlier, users, version
+from locus_memory.inspection.sources import Sources
 from locus_memory.memory.layers.vitals import Vitals
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
@@ -241,7 +240,7 @@ def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
 async def list_users(data: Data, asked: UsersAsked) -> UsersAnswer:
     """List the users that have memories."""
     del asked
-    return UsersAnswer(users=await all_users(data.backend, data.manager))
+    return UsersAnswer(users=await users(data.store, data.manager))
 
 
 async def list_memories(data: Data, asked: MemoriesAsked) -> MemoriesPage:
@@ -352,7 +351,7 @@ async def memory_history(data: Data, asked: MemoryHistoryAsked) -> MemoryHistory
     versions = await data.scoped(asked.user).history(asked.key, asked.type)
     if not versions:
         raise RefusalError(404, "there is no memory with this key")
-    sources = Sources(data.backend)
+    sources = data.sources
     return MemoryHistory(versions=[await version_of(sources, each) for each in versions])
 
 
@@ -364,7 +363,7 @@ async def current_memory(data: Data, user: str | None, kind: MemoryType, key: st
 
 async def detail_of(data: Data, user: str | None, memory: Memory) -> MemoryDetail:
     """Return the document of a current memory."""
-    manager, sources = data.scoped(user), Sources(data.backend)
+    manager, sources = data.scoped(user), data.sources
     (vitals,) = await manager.vitals([memory])
     before = await earlier(manager, memory)
     told = await version(sources, memory)

@@ -8,17 +8,18 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from locus_memory.checkpoint.base import CheckpointInfo
-from locus_memory.cli.commands.threads.checkpoints import fork_thread, load_state, prune_thread
-from locus_memory.cli.commands.threads.diff import compare_places
-from locus_memory.cli.commands.threads.threads import (
+from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.names import find_checkpoint, find_thread, hides
+from locus_memory.inspection.threads import (
+    compare_checkpoints,
     describe_checkpoint,
+    describe_thread,
+    fork_thread,
+    load_state,
     plan_removal,
+    prune_thread,
     remove_planned,
 )
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.options.names import find_checkpoint, find_thread
-from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import Answer, Asked, Limit, cursor_key, write_cursor
 from locus_memory.web.questions.data import Data
@@ -271,7 +272,7 @@ async def list_threads(data: Data, asked: ThreadsAsked) -> ThreadsPage:
     wanted = asked.limit + 1
     while len(names) < wanted:
         found = await data.checkpointer.list_threads(wanted, prefix=asked.prefix, after=after)
-        names += [name for name in found if not Foreign.hides(name)]
+        names += [name for name in found if not hides(name)]
         if len(found) < wanted:
             break
         after = found[-1]
@@ -293,7 +294,7 @@ async def list_checkpoints(data: Data, asked: CheckpointsAsked) -> CheckpointsPa
     more = len(found) > asked.limit
     return CheckpointsPage(
         thread_id=thread,
-        checkpoints=list(map(_checkpoint, page)),
+        checkpoints=[Checkpoint.model_validate(describe_checkpoint(each)) for each in page],
         next=write_cursor(page[-1].checkpoint_id) if more else None,
     )
 
@@ -308,7 +309,7 @@ async def diff_checkpoints(data: Data, asked: DifferenceAsked) -> Difference:
     """Return what changed from one checkpoint to another, of one thread or of two."""
     first = await locate(data, asked.thread, asked.checkpoint)
     second = await locate(data, asked.other_thread or asked.thread, asked.other_checkpoint)
-    return Difference.model_validate(await compare_places(data.backend, first, second))
+    return Difference.model_validate(await compare_checkpoints(data.backend, first, second))
 
 
 async def fork_checkpoint(data: Data, asked: ForkAsked) -> Forked:
@@ -375,27 +376,11 @@ async def _delete_checkpoint(data: Data, asked: RemovalAsked, name: str) -> Remo
 
 async def _rows(data: Data, threads: list[str]) -> list[ThreadRow]:
     """Return the rows of threads, some at a time: a server answers late, and not slowly."""
-    rows: list[ThreadRow] = []
+    rows: list[dict[str, Any]] = []
     for start in range(0, len(threads), _AT_ONCE):
         some = threads[start : start + _AT_ONCE]
-        rows += await asyncio.gather(*(_row(data, name) for name in some))
-    return rows
-
-
-async def _row(data: Data, thread: str) -> ThreadRow:
-    usage, newest = await asyncio.gather(
-        data.checkpointer.get_storage_stats(thread), data.checkpointer.list_with_metadata(thread, 1)
-    )
-    return ThreadRow(
-        thread_id=thread,
-        checkpoints=usage["total_checkpoints"],
-        stored_bytes=usage["compressed_size"],
-        newest=_checkpoint(newest[0]) if newest else None,
-    )
-
-
-def _checkpoint(info: CheckpointInfo) -> Checkpoint:
-    return Checkpoint.model_validate(describe_checkpoint(info))
+        rows += await asyncio.gather(*(describe_thread(data.checkpointer, name) for name in some))
+    return list(map(ThreadRow.model_validate, rows))
 
 
 def _aware(moment: datetime | None) -> datetime | None:

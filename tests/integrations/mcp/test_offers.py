@@ -6,7 +6,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from locus_memory.cli.commands.serving.mcp import _sets
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 from tests.integrations.mcp.conftest import call, connected
 
 ALL = ("memory", "conversations", "documents", "resources", "knowledge-graph")

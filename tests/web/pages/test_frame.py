@@ -12,10 +12,11 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from locus_memory.events import emit
+from locus_memory.inspection.text import counted
 from locus_memory.registry import open_backend
 from locus_memory.web import Settings, make_app
 from locus_memory.web.pages import make_pages
-from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size, counted
+from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size
 from locus_memory.web.pages.frame.links import is_own_path
 from locus_memory.web.pages.groups import GROUPS
 from locus_memory.web.security.sessions import Sessions

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.conversations.sizes import size_on_disk
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError
-from locus_memory.cli.printing.output import number, remark, visible_name
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.sizes import size_on_disk
+from locus_memory.inspection.text import number, visible_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

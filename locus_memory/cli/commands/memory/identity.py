@@ -17,13 +17,14 @@ from locus_memory.cli.options.memories import (
     Origin,
     Prefix,
     UserOption,
-    for_user,
     moments,
-    scoped_manager,
 )
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.output import remark, snippet, visible, visible_name
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.memories import for_user, scoped_manager
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import snippet, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +61,7 @@ def show_identity(
 
 
 async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
-    identity = await scoped_manager(backend.store, prefix, user).identity.read()
+    identity = await scoped_manager(backend.store, parse_namespace(prefix), user).identity.read()
     return {"user": user, "overrides": list(map(asdict, identity.overrides))}
 
 
@@ -96,7 +97,7 @@ def add_override(
 
 
 async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) -> dict[str, Any]:
-    added = await scoped_manager(backend.store, prefix, user).identity.add(text)
+    added = await scoped_manager(backend.store, parse_namespace(prefix), user).identity.add(text)
     return {"user": user, **asdict(added)}
 
 
@@ -120,7 +121,9 @@ def remove_override(
 async def _remove(
     backend: Backend, *, override_id: str, user: str | None, prefix: str
 ) -> dict[str, Any]:
-    removed = await scoped_manager(backend.store, prefix, user).identity.remove(override_id)
+    removed = await scoped_manager(backend.store, parse_namespace(prefix), user).identity.remove(
+        override_id
+    )
     return {"user": user, **asdict(removed)}
 
 
@@ -161,7 +164,7 @@ async def _notes(
     at: str | None,
 ) -> dict[str, Any]:
     origins, then = None if origin is None else [origin.value], moments(as_of, at)
-    manager = scoped_manager(backend.store, prefix, user)
+    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
     found = await manager.episodes(limit, origins=origins, **then)
     return {"user": user, "episodes": [each.to_value() for each in found]}
 

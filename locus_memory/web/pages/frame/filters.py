@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from locus_memory.cli.options.names import format_namespace
-from locus_memory.cli.printing.output import moment, number, snippet, visible, visible_name
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import counted, moment, number, snippet, visible, visible_name
 
-__all__ = ["FILTERS", "as_json", "as_moment", "as_size", "counted"]
+__all__ = ["FILTERS", "as_json", "as_moment", "as_size"]
 
 _STEP: Final = 1_000
 
@@ -49,17 +49,6 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
     """Return a value as JSON, with integers of any size."""
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     return json.dumps(plain, indent=indent, ensure_ascii=False, default=str)
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, such as "1 item" and "2 memories".
-
-    Args:
-        count: The number.
-        noun: The noun in the singular.
-        plural: Its plural, if that is not the noun with an s.
-    """
-    return f"{number(count)} {noun if count == 1 else plural or noun + 's'}"
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from locus_memory.inspection.text import counted
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.pages.frame.filters import counted
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.memories.place import Place
 from locus_memory.web.questions.editing import ForgetAsked, forget_data

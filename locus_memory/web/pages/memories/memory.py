@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
+from locus_memory.inspection.memories import ending_of
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, write_etag
 from locus_memory.web.pages.frame.visit import Visit
@@ -34,12 +35,6 @@ from locus_memory.web.questions.memories import (
 __all__ = ["edit", "retire", "show_memory", "trust", "undo"]
 
 _PAGE: Final = "/memories/memory"
-_ENDINGS: Final = {
-    "update": "replaced",
-    "delete": "retired",
-    "evict": "moved to the history",
-    "undo": "taken back",
-}
 
 
 class _Step(NamedTuple):
@@ -125,19 +120,13 @@ def _steps(versions: Sequence[MemoryVersion]) -> list[_Step]:
     for each in versions:
         before = by_number.get(_number(each.metadata.get("supersedes")))
         pieces = None if before is None else compare_words(before.content, each.content)
-        steps.append(_Step(each, pieces, None if each.until is None else _ending(each)))
+        steps.append(_Step(each, pieces, ending_of(each.model_dump())))
     return steps
 
 
 def _number(link: Any) -> Any:
     """Return the number of the version that a link of the history names."""
     return link.get("sequence") if isinstance(link, dict) else None
-
-
-def _ending(version: MemoryVersion) -> str:
-    link = version.metadata.get("superseded_by")
-    change = link.get("change") if isinstance(link, dict) else None
-    return _ENDINGS.get(str(change), "replaced")
 
 
 def _conflict(place: Place, asked: EditMemory, current: dict[str, Any] | None) -> Response:

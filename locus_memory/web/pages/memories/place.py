@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from starlette.responses import Response
 
-from locus_memory.cli.options.names import format_namespace
+from locus_memory.inspection.names import format_namespace
 from locus_memory.store.item import Namespace
 from locus_memory.web.models import UserAsked
 from locus_memory.web.pages.frame.visit import Visit

@@ -7,9 +7,9 @@ import time
 from pydantic import Field
 from starlette.responses import Response
 
-from locus_memory.cli.options.names import parse_namespace
-from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import parse_namespace
 from locus_memory.store.item import Namespace
 from locus_memory.web.errors import RefusalError, StaleError, explain_error
 from locus_memory.web.matching import Match

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from locus_memory.web.pages.frame.filters import counted
+from locus_memory.inspection.text import counted
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.questions.threads import (
     ForkAsked,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.checkpoint.differences import messages_of
-from locus_memory.cli.conversations.states import read_state
-from locus_memory.cli.options.names import find_checkpoint, find_thread
 from locus_memory.errors import CheckpointError, ConfigurationError, MissingDriverError
+from locus_memory.inspection.names import find_checkpoint, find_thread
+from locus_memory.inspection.states import read_state
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
