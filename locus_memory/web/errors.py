@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from locus_memory import errors as tree
@@ -59,6 +61,13 @@ STATUS: Final[Mapping[type[Exception], int]] = {
 
 _INTERNAL: Final = 500
 _INVALID: Final = 422
+_REASONS: Final = {
+    400: "the body cannot be read",
+    404: "there is no such path",
+    405: "the path does not take this method",
+}
+_PLACES: Final = frozenset(("query", "body", "header"))
+"""What FastAPI puts before the names of fields."""
 
 
 class RefusalError(Exception):
@@ -114,8 +123,11 @@ def explain_error(error: Exception) -> tuple[int, ErrorDetail]:
         return error.status, ErrorDetail(type="Refused", message=str(error))
     if isinstance(error, StaleError):
         return _explain_stale(error.conflict)
-    if isinstance(error, ValidationError):
+    if isinstance(error, ValidationError | RequestValidationError):
         return _INVALID, ErrorDetail(type="InvalidRequest", message=_invalid(error))
+    if isinstance(error, HTTPException):
+        reason = _REASONS.get(error.status_code, "the request cannot be answered")
+        return error.status_code, ErrorDetail(type="Refused", message=reason)
     name = type(error).__name__
     if not any(base in STATUS for base in type(error).__mro__):
         emit("web.failed", error=error)
@@ -134,8 +146,8 @@ def error_response(error: Exception) -> Response:
         return Response(document.model_dump_json(), status, media_type="application/json")
     body = ErrorAnswer(error=detail).model_dump_json(exclude_none=True)
     answer = Response(body, status, media_type="application/json")
-    if isinstance(error, RefusalError):
-        answer.headers.update(error.headers)
+    if isinstance(error, RefusalError | HTTPException):
+        answer.headers.update(error.headers or {})
     return answer
 
 
@@ -148,8 +160,11 @@ def _explain_stale(conflict: tree.VersionConflictError) -> tuple[int, ErrorDetai
     )
 
 
-def _invalid(error: ValidationError) -> str:
+def _invalid(error: ValidationError | RequestValidationError) -> str:
     """Return the fields of a request that are wrong; the given values are left out."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = (f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in found[:5])
-    return "; ".join(told)[:1_000]
+    names = [
+        ".".join(str(part) for part in each["loc"] if part not in _PLACES) or "body"
+        for each in error.errors()
+    ]
+    told = (f"{name}: {each['msg']}" for name, each in zip(names, error.errors(), strict=True))
+    return "; ".join(list(told)[:5])[:1_000]

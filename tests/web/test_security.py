@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.web import Settings
-from locus_memory.web.api.table import OPERATIONS
 from locus_memory.web.security.hosts import is_allowed_host, is_same_origin
 from locus_memory.web.settings import is_loopback
+from tests.web.conftest import ENDING, below
 
 TOKEN = "a-token-of-20-letters"
 LOCAL = Settings()
@@ -175,15 +175,15 @@ async def test_a_read_only_server_changes_nothing(plain, serving):
         "source": "s",
     }
     async with serving(plain, Settings(read_only=True)) as client:
-        for each in OPERATIONS:
+        for each in ENDING:
             given = {name: values[name] for name in each.asked.model_fields if name in values}
             if each.method == "GET":
                 given = {name: v for name, v in given.items() if name != "content"}
-                answer = await client.get(each.path, params=given)
+                answer = await client.get(below(each), params=given)
                 assert answer.status_code in {200, 404}, (each.path, answer.text)
             else:
                 how = {"params": given} if each.in_query else {"json": given}
-                answer = await client.request(each.method, each.path, **how)
+                answer = await client.request(each.method, below(each), **how)
                 assert (answer.status_code, each.path) == (403, each.path)
                 assert "read-only" in answer.json()["error"]["message"]
     assert await everything_in(plain) == before

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import orjson
 from pydantic import Field
+from starlette.responses import StreamingResponse
 
 from locus_memory.inspection.threads import conversation_of
+from locus_memory.web.errors import error_response
 from locus_memory.web.models import Asked, UserAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.threads import locate
@@ -32,16 +34,38 @@ class FactsExport(UserAsked):
     """The memories of a user to export."""
 
 
-async def export_thread(data: Data, asked: ThreadExport) -> AsyncIterator[bytes]:
+class Lines(StreamingResponse):
+    """A stream of JSON documents, one per line."""
+
+    media_type = "application/x-ndjson"
+
+    @classmethod
+    async def of(cls, lines: AsyncIterator[bytes]) -> Self:
+        """Return a stream; an error before its first line is an answer of its own."""
+        first = await anext(lines, b"")
+
+        async def rest() -> AsyncIterator[bytes]:
+            yield first
+            try:
+                async for line in lines:
+                    yield line
+            except Exception as error:  # noqa: BLE001 - too late for a status code
+                # The last line of a stream that broke off can be taken for nothing else.
+                yield bytes(error_response(error).body) + b"\n"
+
+        return cls(rest())
+
+
+async def export_thread(data: Data, asked: ThreadExport) -> Lines:
     """Export the messages of a thread, in a format that `locus-memory import` reads."""
     place = await locate(data, asked.thread, asked.checkpoint)
     document = await conversation_of(data.checkpointer, *place, bare=asked.bare)
-    return _lines(document["messages"] if asked.format == "jsonl" else [document])
+    return await Lines.of(_lines(document["messages"] if asked.format == "jsonl" else [document]))
 
 
-async def export_facts(data: Data, asked: FactsExport) -> AsyncIterator[bytes]:
+async def export_facts(data: Data, asked: FactsExport) -> Lines:
     """Export the current memories as facts, one per line, for `import --format facts`."""
-    return _facts(data, asked)
+    return await Lines.of(_facts(data, asked))
 
 
 async def _lines(documents: list[dict[str, Any]]) -> AsyncIterator[bytes]:

@@ -70,6 +70,9 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        if scope["method"] == "HEAD":
+            # The server leaves out the body.
+            scope = {**scope, "method": "GET"}
         try:
             await self._check(Request(scope))
             limited = _Limited(receive, self._settings.max_body_bytes)
