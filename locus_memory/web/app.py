@@ -99,7 +99,7 @@ def _methods_of(request: Request) -> list[str]:
         method
         for route in request.app.routes
         if route.matches(request.scope)[0] is not Match.NONE
-        for method in route.methods
+        for method in getattr(route, "methods", ())
     }
     return sorted(found | ({"HEAD"} if "GET" in found else set()))
 

@@ -23,7 +23,7 @@ from locus_memory.web.security.sessions import Sessions
 
 TOKEN = "a-token-of-20-letters"
 ROUTES = make_pages().routes
-FORMS = sorted(route.path for route in ROUTES if "POST" in (route.methods or ()))
+FORMS = sorted(route.path for route in ROUTES if "POST" in (getattr(route, "methods", None) or ()))
 PAGES = sorted(
     route.path for group in GROUPS for route in group.routes if "GET" in (route.methods or ())
 )

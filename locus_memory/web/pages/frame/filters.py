@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from locus_memory.inspection.names import format_namespace
 from locus_memory.inspection.text import counted, moment, number, snippet, visible, visible_name
+from locus_memory.web.pages.frame.tree import grow
 
 __all__ = ["FILTERS", "as_json", "as_moment", "as_size"]
 
@@ -61,5 +62,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "visible": visible,
     "name": visible_name,
     "namespace": format_namespace,
+    "grow": grow,
 }
 """The filters by their names in templates; what they return is escaped as any other text."""
