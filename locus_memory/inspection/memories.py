@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.memory.forgetting.forget import ForgetReport
     from locus_memory.memory.layers.runs import SeenRun
+    from locus_memory.memory.layers.vitals import Vitals
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor, Memory
     from locus_memory.memory.options import ExtractMode
@@ -32,8 +33,10 @@ __all__ = [
     "history_of",
     "open_manager",
     "remember_sentence",
+    "row_of",
     "runs_of",
     "scoped_manager",
+    "sequence_of",
     "undo_change",
     "users",
     "version",
@@ -97,6 +100,32 @@ async def users(store: BaseStore, manager: LLMMemoryManager) -> list[str]:
     return [each[-1] async for each in found if each[:-1] == root]
 
 
+def row_of(user: str | None, memory: Memory, vitals: Vitals) -> Row:
+    """Return a current memory with the record of its use."""
+    from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
+
+    return {
+        "user": user,
+        "id": memory.id,
+        "type": memory.type.value,
+        "key": memory.key,
+        "content": memory.content,
+        "since": said_at(memory) or None,
+        "metadata": memory.metadata,
+        "salience": round(vitals.salience, _DIGITS),
+        "trust": round(vitals.trust, _DIGITS),
+        "hits": vitals.hits,
+        "uses": vitals.use_count,
+        "last_used": vitals.last_used,
+    }
+
+
+def sequence_of(memory: Memory) -> int | None:
+    """Return the number of a version."""
+    sequence = memory.metadata.get("sequence")
+    return sequence if isinstance(sequence, int) else None
+
+
 async def describe(
     manager: LLMMemoryManager, sources: Sources, memory: Memory, user: str | None
 ) -> Row:
@@ -104,14 +133,8 @@ async def describe(
     before = await earlier(manager, memory)
     (vitals,) = await manager.vitals([memory])
     return {
-        "user": user,
-        "id": memory.id,
         **await version(sources, memory),
-        "salience": round(vitals.salience, _DIGITS),
-        "trust": round(vitals.trust, _DIGITS),
-        "hits": vitals.hits,
-        "uses": vitals.use_count,
-        "last_used": vitals.last_used,
+        **row_of(user, memory, vitals),
         "replaced": await version(sources, before[0]) if before else None,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -15,9 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from locus_memory.backends.base import Backend
-from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.store.base import BaseStore
 from locus_memory.web.api.operation import PREFIX
 from locus_memory.web.api.table import OPERATIONS, openapi_document
 from locus_memory.web.errors import error_response
@@ -46,7 +44,9 @@ def make_app(
         pages: The pages beside the API, of `locus_memory.web.pages.make_pages`; `None`: none.
     """
     data = Data(backend, settings or Settings(), embedder)
-    sessions = Sessions(data.settings.token, store=_kept_in(data))
+    sessions = Sessions(
+        data.settings.token, store=None if data.settings.read_only else data.parts[0]
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -71,13 +71,6 @@ def make_app(
     app.openapi = openapi_document  # type: ignore[method-assign]
     app.state.data, app.state.sessions, app.state.pages = data, sessions, pages
     return app
-
-
-def _kept_in(data: Data) -> BaseStore | None:
-    """Return the store that the application may write to."""
-    with suppress(ConfigurationError):
-        return None if data.settings.read_only else data.store
-    return None
 
 
 def _unrouted(pages: Pages | None) -> Callable[[Request, Exception], Any]:

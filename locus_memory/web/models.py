@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,16 +21,22 @@ __all__ = [
     "ErrorDetail",
     "Labels",
     "Limit",
+    "Page",
+    "PageAsked",
     "ThenAsked",
+    "ThreadAsked",
     "UserAsked",
     "cursor_key",
     "cursor_labels",
     "cursor_offset",
+    "cut",
     "write_cursor",
 ]
 
 LIMIT: Final = 1_000
 """The most entries of one page."""
+
+_Entry = TypeVar("_Entry")
 
 _FARTHEST: Final = 10_000_000
 """The farthest offset: what is skipped is read."""
@@ -75,15 +82,36 @@ class ThenAsked(UserAsked):
         return {name: moment_in(each, UTC) for name, each in given if each}
 
 
+class PageAsked(Asked):
+    """The parameters of a request for one page of a list."""
+
+    cursor: str | None = None
+    """The field `next` of the page before."""
+    limit: Limit = 100
+
+
+class ThreadAsked(Asked):
+    """The parameters of a request about one thread."""
+
+    thread: str = Field(min_length=1)
+
+
 class Answer(BaseModel):
     """The document of an answer."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
     @property
     def etag(self) -> str | None:
         """The version of the document, for `ETag`; `None`: it has none."""
         return None
+
+
+class Page(Answer):
+    """A page of a list."""
+
+    next: str | None
+    """The cursor of the next page; `null`: this page is the last."""
 
 
 class ErrorDetail(BaseModel):
@@ -111,6 +139,23 @@ class ErrorAnswer(BaseModel):
     """With status 412: what is stored now."""
     yours: dict[str, Any] | None = None
     """With status 412: what the request wanted to write."""
+
+
+def cut(
+    found: Sequence[_Entry], limit: int, place: Callable[[_Entry], str | int | tuple[str, ...]]
+) -> tuple[list[_Entry], str | None]:
+    """Return a page, and the cursor of the next one; `None`: it is the last.
+
+    Args:
+        found: The entries, one more than the page has if there is a next page.
+        limit: How many entries the page has.
+        place: Returns what the cursor after an entry names.
+    """
+    page = list(found[:limit])
+    if len(found) <= limit:
+        return page, None
+    last = place(page[-1])
+    return page, write_cursor(*last) if isinstance(last, tuple) else write_cursor(last)
 
 
 def write_cursor(*place: str | int) -> str:

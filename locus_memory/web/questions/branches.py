@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from pydantic import Field
-
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.names import all_checkpoints, find_fork_point, find_thread, hides
 from locus_memory.transfer.threads import all_threads
-from locus_memory.web.models import Answer, Asked
+from locus_memory.web.models import Answer, ThreadAsked
 from locus_memory.web.questions.data import Data
 
 __all__ = ["Branch", "Branches", "BranchesAsked", "list_branches"]
@@ -19,10 +17,8 @@ _PATIENCE: Final = 1.0
 """Seconds to look at the other threads."""
 
 
-class BranchesAsked(Asked):
+class BranchesAsked(ThreadAsked):
     """The thread whose branches are wanted."""
-
-    thread: str = Field(min_length=1)
 
 
 class Branch(Answer):

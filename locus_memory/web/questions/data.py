@@ -9,6 +9,7 @@ from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.documents.index import DocumentIndex
 from locus_memory.inspection.memories import open_manager
+from locus_memory.inspection.names import checkpointer_of, store_of
 from locus_memory.inspection.sources import Sources
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
@@ -54,6 +55,11 @@ class Data:
             ConfigurationError: The provider has no checkpointer.
         """
         return self.backend.checkpointer
+
+    @property
+    def parts(self) -> tuple[BaseStore | None, BaseCheckpointer | None]:
+        """The store and the checkpointer, each if the provider has one."""
+        return store_of(self.backend), checkpointer_of(self.backend)
 
     @property
     def sources(self) -> Sources:

@@ -6,22 +6,20 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal, Self
 
 import orjson
-from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from locus_memory.inspection.threads import conversation_of
 from locus_memory.web.errors import error_response
-from locus_memory.web.models import Asked, UserAsked
+from locus_memory.web.models import ThreadAsked, UserAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.threads import locate
 
 __all__ = ["FactsExport", "ThreadExport", "export_facts", "export_thread"]
 
 
-class ThreadExport(Asked):
+class ThreadExport(ThreadAsked):
     """A thread to export, at one of its checkpoints."""
 
-    thread: str = Field(min_length=1)
     checkpoint: str | None = None
     """By default the newest."""
     format: Literal["openai", "jsonl"] = "openai"
