@@ -36,6 +36,7 @@ __all__ = [
     "row_of",
     "runs_of",
     "scoped_manager",
+    "secret_in",
     "sequence_of",
     "undo_change",
     "users",
@@ -189,6 +190,13 @@ def ending_of(row: Row) -> str | None:
     link = row["metadata"].get("superseded_by")
     change = link.get("change") if isinstance(link, Mapping) else None
     return _ENDINGS.get(str(change), "replaced")
+
+
+def secret_in(content: str, key: str | None) -> str | None:
+    """Return what kind of secret a sentence or its key looks like; `None`: it looks like none."""
+    from locus_memory.memory.secrets.detection import find_secret  # noqa: PLC0415 - help must be quick
+
+    return find_secret(content) or find_secret(key or "")
 
 
 async def remember_sentence(

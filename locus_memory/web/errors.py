@@ -66,11 +66,12 @@ _REASONS: Final = {
     404: "there is no such path",
     405: "the path does not take this method",
 }
+_REFUSED: Final = "the request cannot be answered"
 _PLACES: Final = frozenset(("query", "body", "header"))
 """What FastAPI puts before the names of fields."""
 
 
-class RefusalError(Exception):
+class RefusalError(HTTPException):
     """A request that is refused, whatever is stored.
 
     Args:
@@ -82,9 +83,7 @@ class RefusalError(Exception):
     def __init__(
         self, status: int, message: str, *, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = dict(headers or {})
+        super().__init__(status, message, headers)
 
 
 class StaleError(Exception):
@@ -119,14 +118,13 @@ def explain_error(error: Exception) -> tuple[int, ErrorDetail]:
     Of an unforeseen error, the description has the class alone, and an event reports it: its text
     may hold something stored.
     """
-    if isinstance(error, RefusalError):
-        return error.status, ErrorDetail(type="Refused", message=str(error))
     if isinstance(error, StaleError):
         return _explain_stale(error.conflict)
     if isinstance(error, ValidationError | RequestValidationError):
         return _INVALID, ErrorDetail(type="InvalidRequest", message=_invalid(error))
     if isinstance(error, HTTPException):
-        reason = _REASONS.get(error.status_code, "the request cannot be answered")
+        is_ours = isinstance(error, RefusalError)
+        reason = error.detail if is_ours else _REASONS.get(error.status_code, _REFUSED)
         return error.status_code, ErrorDetail(type="Refused", message=reason)
     name = type(error).__name__
     if not any(base in STATUS for base in type(error).__mro__):
@@ -146,7 +144,7 @@ def error_response(error: Exception) -> Response:
         return Response(document.model_dump_json(), status, media_type="application/json")
     body = ErrorAnswer(error=detail).model_dump_json(exclude_none=True)
     answer = Response(body, status, media_type="application/json")
-    if isinstance(error, RefusalError | HTTPException):
+    if isinstance(error, HTTPException):
         answer.headers.update(error.headers or {})
     return answer
 

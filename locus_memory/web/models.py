@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.validity import Then, moment_in
@@ -45,6 +45,11 @@ Labels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_le
 """A namespace: its labels. In a query, the parameter is repeated."""
 
 Limit = Annotated[int, Field(ge=1, le=LIMIT)]
+
+_LABELS: Final = TypeAdapter(Labels)
+_KEY: Final = TypeAdapter(tuple[Annotated[str, Field(min_length=1)]])
+_OFFSET: Final = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_FARTHEST)]])
+_Place = TypeVar("_Place")
 
 
 class Asked(BaseModel):
@@ -164,25 +169,17 @@ def write_cursor(*place: str | int) -> str:
 
 
 def cursor_labels(text: str | None) -> tuple[str, ...] | None:
-    """Return the labels or the key that a cursor names; `None` if there is no cursor.
+    """Return the labels that a cursor names; `None` if there is no cursor.
 
     Raises:
         InvalidArgumentError: It is not such a cursor.
     """
-    if text is None:
-        return None
-    place = _place(text)
-    if not all(isinstance(part, str) and part for part in place):
-        raise _bad_cursor()
-    return tuple(place)
+    return None if text is None else _place(text, _LABELS)
 
 
 def cursor_key(text: str | None) -> str | None:
     """Return the key that a cursor names, as `cursor_labels`."""
-    labels = cursor_labels(text)
-    if labels is not None and len(labels) != 1:
-        raise _bad_cursor()
-    return None if labels is None else labels[0]
+    return None if text is None else _place(text, _KEY)[0]
 
 
 def cursor_offset(text: str | None) -> int:
@@ -191,21 +188,14 @@ def cursor_offset(text: str | None) -> int:
     Raises:
         InvalidArgumentError: It is not such a cursor.
     """
-    place = [0] if text is None else _place(text)
-    if len(place) != 1 or type(place[0]) is not int or not 0 <= place[0] <= _FARTHEST:
-        raise _bad_cursor()
-    return place[0]
+    return 0 if text is None else _place(text, _OFFSET)[0]
 
 
-def _place(text: str) -> list[Any]:
+def _place(text: str, kind: TypeAdapter[_Place]) -> _Place:
     try:
-        place = orjson.loads(urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4)))
+        place = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+        return kind.validate_json(place, strict=True)
     except ValueError:
-        raise _bad_cursor() from None
-    if not isinstance(place, list) or not place:
-        raise _bad_cursor()
-    return place
-
-
-def _bad_cursor() -> InvalidArgumentError:
-    return InvalidArgumentError("cursor is the field 'next' of the page before, unchanged")
+        raise InvalidArgumentError(
+            "cursor is the field 'next' of the page before, unchanged"
+        ) from None

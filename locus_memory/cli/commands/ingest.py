@@ -220,8 +220,7 @@ def _import_facts(
     content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     facts = read_facts(content, source)
     work = partial(import_facts, facts=facts, user=user, prefix=prefix, trust=trust)
-    document = session.run(work, create=True)
-    session.answer(document, partial(render_imported, document=document))
+    session.show(work, render_imported, create=True)
 
 
 _Found = Iterator[Conversation | Unread]

@@ -62,8 +62,7 @@ def list_items(
     """List the namespaces, or the keys of one namespace."""
     session = Session.of(context, url, as_json=as_json)
     labels = None if namespace is None else parse_namespace(namespace)
-    document = session.run(partial(_list, labels=labels, limit=limit, after=after))
-    session.answer(document, partial(_render_list, document=document))
+    document = session.show(partial(_list, labels=labels, limit=limit, after=after), _render_list)
     if not session.as_json:
         _tell_more(context, document)
 

@@ -19,11 +19,12 @@ from locus_memory.cli.options.models import (
     open_reranker,
 )
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.hits import hit_fields, print_explained, print_hits
+from locus_memory.cli.printing.hits import print_explained, print_hits
 from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.items import hit_fields
 from locus_memory.inspection.names import Labels, namespaces_below, parse_namespace
 
 if TYPE_CHECKING:

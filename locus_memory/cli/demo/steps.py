@@ -19,8 +19,8 @@ from locus_memory.cli.demo.sample import (
     load_sample,
     sample_bytes,
 )
-from locus_memory.cli.printing.hits import hit_fields
 from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.items import hit_fields
 from locus_memory.inspection.names import all_checkpoints
 from locus_memory.inspection.sizes import measure_threads
 

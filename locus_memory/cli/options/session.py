@@ -104,6 +104,24 @@ class Session:
             raise CommandError(f"no database at {self.resolve()[0].hint}: name one with --url")
         return asyncio.run(self._run(work, opened=opened))
 
+    def show(
+        self,
+        work: Callable[[Backend], Awaitable[Answer]],
+        render: Callable[..., None],
+        *,
+        create: bool = False,
+    ) -> Answer:
+        """Do the work, print its document, and return it.
+
+        Args:
+            work: As of `run`.
+            render: Takes a console and the `document`, which it prints as text.
+            create: As of `run`.
+        """
+        document = self.run(work, create=create)
+        self.answer(document, partial(render, document=document))
+        return document
+
     def copy(
         self,
         source: AbstractAsyncContextManager[Source],

@@ -8,11 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from locus_memory.errors import VersionConflictError
-from locus_memory.inspection.memories import erased, remember_sentence, undo_change
+from locus_memory.inspection.memories import erased, remember_sentence, secret_in, undo_change
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import current_key
-from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, read_etag
 from locus_memory.web.models import Answer, UserAsked
@@ -190,7 +189,7 @@ class Forgotten(Answer):
 
 async def remember(data: Data, asked: RememberAsked) -> Remembered:
     """Save a sentence as a memory; it replaces the memory with the same key."""
-    kind = None if asked.force else find_secret(asked.content) or find_secret(asked.key or "")
+    kind = None if asked.force else secret_in(asked.content, asked.key)
     if kind is not None:
         raise RefusalError(400, f"this looks like a secret ({kind}): pass force to save it")
     done = await remember_sentence(

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import Field, Json
 
 from locus_memory.errors import VersionConflictError
+from locus_memory.inspection.items import hit_fields
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
-from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.store.base import all_namespaces
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.web.errors import RefusalError, StaleError
@@ -30,7 +30,6 @@ from locus_memory.web.models import (
 from locus_memory.web.questions.data import Data
 
 __all__ = [
-    "FIELDS",
     "Deleted",
     "Item",
     "ItemAsked",
@@ -51,9 +50,6 @@ __all__ = [
     "put_item",
     "search_items",
 ]
-
-FIELDS = Fields(position=("position", "turn"))
-"""The fields of items and imported turns that a search uses."""
 
 
 class NamespacesAsked(PageAsked):
@@ -274,7 +270,7 @@ async def search_items(data: Data, asked: ItemSearchAsked) -> ItemHits:
         )
         hits = [_listed(item) for item in items]
     else:
-        found = await HybridSearch(data.store, data.embedder, fields=FIELDS).search(
+        found = await HybridSearch(data.store, data.embedder, fields=hit_fields()).search(
             asked.namespace,
             asked.query,
             asked.limit + 1,

@@ -297,6 +297,14 @@ def test_ended_sessions_are_forgotten_with_their_time():
     assert len(sessions._ended) == 1
 
 
+async def test_a_form_has_a_largest_size(plain, browsing):
+    async with browsing(plain, Settings(max_body_bytes=1_000)) as browser:
+        await browser.page("/memories/list")
+        answer = await browser.post("/memories/remember", content="Ada " * 1_000)
+        assert answer.status_code == 413
+    assert not await plain.store.list_namespaces()
+
+
 async def test_a_stream_of_events_ends_with_its_session(plain, browsing):
     async with browsing(plain, Settings(token=TOKEN)) as browser:
         await browser.page("/login")

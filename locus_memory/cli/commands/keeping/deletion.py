@@ -67,8 +67,7 @@ def audit(
     looked at. The report does not repeat the words.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_audit, words=words))
-    session.answer(document, partial(_render, document=document))
+    document = session.show(partial(_audit, words=words), _render)
     if not document["proven"]:
         found = number(document["found"])
         raise CommandError(f"the deletion is not proven: {found} hits", answered=True)

@@ -91,8 +91,7 @@ def retain(
         refuse_unasked("pass --yes to delete, or --dry-run to look")
         plan = session.run(partial(work, dry_run=True))
         confirm(f"delete {_counts(plan)}?")
-    document = session.run(partial(work, dry_run=dry_run))
-    session.answer(document, partial(_render, document=document))
+    session.show(partial(work, dry_run=dry_run), _render)
 
 
 def _rules(table: dict[str, Any], *, threads: bool) -> Sequence[RetentionRule]:

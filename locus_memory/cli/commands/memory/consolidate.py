@@ -76,8 +76,7 @@ def consolidate(
         extractor=_extractor(model, base_url),
         prefix=prefix,
     )
-    document = session.run(work)
-    session.answer(document, partial(_render, document=document))
+    session.show(work, _render)
 
 
 def _check(days: float) -> None:

@@ -56,8 +56,7 @@ def show_identity(
         refuse_before_subcommand(context, user="--user", prefix="--namespace")
         context.obj = Globals(session.url, session.as_json)
         return
-    document = session.run(partial(_show, user=user, prefix=prefix))
-    session.answer(document, partial(_render, document=document))
+    session.show(partial(_show, user=user, prefix=prefix), _render)
 
 
 async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
@@ -92,8 +91,9 @@ def add_override(
     It is a memory, see `memories`. What no longer fits is refused.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_add, text=text, user=user, prefix=prefix), create=True)
-    session.answer(document, partial(_say, document=document, what="fixed"))
+    session.show(
+        partial(_add, text=text, user=user, prefix=prefix), partial(_say, what="fixed"), create=True
+    )
 
 
 async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) -> dict[str, Any]:
@@ -114,8 +114,10 @@ def remove_override(
 ) -> None:
     """Retire a fixed sentence; `undo` brings it back."""
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_remove, override_id=override_id, user=user, prefix=prefix))
-    session.answer(document, partial(_say, document=document, what="removed"))
+    session.show(
+        partial(_remove, override_id=override_id, user=user, prefix=prefix),
+        partial(_say, what="removed"),
+    )
 
 
 async def _remove(
@@ -149,8 +151,7 @@ def list_notes(
     """List the notes of a user's sessions, the newest first."""
     session = Session.of(context, url, as_json=as_json)
     work = partial(_notes, user=user, origin=origin, limit=limit, prefix=prefix)
-    document = session.run(partial(work, as_of=as_of, at=at))
-    session.answer(document, partial(_render_notes, document=document))
+    session.show(partial(work, as_of=as_of, at=at), _render_notes)
 
 
 async def _notes(

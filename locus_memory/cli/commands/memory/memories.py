@@ -34,6 +34,7 @@ from locus_memory.inspection.memories import (
     open_manager,
     remember_sentence,
     scoped_manager,
+    secret_in,
     undo_change,
     users,
 )
@@ -53,7 +54,6 @@ __all__ = [
     "collect",
     "history",
     "list_memories",
-    "refuse_secret",
     "remember",
     "render_memories",
     "undo",
@@ -286,8 +286,9 @@ def remember(
     session = Session.of(context, url, as_json=as_json)
     if not content.strip():
         raise UsageError("CONTENT is empty: give a sentence to remember")
-    if not force:
-        refuse_secret(content, key)
+    found = None if force else secret_in(content, key)
+    if found is not None:
+        raise CommandError(f"this looks like a secret ({found}): pass --force to save it")
     work = partial(
         remember_sentence,
         content=content,
@@ -296,21 +297,9 @@ def remember(
         user=user,
         validity={"valid_from": valid_from, "valid_to": valid_to},
     )
-    document = session.run(partial(_scoped, work=work, user=user, prefix=prefix), create=True)
-    session.answer(document, partial(_render_remembered, document=document))
-
-
-def refuse_secret(content: str, key: str | None) -> None:
-    """Check that a sentence and its key do not look like a secret.
-
-    Raises:
-        CommandError: One does.
-    """
-    from locus_memory.memory.secrets.detection import find_secret  # noqa: PLC0415 - help must be quick
-
-    found = find_secret(content) or (None if key is None else find_secret(key))
-    if found is not None:
-        raise CommandError(f"this looks like a secret ({found}): pass --force to save it")
+    session.show(
+        partial(_scoped, work=work, user=user, prefix=prefix), _render_remembered, create=True
+    )
 
 
 def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
@@ -358,8 +347,7 @@ def undo(
     """
     session = Session.of(context, url, as_json=as_json)
     work = partial(undo_change, key=key, kind=kind, user=user)
-    document = session.run(partial(_scoped, work=work, user=user, prefix=prefix))
-    session.answer(document, partial(_render_undone, document=document))
+    session.show(partial(_scoped, work=work, user=user, prefix=prefix), _render_undone)
 
 
 def _render_undone(console: Console, *, document: dict[str, Any]) -> None:

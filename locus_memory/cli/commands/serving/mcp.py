@@ -258,8 +258,7 @@ def import_graph(
     session = Session.of(context, url, as_json=as_json)
     if not file.is_file():
         raise UsageError(f"there is no file {str(file)!r}")
-    document = session.run(partial(_import, file=file, user=user, prefix=prefix), create=True)
-    session.answer(document, partial(_render, document=document))
+    session.show(partial(_import, file=file, user=user, prefix=prefix), _render, create=True)
 
 
 async def _import(backend: Backend, *, file: Path, user: str | None, prefix: str) -> dict[str, Any]:

@@ -137,8 +137,7 @@ def show(
     if checkpoint is not None and at is not None:
         raise UsageError("give CHECKPOINT or --at, not both")
     name = checkpoint if at is None else str(at)
-    document = session.run(partial(_load, thread=thread, name=name))
-    session.answer(document, partial(_render_state, document=document, last=last))
+    session.show(partial(_load, thread=thread, name=name), partial(_render_state, last=last))
 
 
 async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str, Any]:

@@ -39,8 +39,7 @@ def diff(
     The checkpoints may belong to the same thread or to two threads.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(compare_references, a=a, b=b))
-    session.answer(document, partial(render_difference, document=document))
+    session.show(partial(compare_references, a=a, b=b), render_difference)
 
 
 async def compare_references(backend: Backend, *, a: str, b: str) -> dict[str, Any]:

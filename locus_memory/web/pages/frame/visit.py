@@ -217,6 +217,9 @@ async def _posted(request: Request) -> _Fields:
         raise RefusalError(415, "a form of this page sends its fields in another way")
     try:
         form = await request.form(max_fields=_MOST_FIELDS)
+    except RefusalError:
+        # It is too large.
+        raise
     except HTTPException:
         raise RefusalError(400, "the form cannot be read") from None
     sessions: Sessions = request.app.state.sessions

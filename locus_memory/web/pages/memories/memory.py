@@ -75,7 +75,7 @@ async def edit(place: Place) -> Response:
     except StaleError as error:
         return _conflict(place, asked, error.current)
     except RefusalError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
+        if error.status_code != HTTPStatus.NOT_FOUND:
             raise
         return _conflict(place, asked, None)
     return place.go(_PAGE, "Saved.", type=asked.type.value, key=asked.key)

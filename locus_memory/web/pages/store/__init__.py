@@ -1,7 +1,7 @@
 """The pages of the store: namespaces as a tree, items with filters, and changes of one item.
 
 A change holds the tag of the version that the page showed, so that it is a compare-and-swap;
-`changes.py` shows both sides when somebody else was faster. `tree.py` and `conditions.py` are
+`changes.py` shows both sides when somebody else was faster. `conditions.py` is
 pure.
 
 Read `browsing.py` first, then `changes.py` and `conditions.py`.
