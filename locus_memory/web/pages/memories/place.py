@@ -35,13 +35,18 @@ class Place(Visit):
         """What the fields of the visit name."""
         return self.asked(PlaceAsked)
 
-    @cached_property
+    @property
+    @override
     def data(self) -> Data:
         """The data, with this namespace as that of the memories.
 
         Raises:
             InvalidNamespaceError: The namespace is not valid.
         """
+        return self._memories
+
+    @cached_property
+    def _memories(self) -> Data:
         namespace = self.named.namespace
         return super().data.under(namespace) if namespace else super().data
 
