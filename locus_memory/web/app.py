@@ -64,6 +64,8 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         root_path_in_servers=False,
+        # Newer versions report each request to whatever traces the process.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[Middleware(Guard, settings=data.settings, sessions=sessions, pages=pages)],
         exception_handlers={HTTPException: _unrouted(pages), Exception: _failed},
         lifespan=lifespan,

@@ -7,6 +7,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.web import Settings
@@ -206,6 +210,17 @@ async def test_a_body_has_a_largest_size_whatever_it_announces(plain, serving):
         assert answer.status_code == 400
         body["value"] = "x" * 500
         assert (await client.put("/store/item", json=body)).status_code == 200
+
+
+async def test_the_framework_reports_no_request(plain, serving, monkeypatch):
+    """A query may hold somebody's words, and newer versions of FastAPI trace each request."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    async with serving(plain) as client:
+        assert (await client.get("/memory/search", params={"query": "hunter2"})).status_code == 200
+    assert exporter.get_finished_spans() == ()
 
 
 async def test_each_answer_keeps_a_browser_from_foreign_code(plain, serving):
