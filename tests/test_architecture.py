@@ -25,6 +25,7 @@ ROOMS = {
     "web": ("web", ["web"]),
     "cli": ("cli", ["cli", "__main__", "samples"]),
     "plug": ("plug", ["plug"]),
+    "inspection": ("inspection", ["inspection"]),
     "integrations": ("integrations", ["integrations"]),
     "evaluation": ("evaluation", ["evaluation"]),
     "sync": ("sync<br/>faces", ["sync", "faces"]),

@@ -17,8 +17,9 @@ from locus_memory.cli.lazy import LazyGroup, Place
 from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.session import Globals
 from locus_memory.cli.printing.examples import EXAMPLES
-from locus_memory.cli.printing.outcome import INTERRUPTED, CommandError, report, silence
+from locus_memory.cli.printing.outcome import INTERRUPTED, report, silence
 from locus_memory.errors import LocusMemoryError
+from locus_memory.inspection.errors import CommandError
 
 __all__ = ["app", "run"]
 

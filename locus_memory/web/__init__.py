@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from locus_memory._internal.providers.drivers import require
 
-require("starlette", "ui", needed_by="locus_memory.web")
+require("fastapi", "ui", needed_by="locus_memory.web")
 
-from locus_memory.web.app import make_app  # noqa: E402 - once Starlette is there
+from locus_memory.web.app import make_app  # noqa: E402 - once FastAPI is there
 from locus_memory.web.server import serve  # noqa: E402 - the same
 from locus_memory.web.settings import Settings  # noqa: E402 - the same
 

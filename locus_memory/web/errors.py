@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from locus_memory import errors as tree
-from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.events import emit
+from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.web.models import ErrorAnswer, ErrorDetail
 
 __all__ = [
@@ -59,9 +61,17 @@ STATUS: Final[Mapping[type[Exception], int]] = {
 
 _INTERNAL: Final = 500
 _INVALID: Final = 422
+_REASONS: Final = {
+    400: "the body cannot be read",
+    404: "there is no such path",
+    405: "the path does not take this method",
+}
+_REFUSED: Final = "the request cannot be answered"
+_PLACES: Final = frozenset(("query", "body", "header"))
+"""What FastAPI puts before the names of fields."""
 
 
-class RefusalError(Exception):
+class RefusalError(HTTPException):
     """A request that is refused, whatever is stored.
 
     Args:
@@ -73,9 +83,7 @@ class RefusalError(Exception):
     def __init__(
         self, status: int, message: str, *, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = dict(headers or {})
+        super().__init__(status, message, headers)
 
 
 class StaleError(Exception):
@@ -110,12 +118,14 @@ def explain_error(error: Exception) -> tuple[int, ErrorDetail]:
     Of an unforeseen error, the description has the class alone, and an event reports it: its text
     may hold something stored.
     """
-    if isinstance(error, RefusalError):
-        return error.status, ErrorDetail(type="Refused", message=str(error))
     if isinstance(error, StaleError):
         return _explain_stale(error.conflict)
-    if isinstance(error, ValidationError):
+    if isinstance(error, ValidationError | RequestValidationError):
         return _INVALID, ErrorDetail(type="InvalidRequest", message=_invalid(error))
+    if isinstance(error, HTTPException):
+        is_ours = isinstance(error, RefusalError)
+        reason = error.detail if is_ours else _REASONS.get(error.status_code, _REFUSED)
+        return error.status_code, ErrorDetail(type="Refused", message=reason)
     name = type(error).__name__
     if not any(base in STATUS for base in type(error).__mro__):
         emit("web.failed", error=error)
@@ -134,8 +144,8 @@ def error_response(error: Exception) -> Response:
         return Response(document.model_dump_json(), status, media_type="application/json")
     body = ErrorAnswer(error=detail).model_dump_json(exclude_none=True)
     answer = Response(body, status, media_type="application/json")
-    if isinstance(error, RefusalError):
-        answer.headers.update(error.headers)
+    if isinstance(error, HTTPException):
+        answer.headers.update(error.headers or {})
     return answer
 
 
@@ -148,8 +158,11 @@ def _explain_stale(conflict: tree.VersionConflictError) -> tuple[int, ErrorDetai
     )
 
 
-def _invalid(error: ValidationError) -> str:
+def _invalid(error: ValidationError | RequestValidationError) -> str:
     """Return the fields of a request that are wrong; the given values are left out."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = (f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in found[:5])
-    return "; ".join(told)[:1_000]
+    names = [
+        ".".join(str(part) for part in each["loc"] if part not in _PLACES) or "body"
+        for each in error.errors()
+    ]
+    told = (f"{name}: {each['msg']}" for name, each in zip(names, error.errors(), strict=True))
+    return "; ".join(list(told)[:5])[:1_000]

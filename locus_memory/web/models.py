@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.validity import Then, moment_in
@@ -20,16 +21,22 @@ __all__ = [
     "ErrorDetail",
     "Labels",
     "Limit",
+    "Page",
+    "PageAsked",
     "ThenAsked",
+    "ThreadAsked",
     "UserAsked",
     "cursor_key",
     "cursor_labels",
     "cursor_offset",
+    "cut",
     "write_cursor",
 ]
 
 LIMIT: Final = 1_000
 """The most entries of one page."""
+
+_Entry = TypeVar("_Entry")
 
 _FARTHEST: Final = 10_000_000
 """The farthest offset: what is skipped is read."""
@@ -38,6 +45,11 @@ Labels = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_le
 """A namespace: its labels. In a query, the parameter is repeated."""
 
 Limit = Annotated[int, Field(ge=1, le=LIMIT)]
+
+_LABELS: Final = TypeAdapter(Labels)
+_KEY: Final = TypeAdapter(tuple[Annotated[str, Field(min_length=1)]])
+_OFFSET: Final = TypeAdapter(tuple[Annotated[int, Field(ge=0, le=_FARTHEST)]])
+_Place = TypeVar("_Place")
 
 
 class Asked(BaseModel):
@@ -75,15 +87,36 @@ class ThenAsked(UserAsked):
         return {name: moment_in(each, UTC) for name, each in given if each}
 
 
+class PageAsked(Asked):
+    """The parameters of a request for one page of a list."""
+
+    cursor: str | None = None
+    """The field `next` of the page before."""
+    limit: Limit = 100
+
+
+class ThreadAsked(Asked):
+    """The parameters of a request about one thread."""
+
+    thread: str = Field(min_length=1)
+
+
 class Answer(BaseModel):
     """The document of an answer."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
     @property
     def etag(self) -> str | None:
         """The version of the document, for `ETag`; `None`: it has none."""
         return None
+
+
+class Page(Answer):
+    """A page of a list."""
+
+    next: str | None
+    """The cursor of the next page; `null`: this page is the last."""
 
 
 class ErrorDetail(BaseModel):
@@ -113,31 +146,40 @@ class ErrorAnswer(BaseModel):
     """With status 412: what the request wanted to write."""
 
 
+def cut(
+    found: Sequence[_Entry], limit: int, place: Callable[[_Entry], str | int | tuple[str, ...]]
+) -> tuple[list[_Entry], str | None]:
+    """Return a page, and the cursor of the next one; `None`: it is the last.
+
+    Args:
+        found: The entries, one more than the page has if there is a next page.
+        limit: How many entries the page has.
+        place: Returns what the cursor after an entry names.
+    """
+    page = list(found[:limit])
+    if len(found) <= limit:
+        return page, None
+    last = place(page[-1])
+    return page, write_cursor(*last) if isinstance(last, tuple) else write_cursor(last)
+
+
 def write_cursor(*place: str | int) -> str:
     """Return the cursor of a place; a client passes it back unchanged."""
     return urlsafe_b64encode(orjson.dumps(place)).decode().rstrip("=")
 
 
 def cursor_labels(text: str | None) -> tuple[str, ...] | None:
-    """Return the labels or the key that a cursor names; `None` if there is no cursor.
+    """Return the labels that a cursor names; `None` if there is no cursor.
 
     Raises:
         InvalidArgumentError: It is not such a cursor.
     """
-    if text is None:
-        return None
-    place = _place(text)
-    if not all(isinstance(part, str) and part for part in place):
-        raise _bad_cursor()
-    return tuple(place)
+    return None if text is None else _place(text, _LABELS)
 
 
 def cursor_key(text: str | None) -> str | None:
     """Return the key that a cursor names, as `cursor_labels`."""
-    labels = cursor_labels(text)
-    if labels is not None and len(labels) != 1:
-        raise _bad_cursor()
-    return None if labels is None else labels[0]
+    return None if text is None else _place(text, _KEY)[0]
 
 
 def cursor_offset(text: str | None) -> int:
@@ -146,21 +188,14 @@ def cursor_offset(text: str | None) -> int:
     Raises:
         InvalidArgumentError: It is not such a cursor.
     """
-    place = [0] if text is None else _place(text)
-    if len(place) != 1 or type(place[0]) is not int or not 0 <= place[0] <= _FARTHEST:
-        raise _bad_cursor()
-    return place[0]
+    return 0 if text is None else _place(text, _OFFSET)[0]
 
 
-def _place(text: str) -> list[Any]:
+def _place(text: str, kind: TypeAdapter[_Place]) -> _Place:
     try:
-        place = orjson.loads(urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4)))
+        place = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+        return kind.validate_json(place, strict=True)
     except ValueError:
-        raise _bad_cursor() from None
-    if not isinstance(place, list) or not place:
-        raise _bad_cursor()
-    return place
-
-
-def _bad_cursor() -> InvalidArgumentError:
-    return InvalidArgumentError("cursor is the field 'next' of the page before, unchanged")
+        raise InvalidArgumentError(
+            "cursor is the field 'next' of the page before, unchanged"
+        ) from None

@@ -13,7 +13,7 @@ from locus_memory.cli.demo.processes import started
 from locus_memory.cli.demo.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
 from locus_memory.cli.demo.stage import Stage
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
 from locus_memory.memory.layers.identity import Override
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.verbs.identity import OwnIdentity

@@ -7,9 +7,18 @@ import pytest
 
 from locus_memory.registry import open_backend
 from locus_memory.web import make_app
+from locus_memory.web.api.operation import PREFIX
+from locus_memory.web.api.table import OPERATIONS
 
 BASE = "http://127.0.0.1:8484"
-API = f"{BASE}/api/v1"
+API = f"{BASE}{PREFIX}"
+ENDING = [each for each in OPERATIONS if each.name != "stream_events"]
+"""The endpoints whose answers end."""
+
+
+def below(operation):
+    """The path of an endpoint, as the client of these tests takes it."""
+    return operation.path.removeprefix(PREFIX)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.registry import open_backend
-from locus_memory.web.api.table import OPERATIONS
+from tests.web.conftest import ENDING, below
 
 names = st.sampled_from(
     [
@@ -76,7 +76,7 @@ async def filled(backend):
     await backend.checkpointer.save({"plain": True}, "a")
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+@pytest.mark.parametrize("operation", ENDING, ids=lambda each: each.name)
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
@@ -90,7 +90,9 @@ async def test_the_answer_is_a_result_or_an_error_of_the_client(serving, operati
         await filled(backend)
         async with serving(backend) as client:
             what = {"params": as_query(asked)} if operation.in_query else {"json": asked}
-            answer = await client.request(operation.method, operation.path, headers=headers, **what)
+            answer = await client.request(
+                operation.method, below(operation), headers=headers, **what
+            )
     assert answer.status_code < 500, (asked, answer.text)
     if answer.status_code >= 400:
         assert 0 < len(answer.json()["error"]["message"]) <= 2_000

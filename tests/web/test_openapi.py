@@ -9,18 +9,13 @@ import orjson
 import pydantic
 import pytest
 
-from locus_memory.web.api.openapi import openapi_document
-from locus_memory.web.api.table import OPERATIONS, PREFIX
+from locus_memory.web.api.table import OPERATIONS, openapi_document
 
 COPY = Path(__file__).parents[2] / "docs" / "assets" / "openapi.json"
 
 
-def document():
-    return openapi_document(OPERATIONS, PREFIX)
-
-
 def text():
-    return orjson.dumps(document(), option=orjson.OPT_INDENT_2).decode() + "\n"
+    return orjson.dumps(openapi_document(), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def references(value):
@@ -41,8 +36,8 @@ async def test_the_server_says_it(plain, serving):
 
 
 def test_each_reference_leads_to_a_schema_and_each_schema_is_used():
-    schemas = document()["components"]["schemas"]
-    assert references(document()) == {f"#/components/schemas/{name}" for name in schemas}
+    schemas = openapi_document()["components"]["schemas"]
+    assert references(openapi_document()) == {f"#/components/schemas/{name}" for name in schemas}
 
 
 def test_each_endpoint_has_a_name_of_its_own_and_a_sentence():
@@ -54,7 +49,7 @@ def test_each_endpoint_has_a_name_of_its_own_and_a_sentence():
 
 @pytest.mark.parametrize("each", OPERATIONS, ids=lambda each: each.name)
 def test_what_is_conditional_says_so(each):
-    described = document()["paths"][PREFIX + each.path][each.method.lower()]
+    described = openapi_document()["paths"][each.path][each.method.lower()]
     assert ("412" in described["responses"]) == each.is_conditional
     assert ("requestBody" in described) == (each.method in {"PUT", "POST"})
 

@@ -10,7 +10,7 @@ from locus_memory.cli.options.common import Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 
 if TYPE_CHECKING:
     from locus_memory.cli.commands.chat_session import Model

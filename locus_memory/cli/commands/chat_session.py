@@ -24,14 +24,17 @@ from locus_memory.agent.events import AgentEvent, AgentResult, Done, MessageAdde
 from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
 from locus_memory.cli.commands.memory.memories import collect, render_memories
-from locus_memory.cli.options.memories import open_manager
 from locus_memory.cli.options.session import Session, encryption
-from locus_memory.cli.printing.outcome import CommandError, report
-from locus_memory.cli.printing.output import console, note, visible, write_out
+from locus_memory.cli.printing.outcome import report
+from locus_memory.cli.printing.output import console, note, write_out
 from locus_memory.cli.printing.unlogged import unlogged
 from locus_memory.conversation.base import ConversationManager
 from locus_memory.errors import BackendClosedError, LocusMemoryError
 from locus_memory.events import Event, subscribe
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.memories import open_manager
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import visible
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
@@ -137,9 +140,13 @@ class ChatSession:
 
     def _manager(self, backend: Backend) -> LLMMemoryManager:
         """Return a manager as that of `Agent`; it waits for a model that reads a whole session."""
-        prefix, extractor = str(self.prefix), self._extractor()
+        extractor = self._extractor()
         return open_manager(
-            backend.store, prefix, extractor, extract_mode="session_end", patience=_PATIENCE
+            backend.store,
+            parse_namespace(str(self.prefix)),
+            extractor,
+            extract_mode="session_end",
+            patience=_PATIENCE,
         )
 
     def _extractor(self) -> LLMExtractor | HeuristicExtractor:

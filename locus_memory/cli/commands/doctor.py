@@ -19,11 +19,11 @@ from locus_memory import __version__
 from locus_memory.cli.commands.verify import Walk, look_at
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 from locus_memory.cli.printing.unlogged import unlogged
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
+from locus_memory.inspection.errors import CommandError
 
 if TYPE_CHECKING:
     from rich.console import Console

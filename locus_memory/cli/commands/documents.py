@@ -19,12 +19,12 @@ from locus_memory.cli.options.models import (
     open_embedder,
     open_reranker,
 )
-from locus_memory.cli.options.names import parse_namespace
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.names import parse_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Generator

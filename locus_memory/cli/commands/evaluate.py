@@ -13,9 +13,10 @@ from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
 from locus_memory.cli.options.plots import PlotOption, write_plot
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import number, remark
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.cli.printing.tables import Cell, print_records, print_table
+from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -22,7 +22,7 @@ from locus_memory.cli.conversations.transcripts import Format, chats_in
 from locus_memory.cli.foreign.family import Asked
 from locus_memory.cli.foreign.formats import FOREIGN, import_foreign
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, open_manager
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import (
     BaseUrlOption,
     EmbedderOption,
@@ -31,12 +31,15 @@ from locus_memory.cli.options.models import (
     open_model,
 )
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import note, number
+from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.memories import open_manager
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import number
 from locus_memory.transfer.chats.conversation import Conversation, Unread
 
 if TYPE_CHECKING:
@@ -217,8 +220,7 @@ def _import_facts(
     content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     facts = read_facts(content, source)
     work = partial(import_facts, facts=facts, user=user, prefix=prefix, trust=trust)
-    document = session.run(work, create=True)
-    session.answer(document, partial(render_imported, document=document))
+    session.show(work, render_imported, create=True)
 
 
 _Found = Iterator[Conversation | Unread]
@@ -389,7 +391,9 @@ async def _opened_manager(backend: Backend, work: _Work) -> AsyncGenerator[LLMMe
     if store is None:
         yield None
         return
-    yield open_manager(store, work.prefix, work.extractor, extract_mode="session_end")
+    yield open_manager(
+        store, parse_namespace(work.prefix), work.extractor, extract_mode="session_end"
+    )
 
 
 def _render(console: Console, work: _Work) -> None:

@@ -12,17 +12,18 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.names import (
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import remark
+from locus_memory.cli.printing.paging import COUNTED, tell_more
+from locus_memory.cli.printing.tables import Cell, Cut, print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.names import (
     Labels,
-    all_namespaces,
     format_namespace,
     parse_namespace,
 )
-from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import compact, remark, visible, visible_name
-from locus_memory.cli.printing.paging import COUNTED, tell_more
-from locus_memory.cli.printing.tables import Cell, Cut, print_table
+from locus_memory.inspection.text import compact, visible, visible_name
+from locus_memory.store.base import all_namespaces
 from locus_memory.transfer.chats.exact_json import InexactNumberError, parse_json
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def list_items(
     """List the namespaces, or the keys of one namespace."""
     session = Session.of(context, url, as_json=as_json)
     labels = None if namespace is None else parse_namespace(namespace)
-    document = session.run(partial(_list, labels=labels, limit=limit, after=after))
-    session.answer(document, partial(_render_list, document=document))
+    document = session.show(partial(_list, labels=labels, limit=limit, after=after), _render_list)
     if not session.as_json:
         _tell_more(context, document)
 
@@ -85,7 +85,8 @@ async def _list(
         }
     items = await backend.store.scan(labels, limit, after=after)
     # The first page has listed them.
-    below = await _below(backend, labels) if after is None else []
+    spaces = [] if after is not None else [s async for s in all_namespaces(backend.store, labels)]
+    below = [list(space) for space in spaces if space != labels]
     if not items and not below and after is None:
         raise CommandError(f"no items in {format_namespace(labels)}")
     end = items[-1].key if items else after
@@ -98,13 +99,6 @@ async def _list(
         "more": len(rest_of_keys),
         "next": end if rest_of_keys else None,
     }
-
-
-async def _below(backend: Backend, labels: Labels) -> list[list[str]]:
-    # A label "*" would match any label: list from the labels before it.
-    prefix = labels[: labels.index("*")] if "*" in labels else labels
-    spaces = await all_namespaces(backend.store, prefix)
-    return [list(s) for s in spaces if len(s) > len(labels) and s[: len(labels)] == labels]
 
 
 def _tell_more(context: typer.Context, document: dict[str, Any]) -> None:

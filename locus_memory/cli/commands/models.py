@@ -10,10 +10,10 @@ import typer
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.errors import ConfigurationError
+from locus_memory.inspection.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console

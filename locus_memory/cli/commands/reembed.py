@@ -10,11 +10,16 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
-from locus_memory.cli.options.names import Labels, all_namespaces, format_namespace, parse_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import snippet, visible_name
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import print_table
+from locus_memory.inspection.names import (
+    Labels,
+    format_namespace,
+    namespaces_below,
+    parse_namespace,
+)
+from locus_memory.inspection.text import snippet, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +88,7 @@ async def _reembed(
     from locus_memory.retrieval.reembed import reembed as run  # noqa: PLC0415 - the same
 
     model = open_embedder(embedder)
-    roots = [labels] if labels else await all_namespaces(backend.store, (), max_depth=1)
+    roots = [labels] if labels else [each async for each in namespaces_below(backend.store, (), 1)]
     reports = [ReembedReport()]
     with shown_progress(quiet=quiet) as progress:
         for root in roots:

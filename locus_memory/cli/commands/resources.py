@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.common import AsJson, Limit, Url
-from locus_memory.cli.options.memories import for_user
-from locus_memory.cli.options.names import parse_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import (
-    console,
-    note,
-    number,
-    print_json,
-    remark,
-    snippet,
-    visible,
-)
+from locus_memory.cli.printing.output import console, note, print_json, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.memories import for_user
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import number, snippet, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,13 +18,14 @@ from locus_memory.cli.options.models import (
     open_embedder,
     open_reranker,
 )
-from locus_memory.cli.options.names import Labels, all_namespaces, parse_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.hits import hit_fields, print_explained, print_hits
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.cli.printing.hits import print_explained, print_hits
 from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.search_notes import search_notes
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.items import hit_fields
+from locus_memory.inspection.names import Labels, namespaces_below, parse_namespace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -150,7 +151,11 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
     from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
 
     store = backend.store
-    roots = [request.labels] if request.labels else await all_namespaces(store, (), max_depth=1)
+    roots = (
+        [request.labels]
+        if request.labels
+        else [each async for each in namespaces_below(store, (), 1)]
+    )
     if request.embedder is None and request.mode is not Mode.TEXT:
         raise UsageError(await _unnamed(store, roots, request.mode or Mode.HYBRID))
     embedder = None if request.embedder is None else open_embedder(request.embedder)

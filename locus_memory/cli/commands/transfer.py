@@ -9,23 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.commands.copies.archive import (
     export_archive,
 )
 from locus_memory.cli.commands.memory.facts import (
     export_facts,
 )
-from locus_memory.cli.conversations.states import read_state
-from locus_memory.cli.conversations.transcripts import (
-    write_messages,
-)
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
-from locus_memory.cli.options.names import find_reference
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import print_json, write_out
+from locus_memory.cli.printing.output import note, print_json, write_out
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import find_reference
+from locus_memory.inspection.threads import conversation_of
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -101,18 +97,13 @@ def export(
 
 
 def _export_thread(session: Session, thread: str, kind: ExportFormat, *, bare: bool) -> None:
-    thread_id, state = session.run(partial(_export, reference=thread))
-    messages = write_messages(messages_of(state)[0], bare=bare)
-    if not messages:
-        raise CommandError(f"{thread}: the state has no messages")
+    document = session.run(partial(_export, reference=thread, bare=bare))
     if kind is ExportFormat.JSONL and not session.as_json:
-        write_out("".join(orjson.dumps(message).decode() + "\n" for message in messages))
-        return
-    document: dict[str, Any] = {"id": thread_id, "messages": messages}
-    metadata = state.get("metadata")
-    if isinstance(metadata, dict) and metadata and not bare:
-        document["metadata"] = metadata
-    print_json(document)
+        write_out(
+            "".join(orjson.dumps(message).decode() + "\n" for message in document["messages"])
+        )
+    else:
+        print_json(document)
 
 
 def _export_facts(session: Session, user: str | None, prefix: str) -> None:
@@ -123,6 +114,6 @@ def _export_facts(session: Session, user: str | None, prefix: str) -> None:
     write_out("".join(orjson.dumps(fact).decode() + "\n" for fact in found))
 
 
-async def _export(backend: Backend, *, reference: str) -> tuple[str, Any]:
-    thread_id, checkpoint_id = await find_reference(backend.checkpointer, reference)
-    return thread_id, await read_state(backend.checkpointer, thread_id, checkpoint_id)
+async def _export(backend: Backend, *, reference: str, bare: bool) -> dict[str, Any]:
+    place = await find_reference(backend.checkpointer, reference)
+    return await conversation_of(backend.checkpointer, *place, bare=bare, tell=note)

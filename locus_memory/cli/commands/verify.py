@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.names import format_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError
-from locus_memory.cli.printing.output import note, number, remark
+from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,7 +1,7 @@
-"""Conversations in files and in threads: reading, writing, importing and measuring them.
+"""Conversations in files: reading and importing them.
 
-A transcript becomes a thread of checkpoints and searchable turns, and can be exported without
-loss. Threads of a framework are decoded without building any of the framework's classes.
+A transcript becomes a thread of checkpoints and searchable turns. An import that was interrupted
+continues where it stopped.
 
 Read `transcripts.py` first, then `importer.py`.
 """

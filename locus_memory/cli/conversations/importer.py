@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.conversation.roles import REMEMBER
-from locus_memory.errors import CheckpointConflictError, ConfigurationError
+from locus_memory.errors import CheckpointConflictError
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.names import store_of
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
 from locus_memory.retrieval.embedding import embed
 from locus_memory.store.base import BaseStore, scan_all
@@ -93,7 +94,7 @@ async def import_conversation(
     """
     ids = checkpoint_ids(conversation.messages)
     done = await _resume_at(backend.checkpointer, conversation, ids)
-    store = _store_of(backend)
+    store = store_of(backend)
     missing = await _missing_turns(store, conversation, embedder) if store else []
     stored = 0
     for start in range(0, len(ids), batch):
@@ -192,14 +193,6 @@ async def _save_turn(
             f"{conversation.source}: another process writes thread {conversation.thread_id!r}; "
             "run the import again when that process has finished"
         ) from None
-
-
-def _store_of(backend: Backend) -> BaseStore | None:
-    """Return the store, if the provider has one."""
-    try:
-        return backend.store
-    except ConfigurationError:
-        return None
 
 
 async def _missing_turns(

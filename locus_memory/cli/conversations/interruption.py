@@ -7,9 +7,10 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.printing.outcome import CommandError, Interrupted, Terminated
-from locus_memory.cli.printing.output import number
+from locus_memory.cli.printing.outcome import Interrupted, Terminated
 from locus_memory.errors import LocusMemoryError
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
     from locus_memory.checkpoint.base import BaseCheckpointer

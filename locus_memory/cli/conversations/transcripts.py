@@ -17,14 +17,13 @@ from pathlib import PurePath
 from tempfile import SpooledTemporaryFile
 from typing import Any, cast
 
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
 from locus_memory.transfer.chats.conversation import Asked, Conversation, Unread
 from locus_memory.transfer.chats.entries import SMALL
 from locus_memory.transfer.chats.files import read_file
 from locus_memory.transfer.chats.formats import ChatFormat, read_chats
-from locus_memory.transfer.chats.openai import write_message
 
-__all__ = ["Format", "chats_in", "read_conversations", "write_messages"]
+__all__ = ["Format", "chats_in", "read_conversations"]
 
 
 class Format(StrEnum):
@@ -82,19 +81,3 @@ def read_conversations(content: bytes, source: str) -> list[Conversation]:
             raise CommandError(each.why)
         found.append(each)
     return found
-
-
-def write_messages(messages: list[Any], *, bare: bool = False) -> list[dict[str, Any]]:
-    """Return a state's messages in the OpenAI format.
-
-    Args:
-        messages: The messages of a state.
-        bare: Whether to leave out `id` and `metadata`, which the OpenAI API does not accept.
-
-    Raises:
-        CommandError: An entry is not a message.
-    """
-    for place, message in enumerate(messages, 1):
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise CommandError(f"message {place} is not a message: it has no role")
-    return [write_message(message, bare=bare) for message in messages]

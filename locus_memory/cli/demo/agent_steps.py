@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from locus_memory.cli.demo import agent_story as story
 from locus_memory.cli.demo.processes import started
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.store.base import scan_all
 

@@ -9,7 +9,7 @@ import typer
 
 from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend

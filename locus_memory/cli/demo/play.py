@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from locus_memory.cli.commands.threads.diff import render_difference
-from locus_memory.cli.conversations.sizes import size_on_disk
 from locus_memory.cli.demo import steps
 from locus_memory.cli.demo.agent_play import play_agent
 from locus_memory.cli.demo.agent_story import DINNER, USER
@@ -18,9 +17,11 @@ from locus_memory.cli.demo.tending_play import play_tending
 from locus_memory.cli.demo.tending_steps import KEEPER, TEA_KEY
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.hits import print_hits
-from locus_memory.cli.printing.output import number, print_json
+from locus_memory.cli.printing.output import print_json
 from locus_memory.cli.printing.tables import print_table
 from locus_memory.cli.printing.transcripts import print_transcript
+from locus_memory.inspection.sizes import size_on_disk
+from locus_memory.inspection.text import number
 from locus_memory.store.item import StoreItem
 
 if TYPE_CHECKING:

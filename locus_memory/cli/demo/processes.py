@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
 
 __all__ = ["Child", "started"]
 

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.commands.threads.diff import compare_checkpoints
+from locus_memory.cli.commands.threads.diff import compare_references
 from locus_memory.cli.conversations.importer import TURNS, checkpoint_ids, turn_key, turn_value
-from locus_memory.cli.conversations.sizes import measure_threads
 from locus_memory.cli.demo.processes import started
 from locus_memory.cli.demo.sample import (
     BRANCH,
@@ -20,9 +19,10 @@ from locus_memory.cli.demo.sample import (
     load_sample,
     sample_bytes,
 )
-from locus_memory.cli.options.names import all_checkpoints
-from locus_memory.cli.printing.hits import hit_fields
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.items import hit_fields
+from locus_memory.inspection.names import all_checkpoints
+from locus_memory.inspection.sizes import measure_threads
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -158,9 +158,9 @@ async def branch(backend: Backend) -> dict[str, Any]:
 
 async def compare(backend: Backend) -> dict[str, Any]:
     """Return the difference between the two branches."""
-    return await compare_checkpoints(backend, a=SAMPLE, b=BRANCH)
+    return await compare_references(backend, a=SAMPLE, b=BRANCH)
 
 
 async def measure(backend: Backend) -> list[dict[str, Any]]:
     """Return the stored size of the two threads and the size of their full JSON."""
-    return await measure_threads(backend, quiet=True)
+    return await measure_threads(backend)

@@ -11,8 +11,9 @@ import sys
 
 from locus_memory.cli.conversations.importer import import_conversation
 from locus_memory.cli.demo.sample import load_sample
-from locus_memory.cli.printing.outcome import CommandError, report
+from locus_memory.cli.printing.outcome import report
 from locus_memory.errors import LocusMemoryError
+from locus_memory.inspection.errors import CommandError
 from locus_memory.registry import open_backend
 
 __all__: list[str] = []

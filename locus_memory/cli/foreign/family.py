@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from locus_memory.cli.options.names import format_namespace
-from locus_memory.cli.printing.outcome import CommandError, Interrupted
-from locus_memory.cli.printing.output import number, visible_name
+from locus_memory.cli.printing.outcome import Interrupted
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import number, visible_name
 
 if TYPE_CHECKING:
     import typer

@@ -12,7 +12,7 @@ from locus_memory.cli.foreign.family import Asked, Importer, import_from
 from locus_memory.cli.foreign.langgraph import saver_importer, store_importer
 from locus_memory.cli.foreign.mem0 import memory_importer
 from locus_memory.cli.foreign.openai_agents import session_importer
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 
 if TYPE_CHECKING:
     import typer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from locus_memory._internal.providers.drivers import require
 from locus_memory.cli.foreign.family import Asked, Importer, Show
 from locus_memory.cli.options.models import open_embedder
-from locus_memory.cli.options.names import format_namespace
+from locus_memory.inspection.names import format_namespace
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from locus_memory.cli.foreign.family import Asked, Importer, Show
-from locus_memory.cli.options.memories import open_manager
-from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.memories import open_manager
+from locus_memory.inspection.names import parse_namespace
 from locus_memory.transfer.chats.exact_json import parse_json
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def memory_importer(asked: Asked) -> Importer[Any]:
         def count(user: str | None, completed: int) -> None:
             show(user or "-", completed)
 
-        manager = open_manager(backend.store, asked.prefix)
+        manager = open_manager(backend.store, parse_namespace(asked.prefix))
         return await import_memories(
             source, manager, user=asked.user, trust=asked.trust, on_user=count
         )

@@ -3,5 +3,5 @@
 A value of the command line becomes a checked value of the library, or a one-line error.
 `Session` is one run of a command: its database and its output format.
 
-Read `common.py` first, then `session.py` and `names.py`.
+Read `common.py` first, then `session.py`.
 """

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 from locus_memory.transfer.chats.exact_json import parse_json
 
 __all__ = [

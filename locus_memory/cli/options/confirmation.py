@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import marked, visible_name
+from locus_memory.cli.printing.output import marked
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.text import visible_name
 
 __all__ = ["Yes", "confirm", "refuse_unasked"]
 

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from locus_memory.cli.options.common import parse_object
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 from locus_memory.transfer.chats.exact_json import InexactNumberError, parse_json
 
 __all__ = ["Condition", "FilterOption", "parse_filters"]

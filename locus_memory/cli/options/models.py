@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 
 if TYPE_CHECKING:
     from locus_memory.retrieval.embedders.base import Embedder

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from locus_memory.cli.printing.outcome import CommandError, UsageError
 from locus_memory.cli.printing.output import console, print_json
 from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.inspection.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,6 +103,24 @@ class Session:
         if not create and path is not None and not path.exists():
             raise CommandError(f"no database at {self.resolve()[0].hint}: name one with --url")
         return asyncio.run(self._run(work, opened=opened))
+
+    def show(
+        self,
+        work: Callable[[Backend], Awaitable[Answer]],
+        render: Callable[..., None],
+        *,
+        create: bool = False,
+    ) -> Answer:
+        """Do the work, print its document, and return it.
+
+        Args:
+            work: As of `run`.
+            render: Takes a console and the `document`, which it prints as text.
+            create: As of `run`.
+        """
+        document = self.run(work, create=create)
+        self.answer(document, partial(render, document=document))
+        return document
 
     def copy(
         self,

@@ -8,30 +8,23 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from locus_memory.cli.options.names import format_namespace
-from locus_memory.cli.printing.output import visible, visible_name
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.items import hit_fields
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.retrieval.hybrid import Hit
     from locus_memory.retrieval.ranking.explain import Explanation
-    from locus_memory.retrieval.ranking.fields import Fields
     from locus_memory.store.item import StoreItem
 
-__all__ = ["hit_fields", "print_explained", "print_hits"]
+__all__ = ["print_explained", "print_hits"]
 
 _SNIPPET = 160
 _ROOM = 60
 """Longest sum whose result fits on the same line of a terminal with 80 columns."""
-
-
-def hit_fields() -> Fields:
-    """Return the fields with the text, speaker and place of items and imported turns."""
-    from locus_memory.retrieval.ranking.fields import Fields  # noqa: PLC0415 - help must be quick
-
-    return Fields(position=("position", "turn"))
 
 
 def print_hits(console: Console, items: Sequence[StoreItem], query: str) -> None:

@@ -2,93 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from locus_memory.cli.conversations.memory_sources import Sources
-from locus_memory.cli.printing.output import snippet, visible, visible_name
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
+from locus_memory.inspection.text import snippet, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.memory.manager import LLMMemoryManager
-    from locus_memory.memory.models import Memory
 
-__all__ = ["Row", "describe", "earlier", "origin", "print_memories", "print_versions"]
+__all__ = ["Row", "origin", "print_memories", "print_versions"]
 
-Row = dict[str, Any]
+from locus_memory.inspection.memories import Row, ending_of
 
 _CONTENT = 160
 _KEY = 80
 _NAME = 16
 _DAY = 10
-_DIGITS = 4
-_ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "evicted", "undo": "undone"}
-
-
-async def describe(
-    manager: LLMMemoryManager, sources: Sources, memory: Memory, user: str | None
-) -> Row:
-    """Return a current memory as JSON, with the version that it replaced."""
-    before = await earlier(manager, memory)
-    (vitals,) = await manager.vitals([memory])
-    return {
-        "user": user,
-        "id": memory.id,
-        **await version(sources, memory),
-        "salience": round(vitals.salience, _DIGITS),
-        "trust": round(vitals.trust, _DIGITS),
-        "hits": vitals.hits,
-        "uses": vitals.use_count,
-        "last_used": vitals.last_used,
-        "replaced": await version(sources, before[0]) if before else None,
-    }
-
-
-async def version(sources: Sources, memory: Memory) -> Row:
-    """Return one version of a memory as JSON."""
-    from locus_memory.memory.validity import said_at  # noqa: PLC0415 - help must be quick
-
-    return {
-        "type": memory.type.value,
-        "key": memory.key,
-        "content": memory.content,
-        "since": said_at(memory) or None,
-        "until": _text(memory.metadata.get("superseded_at")),
-        "origin": _text(memory.metadata.get("origin")),
-        "sources": await sources.of(memory),
-        "metadata": memory.metadata,
-    }
-
-
-async def earlier(manager: LLMMemoryManager, memory: Memory) -> list[Memory]:
-    """Return the earlier versions of a current memory, the newest first."""
-    number = _replaced(memory)
-    if number is None:
-        return []
-    past = {
-        str(each.metadata.get("sequence")): each
-        for each in await manager.history(memory.key, memory.type)
-        if "superseded_at" in each.metadata
-    }
-    chain: list[Memory] = []
-    while number in past:
-        chain.append(past.pop(number))
-        number = _replaced(chain[-1])
-    return chain
-
-
-def _replaced(memory: Memory) -> str | None:
-    """Return the number of the version that a memory replaced."""
-    link = memory.metadata.get("supersedes")
-    return str(link.get("sequence")) if isinstance(link, Mapping) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def print_memories(
@@ -155,11 +88,8 @@ def _content(row: Row, *, with_sources: bool) -> Text:
 
 
 def _end(row: Row) -> str:
-    if row["until"] is None:
-        return "now"
-    by = row["metadata"].get("superseded_by")
-    change = by.get("change") if isinstance(by, Mapping) else None
-    return f"{_day(row['until'])} {_ENDINGS.get(str(change), 'replaced')}"
+    ending = ending_of(row)
+    return "now" if ending is None else f"{_day(row['until'])} {ending}"
 
 
 def _day(moment: str | None) -> str:

@@ -8,40 +8,19 @@ from typing import Any
 
 import orjson
 
-from locus_memory.cli.printing.output import console, shown, visible, write_out
+from locus_memory.cli.printing.output import console, shown, write_out
 from locus_memory.errors import (
     BackendUnavailableError,
     CheckpointNotFoundError,
     InvalidArgumentError,
     LocusMemoryError,
 )
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.text import visible
 
-__all__ = ["CommandError", "Interrupted", "Terminated", "UsageError", "report", "silence"]
+__all__ = ["INTERRUPTED", "Interrupted", "Terminated", "report", "silence"]
 
 INTERRUPTED = 130
-
-
-class CommandError(Exception):
-    """The command failed; the message is the line that the user reads.
-
-    Args:
-        message: The error line.
-        hint: A command that helps, or `None`.
-        answered: Whether the command's JSON document is already on stdout.
-    """
-
-    exit_code = 1
-
-    def __init__(self, message: str, *, hint: str | None = None, answered: bool = False) -> None:
-        super().__init__(message)
-        self.hint = hint
-        self.answered = answered
-
-
-class UsageError(CommandError):
-    """The arguments of the command are invalid."""
-
-    exit_code = 2
 
 
 class Interrupted(CommandError):  # noqa: N818 - nothing is wrong

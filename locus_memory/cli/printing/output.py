@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -12,25 +11,19 @@ from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
+from locus_memory.inspection.text import visible, visible_name
+
 __all__ = [
-    "compact",
     "console",
     "marked",
-    "moment",
     "note",
-    "number",
     "print_json",
     "remark",
     "sees_progress",
     "shown",
-    "snippet",
-    "visible",
-    "visible_name",
     "write_out",
 ]
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-_KEPT = {code: escape for code, escape in _CONTROLS.items() if code not in (9, 10)}
 
 # What reorders, breaks or hides the text around it, and the controls of 8 bits. Joiners stay: words
 # of many scripts are spelled with them. A JSON string may hold each of them only as it is.
@@ -120,34 +113,3 @@ def remark(output: Console, text: str) -> None:
         output.out(visible(text), highlight=False)
     else:
         note(text)
-
-
-def visible(text: str) -> str:
-    """Return `text` with control characters escaped, so that data cannot drive a terminal."""
-    return text.translate(_KEPT)
-
-
-def visible_name(text: str) -> str:
-    """Return a name on one line, with line feeds and tabs escaped as well."""
-    return text.translate(_CONTROLS)
-
-
-def snippet(text: str, width: int = 200) -> str:
-    """Return `text` on one line, cut to `width` characters."""
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def compact(value: Any) -> str:
-    """Return a JSON value on one line; a string stays unchanged."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def moment(when: datetime) -> str:
-    """Return a UTC time to the second."""
-    return when.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def number(value: int) -> str:
-    """Return an integer with thousands separators."""
-    return f"{value:,}"

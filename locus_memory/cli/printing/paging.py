@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from locus_memory.cli.printing.output import note, visible_name
+from locus_memory.cli.printing.output import note
+from locus_memory.inspection.text import visible_name
 
 if TYPE_CHECKING:
     import typer

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rich.progress import (
     BarColumn,
@@ -16,9 +17,12 @@ from rich.progress import (
 from rich.text import Text
 from typing_extensions import override
 
-from locus_memory.cli.printing.output import console, marked, sees_progress, visible_name
+from locus_memory.cli.printing.output import console, marked, sees_progress
+from locus_memory.inspection.text import visible_name
 
-__all__ = ["shown_progress"]
+__all__ = ["shown_progress", "tracked"]
+
+_Entry = TypeVar("_Entry")
 
 
 class _Name(TextColumn):
@@ -45,3 +49,9 @@ def shown_progress(*, quiet: bool = False) -> Generator[Progress]:
         disable=output.quiet,
     ) as progress:
         yield progress
+
+
+def tracked(entries: Sequence[_Entry], name: str, *, quiet: bool = False) -> Iterator[_Entry]:
+    """Yield the entries of something that is read, with a bar of its name."""
+    with shown_progress(quiet=quiet) as progress:
+        yield from progress.track(entries, description=f"reading {name}")

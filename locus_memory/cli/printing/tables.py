@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from locus_memory.cli.printing.output import marked, moment, number, snippet, visible_name
+from locus_memory.cli.printing.output import marked
+from locus_memory.inspection.text import moment, number, snippet, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console

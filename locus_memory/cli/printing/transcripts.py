@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from locus_memory.cli.printing.output import compact, marked, visible, visible_name
+from locus_memory.cli.printing.output import marked
+from locus_memory.inspection.text import compact, visible, visible_name
+from locus_memory.inspection.threads import metadata_of, session_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +20,6 @@ __all__ = [
     "print_message",
     "print_text",
     "print_transcript",
-    "session_of",
 ]
 
 _EDGE = 6
@@ -85,7 +86,7 @@ def message_record(place: int, message: Any) -> list[str]:
 
 def _content(message: dict[str, Any]) -> str:
     parts = [] if message.get("content") is None else [compact(message["content"])]
-    caption = _metadata(message).get("image_caption")
+    caption = metadata_of(message).get("image_caption")
     if caption:
         parts.append(f"[image: {compact(caption)}]")
     calls = message.get("tool_calls")
@@ -97,16 +98,3 @@ def _call(call: Any) -> str:
     if not isinstance(call, dict):
         return f"[calls {compact(call)}]"
     return f"[calls {call.get('name')}({compact(call.get('arguments', {}))})]"
-
-
-def session_of(message: Any) -> str:
-    """Return the session of a message and its date; empty if it names none."""
-    metadata = _metadata(message)
-    number, date = metadata.get("session"), metadata.get("session_date")
-    parts = [f"session {number}"] if isinstance(number, int) else []
-    return visible(", ".join([*parts, date] if isinstance(date, str) else parts))
-
-
-def _metadata(message: Any) -> dict[str, Any]:
-    metadata = message.get("metadata") if isinstance(message, dict) else None
-    return metadata if isinstance(metadata, dict) else {}

@@ -1,7 +1,7 @@
-"""The JSON API: the table of the endpoints, their binding to HTTP, and the OpenAPI document.
+"""The JSON API: the table of the endpoints, their routes, and the OpenAPI document.
 
 One table names the method, the path and the function of each endpoint. The models of the function
 are its parameters, its body and its answer, so that the table is all that the document needs.
 
-Read `table.py` first, then `operation.py` and `openapi.py`.
+Read `table.py` first, then `operation.py`.
 """

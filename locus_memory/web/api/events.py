@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Final
+from typing import Annotated, Final
 
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from fastapi import Header, Request
+from pydantic.json_schema import SkipJsonSchema
+from starlette.responses import StreamingResponse
 
-from locus_memory.web.errors import RefusalError, error_response
+from locus_memory.web.errors import RefusalError
+from locus_memory.web.models import Asked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.security.sessions import Sessions
 
@@ -20,19 +22,36 @@ _PATIENCE: Final = 15.0
 
 _MOST_STREAMS: Final = 64
 
+LastEvent = Annotated[
+    str | SkipJsonSchema[None],
+    Header(alias="Last-Event-ID", description="The number of the last known event."),
+]
 
-async def stream_events(request: Request) -> Response:
-    """Follow the events of this process, after the number in `Last-Event-ID`.
+
+class EventStream(StreamingResponse):
+    """Server-sent events: their numbers, names and documents."""
+
+    media_type = "text/event-stream"
+
+
+class StreamAsked(Asked):
+    """The events to follow."""
+
+
+async def stream_events(
+    data: Data, asked: StreamAsked, request: Request, last_event_id: LastEvent = None
+) -> EventStream:
+    """Follow the events of the process that serves the request.
 
     It ends with the session of the browser that reads it.
     """
-    data: Data = request.app.state.data
-    last = request.headers.get("last-event-id", "0")
+    del asked
+    last = last_event_id or "0"
     if not last.isascii() or not last.isdecimal() or len(last) > 18:  # noqa: PLR2004 - 64 bits
-        return error_response(RefusalError(400, "Last-Event-ID is the id of an event"))
+        raise RefusalError(400, "Last-Event-ID is the id of an event")
     if data.journal.readers >= _MOST_STREAMS:
-        return error_response(RefusalError(503, "too many streams of events are open"))
-    return StreamingResponse(_lines(request, data, int(last)), media_type="text/event-stream")
+        raise RefusalError(503, "too many streams of events are open")
+    return EventStream(_lines(request, data, int(last)))
 
 
 async def _lines(request: Request, data: Data, after: int) -> AsyncIterator[str]:

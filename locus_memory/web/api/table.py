@@ -1,9 +1,14 @@
-"""The table of the endpoints, below `/api/v1`."""
+"""The table of the endpoints, below `/api/v1`, and the document that describes them."""
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
+from fastapi.openapi.utils import get_openapi
+
+from locus_memory import __version__
+from locus_memory.web.api.events import stream_events
 from locus_memory.web.api.operation import Operation
 from locus_memory.web.questions.documents import (
     add_document,
@@ -63,14 +68,13 @@ from locus_memory.web.questions.threads import (
     prune_checkpoints,
 )
 
-__all__ = ["OPERATIONS", "PREFIX"]
-
-PREFIX: Final = "/api/v1"
+__all__ = ["OPERATIONS", "openapi_document"]
 
 OPERATIONS: Final = (
     Operation("GET", "/health", get_health),
     Operation("GET", "/stats", get_stats),
     Operation("GET", "/events", list_events),
+    Operation("GET", "/events/stream", stream_events),
     Operation("GET", "/store/namespaces", list_namespaces),
     Operation("GET", "/store/items", list_items),
     Operation("GET", "/store/item", get_item),
@@ -114,4 +118,18 @@ OPERATIONS: Final = (
     Operation("GET", "/export/thread", export_thread),
     Operation("GET", "/export/facts", export_facts),
 )
-"""The endpoints, except the stream of events and the document itself."""
+"""The endpoints, except the document itself."""
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """Return the OpenAPI document; it takes longer to make than anything else here."""
+    document = get_openapi(
+        title="locus-memory",
+        version=__version__,
+        description="Threads, memories, documents and items of one database.",
+        routes=OPERATIONS,
+    )
+    document["security"] = [{}, {"token": []}]
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    return document

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.responses import Response
 
-from locus_memory.cli.options.names import format_namespace, parse_namespace
+from locus_memory.inspection.names import format_namespace, parse_namespace
+from locus_memory.inspection.text import counted
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.pages.frame.filters import counted
-from locus_memory.web.pages.frame.visit import Group, Visit, get, post
+from locus_memory.web.pages.frame.visit import Group, Told, Visit, done, get, post, shown
 from locus_memory.web.questions.editing import ForgetAsked, Forgotten, forget_data
 from locus_memory.web.questions.items import ItemsClear, clear_namespace
 from locus_memory.web.questions.layers import (
     ConsolidateAsked,
+    Consolidated,
+    SyncAnswer,
     SyncAsked,
     consolidate,
     sync_now,
@@ -37,8 +41,8 @@ async def _forget(visit: Visit) -> Response:
     if visit.text("confirm") != user:
         raise RefusalError(400, "the name that was typed is not the user's: nothing is erased")
     asked = ForgetAsked(user=user, dry_run=False, confirm=visit.text("confirm"))
-    done = await forget_data(visit.data, asked)
-    return visit.go("/danger", f"All data of {user} is erased: {_told(done)}.")
+    erased = await forget_data(visit.data, asked)
+    return visit.go("/danger", f"All data of {user} is erased: {_told(erased)}.")
 
 
 def _told(done: Forgotten) -> str:
@@ -66,24 +70,19 @@ async def _clear(visit: Visit) -> Response:
     path = format_namespace(asked.namespace)
     if visit.text("confirm") != path:
         raise RefusalError(400, "the name that was typed is not the namespace's: nothing is erased")
-    done = await clear_namespace(visit.data, asked)
-    return visit.go("/danger", f"Deleted from {path}: {counted(done.deleted, 'item')}.")
+    cleared = await clear_namespace(visit.data, asked)
+    return visit.go("/danger", f"Deleted from {path}: {counted(cleared.deleted, 'item')}.")
 
 
-async def _preview_consolidation(visit: Visit) -> Response:
-    report = await consolidate(visit.data, visit.asked(ConsolidateAsked, dry_run=True))
-    return visit.render("danger/consolidate.html", report=report, user=visit.text("user"))
-
-
-async def _consolidate(visit: Visit) -> Response:
-    done = await consolidate(visit.data, visit.asked(ConsolidateAsked, dry_run=False))
+def _tell_consolidated(done: Consolidated, asked: ConsolidateAsked) -> Told:
+    del asked
     took, gone = f"{done.duration_ms:.0f} ms", counted(done.evicted, "expired fact")
-    return visit.go("/danger", f"Consolidated in {took}: {gone} moved to the history.")
+    return "/danger", f"Consolidated in {took}: {gone} moved to the history.", {}
 
 
-async def _sync(visit: Visit) -> Response:
-    done = await sync_now(visit.data, visit.asked(SyncAsked))
-    return visit.go("/danger", f"The queued sessions are distilled; {done.pending} jobs wait.")
+def _tell_distilled(done: SyncAnswer, asked: SyncAsked) -> Told:
+    del asked
+    return "/danger", f"The queued sessions are distilled; {done.pending} jobs wait.", {}
 
 
 def _user(visit: Visit) -> str:
@@ -101,6 +100,8 @@ def _clearing(visit: Visit, *, dry_run: bool) -> ItemsClear:
     return visit.asked(ItemsClear, dry_run=dry_run)
 
 
+_CONSOLIDATE: Final = "/danger/consolidate"
+
 GROUP = Group(
     "/danger",
     "Danger zone",
@@ -110,8 +111,8 @@ GROUP = Group(
         post("/danger/forget", _forget),
         get("/danger/clear", _preview_clear),
         post("/danger/clear", _clear),
-        get("/danger/consolidate", _preview_consolidation),
-        post("/danger/consolidate", _consolidate),
-        post("/danger/sync", _sync),
+        shown(_CONSOLIDATE, consolidate, "danger/consolidate.html", "report", dry_run=True),
+        done(_CONSOLIDATE, consolidate, _tell_consolidated, dry_run=False),
+        done("/danger/sync", sync_now, _tell_distilled),
     ),
 )

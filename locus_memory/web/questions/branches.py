@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from pydantic import Field
-
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.options.names import all_checkpoints, find_fork_point, find_thread
 from locus_memory.errors import CheckpointNotFoundError
-from locus_memory.web.models import Answer, Asked
+from locus_memory.inspection.names import all_checkpoints, find_fork_point, find_thread, hides
+from locus_memory.transfer.threads import all_threads
+from locus_memory.web.models import Answer, ThreadAsked
 from locus_memory.web.questions.data import Data
 
 __all__ = ["Branch", "Branches", "BranchesAsked", "list_branches"]
@@ -18,13 +16,9 @@ __all__ = ["Branch", "Branches", "BranchesAsked", "list_branches"]
 _PATIENCE: Final = 1.0
 """Seconds to look at the other threads."""
 
-_PAGE = 100
 
-
-class BranchesAsked(Asked):
+class BranchesAsked(ThreadAsked):
     """The thread whose branches are wanted."""
-
-    thread: str = Field(min_length=1)
 
 
 class Branch(Answer):
@@ -86,15 +80,13 @@ async def _source(data: Data, thread: str, checkpoint: str) -> Branch:
 
 async def _forks(data: Data, thread: str, places: dict[str, int]) -> tuple[list[Branch], bool]:
     """Return the forks of a thread, and whether the time was enough to find all of them."""
-    until, after = time.monotonic() + _PATIENCE, None
+    until = time.monotonic() + _PATIENCE
     found: list[Branch] = []
-    while names := await data.checkpointer.list_threads(_PAGE, after=after):
-        for name in names:
-            if time.monotonic() > until:
-                return found, False
-            if name != thread and not Foreign.hides(name):
-                found += await _fork(data, name, thread, places)
-        after = names[-1]
+    async for name in all_threads(data.checkpointer):
+        if time.monotonic() > until:
+            return found, False
+        if name != thread and not hides(name):
+            found += await _fork(data, name, thread, places)
     return found, True
 
 

@@ -7,9 +7,10 @@ from functools import cached_property
 
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.cli.options.memories import open_manager
-from locus_memory.cli.options.names import format_namespace
 from locus_memory.documents.index import DocumentIndex
+from locus_memory.inspection.memories import open_manager
+from locus_memory.inspection.names import checkpointer_of, store_of
+from locus_memory.inspection.sources import Sources
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.embedders.base import Embedder
@@ -56,19 +57,24 @@ class Data:
         return self.backend.checkpointer
 
     @property
-    def prefix(self) -> str:
-        """The namespace of the memories, in the notation of the command line."""
-        return format_namespace(self.settings.namespace)
+    def parts(self) -> tuple[BaseStore | None, BaseCheckpointer | None]:
+        """The store and the checkpointer, each if the provider has one."""
+        return store_of(self.backend), checkpointer_of(self.backend)
+
+    @property
+    def sources(self) -> Sources:
+        """What finds the messages that memories came from; for one request."""
+        return Sources(self.backend)
 
     @cached_property
     def manager(self) -> LLMMemoryManager:
         """The manager of the memories; it reads, edits and undoes, and works on no queue."""
-        return open_manager(self.store, self.prefix, extract_mode="manual")
+        return open_manager(self.store, self.settings.namespace, extract_mode="manual")
 
     @cached_property
     def ingesting(self) -> LLMMemoryManager:
         """The manager that ingests conversations; only a write may ask for it."""
-        return open_manager(self.store, self.prefix)
+        return open_manager(self.store, self.settings.namespace)
 
     @cached_property
     def documents(self) -> DocumentIndex:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, Json
 
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.models import Answer, Asked, Limit
+from locus_memory.web.models import Answer, Asked, Limit, Page, PageAsked
 from locus_memory.web.questions.data import Data
 
 __all__ = [
@@ -29,12 +29,8 @@ __all__ = [
 ]
 
 
-class DocumentsAsked(Asked):
+class DocumentsAsked(PageAsked):
     """Which documents to list."""
-
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
 
 class Document(Answer):
@@ -50,12 +46,10 @@ class Document(Answer):
     updated_at: datetime
 
 
-class DocumentsPage(Answer):
+class DocumentsPage(Page):
     """A page of documents, in the order of their names."""
 
     documents: list[Document]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
 class DocumentSearchAsked(Asked):
@@ -125,17 +119,7 @@ async def list_documents(data: Data, asked: DocumentsAsked) -> DocumentsPage:
     """List the indexed documents."""
     found = await data.documents.sources(asked.limit + 1, asked.cursor)
     page = found[: asked.limit]
-    rows = [
-        Document(
-            source=each.source,
-            document=each.document,
-            chunks=each.chunks,
-            kind=each.kind,
-            digest=each.digest,
-            updated_at=each.updated_at,
-        )
-        for each in page
-    ]
+    rows = list(map(Document.model_validate, page))
     return DocumentsPage(documents=rows, next=page[-1].cursor if len(found) > asked.limit else None)
 
 
@@ -169,9 +153,7 @@ async def add_document(data: Data, asked: AddDocument) -> Added:
     done = await data.documents.add(
         asked.content, source=asked.source, metadata=asked.metadata, kind=asked.kind
     )
-    return Added(
-        added=done.added, updated=done.updated, unchanged=done.unchanged, chunks=done.chunks
-    )
+    return Added.model_validate(done)
 
 
 async def delete_document(data: Data, asked: DocumentAsked) -> Removed:

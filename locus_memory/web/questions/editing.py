@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from locus_memory.cli.commands.memory.forget import report_document, with_contents
-from locus_memory.cli.commands.memory.memories import remember_sentence, undo_change
-from locus_memory.cli.options.memories import Kind
 from locus_memory.errors import VersionConflictError
+from locus_memory.inspection.memories import erased, remember_sentence, secret_in, undo_change
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.models import MemoryType
 from locus_memory.memory.scope import current_key
-from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, read_etag
 from locus_memory.web.models import Answer, UserAsked
@@ -46,8 +42,9 @@ __all__ = [
 ]
 
 _TURNS = ("turns",)
-_CHANGES = {"content", "expires_at", "valid_from", "valid_to"}
 """The namespace of the turns that `import` stores."""
+
+_CHANGES = {"content", "expires_at", "valid_from", "valid_to"}
 
 
 class RememberAsked(UserAsked):
@@ -192,19 +189,19 @@ class Forgotten(Answer):
 
 async def remember(data: Data, asked: RememberAsked) -> Remembered:
     """Save a sentence as a memory; it replaces the memory with the same key."""
-    kind = None if asked.force else find_secret(asked.content) or find_secret(asked.key or "")
+    kind = None if asked.force else secret_in(asked.content, asked.key)
     if kind is not None:
         raise RefusalError(400, f"this looks like a secret ({kind}): pass force to save it")
     done = await remember_sentence(
-        data.backend,
+        data.scoped(asked.user),
+        data.sources,
         content=asked.content,
         key=asked.key,
-        kind=None if asked.type is None else Kind(asked.type.value),
+        kind=asked.type,
         user=asked.user,
-        prefix=data.prefix,
         validity={"valid_from": asked.valid_from, "valid_to": asked.valid_to},
     )
-    return Remembered.model_validate({name: done[name] for name in Remembered.model_fields})
+    return Remembered.model_validate(done)
 
 
 async def edit_memory(data: Data, asked: EditMemory, match: Match) -> MemoryDetail:
@@ -244,14 +241,9 @@ async def trust_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:
 
 async def undo_memory(data: Data, asked: UndoAsked) -> Undone:
     """Take back the last change of a memory; a repetition goes further back."""
-    done = await undo_change(
-        data.backend,
-        key=asked.key,
-        user=asked.user,
-        kind=None if asked.type is None else Kind(asked.type.value),
-        prefix=data.prefix,
-    )
-    return Undone.model_validate({name: done[name] for name in Undone.model_fields})
+    manager = data.scoped(asked.user)
+    done = await undo_change(manager, data.sources, asked.key, asked.type, asked.user)
+    return Undone.model_validate(done)
 
 
 async def forget_data(data: Data, asked: ForgetAsked) -> Forgotten:
@@ -270,11 +262,8 @@ async def forget_data(data: Data, asked: ForgetAsked) -> Forgotten:
         thread_namespaces=[_TURNS],
         dry_run=asked.dry_run,
     )
-    if asked.dry_run and report.has_store:
-        document = await with_contents(data.backend, asdict(report))
-    else:
-        document = report_document(asdict(report))
-    return Forgotten.model_validate(document)
+    shown = data.store if asked.dry_run and report.has_store else None
+    return Forgotten.model_validate(await erased(report, shown))
 
 
 async def _stale(

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import orjson
-from pydantic import Field
+from starlette.responses import StreamingResponse
 
-from locus_memory.checkpoint.differences import messages_of
-from locus_memory.cli.conversations.states import read_state
-from locus_memory.cli.conversations.transcripts import write_messages
-from locus_memory.web.errors import RefusalError
-from locus_memory.web.models import Asked, UserAsked
+from locus_memory.inspection.threads import conversation_of
+from locus_memory.web.errors import error_response
+from locus_memory.web.models import ThreadAsked, UserAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.threads import locate
 
 __all__ = ["FactsExport", "ThreadExport", "export_facts", "export_thread"]
 
 
-class ThreadExport(Asked):
+class ThreadExport(ThreadAsked):
     """A thread to export, at one of its checkpoints."""
 
-    thread: str = Field(min_length=1)
     checkpoint: str | None = None
     """By default the newest."""
     format: Literal["openai", "jsonl"] = "openai"
@@ -35,25 +32,38 @@ class FactsExport(UserAsked):
     """The memories of a user to export."""
 
 
-async def export_thread(data: Data, asked: ThreadExport) -> AsyncIterator[bytes]:
+class Lines(StreamingResponse):
+    """A stream of JSON documents, one per line."""
+
+    media_type = "application/x-ndjson"
+
+    @classmethod
+    async def of(cls, lines: AsyncIterator[bytes]) -> Self:
+        """Return a stream; an error before its first line is an answer of its own."""
+        first = await anext(lines, b"")
+
+        async def rest() -> AsyncIterator[bytes]:
+            yield first
+            try:
+                async for line in lines:
+                    yield line
+            except Exception as error:  # noqa: BLE001 - too late for a status code
+                # The last line of a stream that broke off can be taken for nothing else.
+                yield bytes(error_response(error).body) + b"\n"
+
+        return cls(rest())
+
+
+async def export_thread(data: Data, asked: ThreadExport) -> Lines:
     """Export the messages of a thread, in a format that `locus-memory import` reads."""
     place = await locate(data, asked.thread, asked.checkpoint)
-    state: Any = await read_state(data.checkpointer, *place)
-    messages = write_messages(messages_of(state)[0], bare=asked.bare)
-    if not messages:
-        raise RefusalError(404, "the state has no messages")
-    if asked.format == "jsonl":
-        return _lines(messages)
-    document: dict[str, Any] = {"id": place[0], "messages": messages}
-    metadata = state.get("metadata")
-    if isinstance(metadata, dict) and metadata and not asked.bare:
-        document["metadata"] = metadata
-    return _lines([document])
+    document = await conversation_of(data.checkpointer, *place, bare=asked.bare)
+    return await Lines.of(_lines(document["messages"] if asked.format == "jsonl" else [document]))
 
 
-async def export_facts(data: Data, asked: FactsExport) -> AsyncIterator[bytes]:
+async def export_facts(data: Data, asked: FactsExport) -> Lines:
     """Export the current memories as facts, one per line, for `import --format facts`."""
-    return _facts(data, asked)
+    return await Lines.of(_facts(data, asked))
 
 
 async def _lines(documents: list[dict[str, Any]]) -> AsyncIterator[bytes]:

@@ -12,13 +12,11 @@ from typing import Any
 from pydantic import Field
 
 from locus_memory import __version__
-from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.cli.conversations.sizes import measure_thread
-from locus_memory.cli.options.names import find_thread
-from locus_memory.errors import CheckpointNotFoundError, ConfigurationError
+from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.names import find_thread
+from locus_memory.inspection.sizes import measure_threads
 from locus_memory.integrity import Finding, verify
-from locus_memory.store.base import BaseStore
-from locus_memory.web.models import Answer, Asked
+from locus_memory.web.models import Answer, Asked, ThreadAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.journal import EventsAsked, EventsPage
 
@@ -94,10 +92,9 @@ class Stats(Answer):
     """Whether everything was counted."""
 
 
-class ThreadStatsAsked(Asked):
+class ThreadStatsAsked(ThreadAsked):
     """The size of one thread."""
 
-    thread: str = Field(min_length=1)
     deep: bool = False
     """Load every state, and compare with its full JSON."""
 
@@ -119,7 +116,7 @@ class ThreadStats(Answer):
 async def get_health(data: Data, asked: HealthAsked) -> Health:
     """Return whether the database answers, its capabilities, and damage that was found."""
     started = time.perf_counter()
-    store, checkpointer = _store(data), _checkpointer(data)
+    store, checkpointer = data.parts
     if store is not None:
         await store.exists(("locus-memory-health",), "probe")
     if checkpointer is not None:
@@ -144,7 +141,7 @@ async def get_health(data: Data, asked: HealthAsked) -> Health:
 async def get_stats(data: Data, asked: StatsAsked) -> Stats:
     """Return how much there is in the database."""
     del asked
-    store, checkpointer = _store(data), _checkpointer(data)
+    store, checkpointer = data.parts
     names = [] if checkpointer is None else await checkpointer.list_threads(_MOST + 1)
     usages = (
         []
@@ -173,7 +170,7 @@ async def get_thread_stats(data: Data, asked: ThreadStatsAsked) -> ThreadStats:
     thread = await find_thread(data.checkpointer, asked.thread)
     if not await data.checkpointer.exists(thread):
         raise CheckpointNotFoundError(asked.thread)
-    found = await measure_thread(data.checkpointer, thread, deep=asked.deep, quiet=True)
+    (found,) = await measure_threads(data.backend, thread=thread, deep=asked.deep)
     return ThreadStats.model_validate(found)
 
 
@@ -210,17 +207,3 @@ class _Look:
             if time.monotonic() > until or len(self.damaged) == _MOST:
                 return False
         return True
-
-
-def _store(data: Data) -> BaseStore | None:
-    try:
-        return data.store
-    except ConfigurationError:
-        return None
-
-
-def _checkpointer(data: Data) -> BaseCheckpointer | None:
-    try:
-        return data.checkpointer
-    except ConfigurationError:
-        return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field, Json
 
 from locus_memory.errors import VersionConflictError
+from locus_memory.inspection.items import hit_fields
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
-from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.store.base import all_namespaces
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.web.errors import RefusalError, StaleError
@@ -20,15 +20,16 @@ from locus_memory.web.models import (
     Asked,
     Labels,
     Limit,
+    Page,
+    PageAsked,
     cursor_key,
     cursor_labels,
     cursor_offset,
-    write_cursor,
+    cut,
 )
 from locus_memory.web.questions.data import Data
 
 __all__ = [
-    "FIELDS",
     "Deleted",
     "Item",
     "ItemAsked",
@@ -50,28 +51,20 @@ __all__ = [
     "search_items",
 ]
 
-FIELDS = Fields(position=("position", "turn"))
-"""The fields of items and imported turns that a search uses."""
 
-
-class NamespacesAsked(Asked):
+class NamespacesAsked(PageAsked):
     """Which namespaces to list."""
 
     prefix: tuple[str, ...] = ()
     """Their first labels; `*` matches any one label."""
     max_depth: int | None = Field(default=None, ge=1, le=1_000)
     """Cut each namespace to this many labels, without duplicates."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
 
-class NamespacesPage(Answer):
+class NamespacesPage(Page):
     """A page of namespaces, in ascending order."""
 
     namespaces: list[tuple[str, ...]]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
 class Item(Answer):
@@ -86,27 +79,13 @@ class Item(Answer):
     version: int
     expires_at: datetime | None
 
-    @classmethod
-    def of(cls, item: StoreItem) -> Self:
-        """Return the document of a stored item."""
-        return cls(
-            namespace=item.namespace,
-            key=item.key,
-            value=item.value,
-            metadata=item.metadata,
-            created_at=item.created_at,
-            updated_at=item.updated_at,
-            version=item.version,
-            expires_at=item.expires_at,
-        )
-
     @property
     def etag(self) -> str:
         """The version, and the moment of the first put: a new item of the same key differs."""
         return write_etag(self.version, self.created_at)
 
 
-class ItemsAsked(Asked):
+class ItemsAsked(PageAsked):
     """Which items of one namespace to list."""
 
     namespace: Labels
@@ -114,17 +93,12 @@ class ItemsAsked(Asked):
     """Only keys that start with this prefix."""
     descending: bool = False
     """From the last key to the first."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
 
-class ItemsPage(Answer):
+class ItemsPage(Page):
     """A page of items, in the order of their keys."""
 
     items: list[Item]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
 class ItemAsked(Asked):
@@ -173,7 +147,7 @@ class ItemsClear(Asked):
     """Only count what would be deleted."""
 
 
-class ItemSearchAsked(Asked):
+class ItemSearchAsked(PageAsked):
     """A search in the store."""
 
     namespace: Labels
@@ -185,8 +159,6 @@ class ItemSearchAsked(Asked):
     """Search the namespaces below as well."""
     min_score: float | None = Field(default=None, ge=0, le=1)
     """The lowest relevance of a hit; it needs a query."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
     limit: Limit = 20
 
 
@@ -203,12 +175,10 @@ class ItemHit(Answer):
     explanation: Explanation | None
 
 
-class ItemHits(Answer):
+class ItemHits(Page):
     """A page of hits, the best first."""
 
     hits: list[ItemHit]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
 async def list_namespaces(data: Data, asked: NamespacesAsked) -> NamespacesPage:
@@ -219,9 +189,8 @@ async def list_namespaces(data: Data, asked: NamespacesAsked) -> NamespacesPage:
         max_depth=asked.max_depth,
         after=cursor_labels(asked.cursor),
     )
-    page = found[: asked.limit]
-    more = len(found) > asked.limit
-    return NamespacesPage(namespaces=page, next=write_cursor(*page[-1]) if more else None)
+    page, following = cut(found, asked.limit, tuple)
+    return NamespacesPage(namespaces=page, next=following)
 
 
 async def list_items(data: Data, asked: ItemsAsked) -> ItemsPage:
@@ -233,11 +202,8 @@ async def list_items(data: Data, asked: ItemsAsked) -> ItemsPage:
         after=cursor_key(asked.cursor),
         descending=asked.descending,
     )
-    page = found[: asked.limit]
-    more = len(found) > asked.limit
-    return ItemsPage(
-        items=list(map(Item.of, page)), next=write_cursor(page[-1].key) if more else None
-    )
+    page, following = cut(found, asked.limit, lambda item: item.key)
+    return ItemsPage(items=list(map(Item.model_validate, page)), next=following)
 
 
 async def get_item(data: Data, asked: ItemAsked) -> Item:
@@ -245,7 +211,7 @@ async def get_item(data: Data, asked: ItemAsked) -> Item:
     item = await data.store.get_item(asked.namespace, asked.key)
     if item is None:
         raise RefusalError(404, "there is no such item")
-    return Item.of(item)
+    return Item.model_validate(item)
 
 
 async def put_item(data: Data, asked: PutItem, match: Match) -> Written:
@@ -304,7 +270,7 @@ async def search_items(data: Data, asked: ItemSearchAsked) -> ItemHits:
         )
         hits = [_listed(item) for item in items]
     else:
-        found = await HybridSearch(data.store, data.embedder, fields=FIELDS).search(
+        found = await HybridSearch(data.store, data.embedder, fields=hit_fields()).search(
             asked.namespace,
             asked.query,
             asked.limit + 1,
@@ -315,19 +281,19 @@ async def search_items(data: Data, asked: ItemSearchAsked) -> ItemHits:
             explain=True,
         )
         hits = [_explained(hit) for hit in found]
-    more = len(hits) > asked.limit
-    return ItemHits(
-        hits=hits[: asked.limit], next=write_cursor(offset + asked.limit) if more else None
-    )
+    page, following = cut(hits, asked.limit, lambda _: offset + asked.limit)
+    return ItemHits(hits=page, next=following)
 
 
 def _listed(item: StoreItem) -> ItemHit:
-    return ItemHit(item=Item.of(item), score=None, relevance=None, why=None, explanation=None)
+    return ItemHit(
+        item=Item.model_validate(item), score=None, relevance=None, why=None, explanation=None
+    )
 
 
 def _explained(hit: Hit) -> ItemHit:
     return ItemHit(
-        item=Item.of(hit.item),
+        item=Item.model_validate(hit.item),
         score=hit.score,
         relevance=hit.relevance,
         why=None if hit.parts is None else hit.parts.describe(),
@@ -351,7 +317,7 @@ async def _expected(data: Data, namespace: Namespace, key: str, match: Match) ->
         if item is None:
             raise VersionConflictError(1, 0, namespace, key)
         return None
-    if item is None or Item.of(item).etag != match.tag:
+    if item is None or Item.model_validate(item).etag != match.tag:
         raise VersionConflictError(read_etag(match.tag), actual, namespace, key)
     return actual
 
@@ -364,7 +330,7 @@ async def _stale(
     yours: dict[str, Any] | None,
 ) -> StaleError:
     item = await data.store.get_item(namespace, key)
-    current = None if item is None else Item.of(item).model_dump(mode="json")
+    current = None if item is None else Item.model_validate(item).model_dump(mode="json")
     return StaleError(conflict, current, yours)
 
 

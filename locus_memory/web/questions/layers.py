@@ -14,10 +14,13 @@ from locus_memory.web.models import (
     Answer,
     Asked,
     Limit,
+    Page,
+    PageAsked,
     ThenAsked,
+    ThreadAsked,
     UserAsked,
     cursor_key,
-    write_cursor,
+    cut,
 )
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.items import Item
@@ -81,23 +84,17 @@ class EpisodesAnswer(Answer):
     episodes: list[Episode]
 
 
-class TranscriptAsked(ThenAsked):
+class TranscriptAsked(PageAsked, ThenAsked, ThreadAsked):
     """The recorded turns of a thread."""
 
-    thread: str = Field(min_length=1)
     origin: Origin | None = None
     """Only turns of this speaker."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
 
-class TranscriptPage(Answer):
+class TranscriptPage(Page):
     """A page of recorded turns, oldest first."""
 
     turns: list[Item]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
 class TurnAsked(Asked):
@@ -197,11 +194,8 @@ async def list_transcript(data: Data, asked: TranscriptAsked) -> TranscriptPage:
         told = (e for e in items if then is None or then.has(e.metadata.get("date"), {}))
         found += [e for e in told if asked.origin in (None, e.metadata.get("speaker"))]
         after = items[-1].key
-    page = found[: asked.limit]
-    more = len(found) > asked.limit
-    return TranscriptPage(
-        turns=list(map(Item.of, page)), next=write_cursor(page[-1].key) if more else None
-    )
+    page, following = cut(found, asked.limit, lambda turn: turn.key)
+    return TranscriptPage(turns=list(map(Item.model_validate, page)), next=following)
 
 
 async def ingest(data: Data, asked: IngestAsked) -> IngestAnswer:

@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from locus_memory.cli.commands.memory.memories import users as all_users
-from locus_memory.cli.conversations.memory_sources import Sources
-from locus_memory.cli.printing.memories import earlier, version
-from locus_memory.memory.layers.vitals import Vitals
+from locus_memory.inspection.memories import (
+    describe,
+    history_of,
+    row_of,
+    sequence_of,
+    users,
+)
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType, Origin, is_expired
@@ -19,7 +22,7 @@ from locus_memory.memory.recall.as_of import copied
 from locus_memory.memory.recall.recall import FLOOR
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import current_key
-from locus_memory.memory.validity import Then, said_at
+from locus_memory.memory.validity import Then
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.store.base import BaseStore
@@ -30,11 +33,13 @@ from locus_memory.web.models import (
     Answer,
     Asked,
     Limit,
+    Page,
+    PageAsked,
     ThenAsked,
     UserAsked,
     cursor_key,
     cursor_offset,
-    write_cursor,
+    cut,
 )
 from locus_memory.web.questions.data import Data
 
@@ -59,7 +64,6 @@ __all__ = [
     "list_users",
     "memory_history",
     "search_memories",
-    "version_of",
 ]
 
 
@@ -131,23 +135,18 @@ class MemoryDetail(MemoryRow):
     replaced: MemoryVersion | None
 
 
-class MemoriesAsked(ThenAsked):
+class MemoriesAsked(PageAsked, ThenAsked):
     """Which memories to list; those of an earlier moment only in the order of the keys."""
 
     type: MemoryType | None = None
     order: Literal["key", "newest"] = "key"
     """By type and key, or the newest change first."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
 
-class MemoriesPage(Answer):
+class MemoriesPage(Page):
     """A page of memories."""
 
     memories: list[MemoryRow]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
 class MemoryAsked(UserAsked):
@@ -171,7 +170,7 @@ class MemoryHistory(Answer):
     versions: list[MemoryVersion]
 
 
-class MemorySearchAsked(ThenAsked):
+class MemorySearchAsked(PageAsked, ThenAsked):
     """A search in the memories."""
 
     query: str
@@ -180,8 +179,6 @@ class MemorySearchAsked(ThenAsked):
     """Only memories that this one told."""
     min_score: float | None = Field(default=FLOOR, ge=0, le=1)
     """The lowest relevance of a hit; `null`: any."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
     limit: Limit = 20
 
 
@@ -198,50 +195,23 @@ class MemoryHit(Answer):
     explanation: Explanation | None
 
 
-class MemoryHits(Answer):
+class MemoryHits(Page):
     """A page of hits, the best first."""
 
     hits: list[MemoryHit]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
-class _Rows:
-    """Rows of memories, with the vital signs of all of them read at once."""
-
-    def __init__(self, data: Data, user: str | None) -> None:
-        self._manager = data.scoped(user)
-        self._user = user
-
-    async def of(self, memories: list[Memory]) -> list[MemoryRow]:
-        vitals = await self._manager.vitals(memories)
-        pairs = zip(memories, vitals, strict=True)
-        return [MemoryRow(**_fields(self._user, *each)) for each in pairs]
-
-
-def _fields(user: str | None, memory: Memory, vitals: Vitals) -> dict[str, Any]:
-    sequence = memory.metadata.get("sequence")
-    return {
-        "user": user,
-        "id": memory.id,
-        "type": memory.type,
-        "key": memory.key,
-        "content": memory.content,
-        "sequence": sequence if isinstance(sequence, int) else None,
-        "since": said_at(memory) or None,
-        "metadata": memory.metadata,
-        "salience": round(vitals.salience, 4),
-        "trust": round(vitals.trust, 4),
-        "hits": vitals.hits,
-        "uses": vitals.use_count,
-        "last_used": vitals.last_used,
-    }
+async def _rows(data: Data, user: str | None, memories: list[Memory]) -> list[MemoryRow]:
+    """Return the rows of memories, with the vital signs of all of them read at once."""
+    vitals = await data.scoped(user).vitals(memories)
+    pairs = zip(memories, vitals, strict=True)
+    return [MemoryRow(sequence=sequence_of(each[0]), **row_of(user, *each)) for each in pairs]
 
 
 async def list_users(data: Data, asked: UsersAsked) -> UsersAnswer:
     """List the users that have memories."""
     del asked
-    return UsersAnswer(users=await all_users(data.backend, data.manager))
+    return UsersAnswer(users=await users(data.store, data.manager))
 
 
 async def list_memories(data: Data, asked: MemoriesAsked) -> MemoriesPage:
@@ -261,12 +231,9 @@ async def list_memories(data: Data, asked: MemoriesAsked) -> MemoriesPage:
         if len(items) < size:
             break
         after = items[-1].key
-    page = found[: asked.limit]
-    more = len(found) > asked.limit
-    return MemoriesPage(
-        memories=await _Rows(data, asked.user).of([memory for _, memory in page]),
-        next=write_cursor(page[-1][0]) if more else None,
-    )
+    page, following = cut(found, asked.limit, lambda each: each[0])
+    rows = await _rows(data, asked.user, [memory for _, memory in page])
+    return MemoriesPage(memories=rows, next=following)
 
 
 async def _list_newest(data: Data, asked: MemoriesAsked) -> MemoriesPage:
@@ -274,11 +241,9 @@ async def _list_newest(data: Data, asked: MemoriesAsked) -> MemoriesPage:
     condition = None if asked.type is None else {"type": asked.type.value}
     current = data.scope(asked.user).current
     items = await data.store.search(current, None, asked.limit + 1, filter=condition, offset=offset)
-    memories = [memory for _, memory in _read(items[: asked.limit])]
-    return MemoriesPage(
-        memories=await _Rows(data, asked.user).of(memories),
-        next=write_cursor(offset + asked.limit) if len(items) > asked.limit else None,
-    )
+    page, following = cut(items, asked.limit, lambda _: offset + asked.limit)
+    rows = await _rows(data, asked.user, [memory for _, memory in _read(page)])
+    return MemoriesPage(memories=rows, next=following)
 
 
 async def _list_at(data: Data, asked: MemoriesAsked) -> MemoriesPage:
@@ -292,12 +257,8 @@ async def _list_at(data: Data, asked: MemoriesAsked) -> MemoriesPage:
             found.append(memory)
         if len(found) > asked.limit:
             break
-    page = found[: asked.limit]
-    last = current_key(page[-1].type, page[-1].key) if len(found) > asked.limit else None
-    return MemoriesPage(
-        memories=await _Rows(data, asked.user).of(page),
-        next=None if last is None else write_cursor(last),
-    )
+    page, following = cut(found, asked.limit, lambda each: current_key(each.type, each.key))
+    return MemoriesPage(memories=await _rows(data, asked.user, page), next=following)
 
 
 async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
@@ -314,9 +275,9 @@ async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
             min_score=asked.min_score,
             explain=True,
         )
-    page = found[: asked.limit]
+    page, following = cut(found, asked.limit, lambda _: offset + asked.limit)
     read = [(hit, memory) for hit in page for _, memory in _read([hit.item], asked.then)]
-    rows = await _Rows(data, asked.user).of([memory for _, memory in read])
+    rows = await _rows(data, asked.user, [memory for _, memory in read])
     hits = [
         MemoryHit(
             memory=row,
@@ -327,8 +288,7 @@ async def search_memories(data: Data, asked: MemorySearchAsked) -> MemoryHits:
         )
         for row, (hit, _) in zip(rows, read, strict=True)
     ]
-    more = len(found) > asked.limit
-    return MemoryHits(hits=hits, next=write_cursor(offset + asked.limit) if more else None)
+    return MemoryHits(hits=hits, next=following)
 
 
 def _store_then(data: Data, asked: MemorySearchAsked) -> AbstractAsyncContextManager[BaseStore]:
@@ -349,11 +309,10 @@ async def get_memory(data: Data, asked: MemoryAsked) -> MemoryDetail:
 
 async def memory_history(data: Data, asked: MemoryHistoryAsked) -> MemoryHistory:
     """Return all versions of a memory, the current one first, then the newest."""
-    versions = await data.scoped(asked.user).history(asked.key, asked.type)
-    if not versions:
-        raise RefusalError(404, "there is no memory with this key")
-    sources = Sources(data.backend)
-    return MemoryHistory(versions=[await version_of(sources, each) for each in versions])
+    versions = await history_of(
+        data.scoped(asked.user), data.sources, asked.key, asked.type, asked.user
+    )
+    return MemoryHistory.model_validate({"versions": versions})
 
 
 async def current_memory(data: Data, user: str | None, kind: MemoryType, key: str) -> Memory | None:
@@ -364,21 +323,8 @@ async def current_memory(data: Data, user: str | None, kind: MemoryType, key: st
 
 async def detail_of(data: Data, user: str | None, memory: Memory) -> MemoryDetail:
     """Return the document of a current memory."""
-    manager, sources = data.scoped(user), Sources(data.backend)
-    (vitals,) = await manager.vitals([memory])
-    before = await earlier(manager, memory)
-    told = await version(sources, memory)
-    return MemoryDetail(
-        **_fields(user, memory, vitals),
-        origin=told["origin"],
-        sources=told["sources"],
-        replaced=await version_of(sources, before[0]) if before else None,
-    )
-
-
-async def version_of(sources: Sources, memory: Memory) -> MemoryVersion:
-    """Return the document of one version of a memory."""
-    return MemoryVersion.model_validate(await version(sources, memory))
+    told = await describe(data.scoped(user), data.sources, memory, user)
+    return MemoryDetail.model_validate({"sequence": sequence_of(memory), **told})
 
 
 def _read(items: list[StoreItem], then: Then | None = None) -> list[tuple[StoreItem, Memory]]:

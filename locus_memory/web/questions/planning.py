@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from locus_memory.cli.commands.memory.why import runs_of
+from locus_memory.inspection.memories import runs_of
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryType
@@ -88,9 +88,7 @@ class PlanAnswer(Answer):
 
 async def list_runs(data: Data, asked: SawAsked) -> SawAnswer:
     """Return what the model saw in the newest runs, as each run recorded it."""
-    user, runs = await runs_of(
-        data.backend, asked.thread, asked.user, prefix=data.prefix, limit=asked.limit
-    )
+    user, runs = await runs_of(data.backend, data.manager, asked.thread, asked.user, asked.limit)
     return SawAnswer(user=user, runs=runs)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-import orjson
 from pydantic import Field
 
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.options.names import all_checkpoints
 from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.names import hides
+from locus_memory.inspection.sizes import Step, measure_growth
+from locus_memory.transfer.threads import all_threads
 from locus_memory.web.models import Answer, Asked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.documents import DocumentsAsked, list_documents
@@ -19,7 +19,6 @@ from locus_memory.web.questions.memories import UsersAsked, list_users
 __all__ = ["Contents", "ContentsAsked", "Point", "Sizes", "SizesAsked", "count_contents", "measure"]
 
 _MOST = 1_000
-_PAGE = 100
 
 
 class ContentsAsked(Asked):
@@ -82,45 +81,38 @@ async def count_contents(data: Data, asked: ContentsAsked) -> Contents:
 async def measure(data: Data, asked: SizesAsked) -> Sizes:
     """Load the states of threads for a while, and compare what is stored with their full JSON."""
     until = time.monotonic() + asked.seconds
-    steps: list[tuple[datetime, int, int]] = []
-    measured, after, complete = 0, None, True
-    while names := await data.checkpointer.list_threads(_PAGE, after=after):
-        for name in names:
-            if Foreign.hides(name):
-                continue
-            if time.monotonic() > until:
-                return _sizes(steps, measured, complete=False)
-            found, whole = await _steps(data, name, until)
-            steps += found
-            measured += bool(found)
-            complete = complete and whole
-        after = names[-1]
+    steps: list[Step] = []
+    measured, complete = 0, True
+    async for name in all_threads(data.checkpointer):
+        if hides(name):
+            continue
+        if time.monotonic() > until:
+            return _sizes(steps, measured, complete=False)
+        before = len(steps)
+        complete = await _measure(data, name, until, steps) and complete
+        measured += len(steps) > before
     return _sizes(steps, measured, complete=complete)
 
 
-async def _steps(
-    data: Data, thread: str, until: float
-) -> tuple[list[tuple[datetime, int, int]], bool]:
-    """Return the sizes of the checkpoints of a thread, and whether the time was enough."""
-    found: list[tuple[datetime, int, int]] = []
+async def _measure(data: Data, thread: str, until: float, steps: list[Step]) -> bool:
+    """Add the steps of a thread, and return whether the time was enough."""
     try:
-        for info in await all_checkpoints(data.checkpointer, thread):
+        async for step in measure_growth(data.checkpointer, thread):
+            steps.append(step)
             if time.monotonic() > until:
-                return found, False
-            state = await data.checkpointer.load(thread, info.checkpoint_id)
-            found.append((info.created_at, info.stored_size, len(orjson.dumps(state))))
+                return False
     except CheckpointNotFoundError:
         # Somebody deletes or prunes the thread.
-        return found, False
-    return found, True
+        return False
+    return True
 
 
-def _sizes(steps: list[tuple[datetime, int, int]], threads: int, *, complete: bool) -> Sizes:
+def _sizes(steps: list[Step], threads: int, *, complete: bool) -> Sizes:
     growth: list[Point] = []
     stored = full = 0
-    for at, size, json_size in sorted(steps):
-        stored, full = stored + size, full + json_size
-        growth.append(Point(at=at, stored_bytes=stored, json_bytes=full))
+    for each in sorted(steps):
+        stored, full = stored + each.stored_bytes, full + each.json_bytes
+        growth.append(Point(at=each.at, stored_bytes=stored, json_bytes=full))
     return Sizes(
         threads=threads, complete=complete, stored_bytes=stored, json_bytes=full, growth=growth
     )

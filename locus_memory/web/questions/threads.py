@@ -8,19 +8,27 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from locus_memory.checkpoint.base import CheckpointInfo
-from locus_memory.cli.commands.threads.checkpoints import fork_thread, load_state, prune_thread
-from locus_memory.cli.commands.threads.diff import compare_places
-from locus_memory.cli.commands.threads.threads import (
+from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.names import find_checkpoint, find_thread, hides
+from locus_memory.inspection.threads import (
+    compare_checkpoints,
     describe_checkpoint,
+    describe_thread,
+    fork_thread,
+    load_state,
     plan_removal,
+    prune_thread,
     remove_planned,
 )
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.options.names import find_checkpoint, find_thread
-from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.models import Answer, Asked, Limit, cursor_key, write_cursor
+from locus_memory.web.models import (
+    Answer,
+    Page,
+    PageAsked,
+    ThreadAsked,
+    cursor_key,
+    cut,
+)
 from locus_memory.web.questions.data import Data
 
 __all__ = [
@@ -81,14 +89,11 @@ class Checkpoint(Answer):
     """The source of the fork, on the checkpoint that the fork began with."""
 
 
-class ThreadsAsked(Asked):
+class ThreadsAsked(PageAsked):
     """Which threads to list."""
 
     prefix: str | None = None
     """Only thread ids that start with this prefix."""
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
 
 class ThreadRow(Answer):
@@ -100,36 +105,26 @@ class ThreadRow(Answer):
     newest: Checkpoint | None
 
 
-class ThreadsPage(Answer):
+class ThreadsPage(Page):
     """A page of threads, in ascending order of their ids."""
 
     threads: list[ThreadRow]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
-class CheckpointsAsked(Asked):
+class CheckpointsAsked(PageAsked, ThreadAsked):
     """Which checkpoints of one thread to list."""
 
-    thread: str = Field(min_length=1)
-    cursor: str | None = None
-    """The field `next` of the page before."""
-    limit: Limit = 100
 
-
-class CheckpointsPage(Answer):
+class CheckpointsPage(Page):
     """A page of checkpoints, the newest first."""
 
     thread_id: str
     checkpoints: list[Checkpoint]
-    next: str | None
-    """The cursor of the next page; `null`: this page is the last."""
 
 
-class StateAsked(Asked):
+class StateAsked(ThreadAsked):
     """A checkpoint."""
 
-    thread: str = Field(min_length=1)
     checkpoint: str | None = None
     """Its id, or its place: 1 is the oldest, -1 the newest; by default the newest."""
 
@@ -143,10 +138,9 @@ class State(Answer):
     state: Any
 
 
-class DifferenceAsked(Asked):
+class DifferenceAsked(ThreadAsked):
     """Two checkpoints to compare."""
 
-    thread: str = Field(min_length=1)
     checkpoint: str | None = None
     """The first checkpoint; by default the newest."""
     other_thread: str | None = None
@@ -202,10 +196,9 @@ class Difference(Answer):
     changes: list[ChangedPath]
 
 
-class ForkAsked(Asked):
+class ForkAsked(ThreadAsked):
     """A fork of a thread."""
 
-    thread: str = Field(min_length=1)
     checkpoint: str | None = None
     """The last checkpoint of the fork; by default the newest."""
     new_thread: str = Field(min_length=1)
@@ -220,10 +213,9 @@ class Forked(Answer):
     checkpoints: int
 
 
-class PruneAsked(Asked):
+class PruneAsked(ThreadAsked):
     """Which old checkpoints of a thread to delete; with both limits, those over both."""
 
-    thread: str = Field(min_length=1)
     keep_last: int | None = Field(default=None, ge=1)
     """Keep this many of the newest."""
     older_than: datetime | None = None
@@ -243,10 +235,9 @@ class Pruned(Answer):
     checkpoint_ids: list[str]
 
 
-class RemovalAsked(Asked):
+class RemovalAsked(ThreadAsked):
     """A thread, or one checkpoint of it, to delete."""
 
-    thread: str = Field(min_length=1)
     checkpoint: str | None = None
     """Only this checkpoint, by its id; all others stay loadable."""
     dry_run: bool = False
@@ -271,15 +262,12 @@ async def list_threads(data: Data, asked: ThreadsAsked) -> ThreadsPage:
     wanted = asked.limit + 1
     while len(names) < wanted:
         found = await data.checkpointer.list_threads(wanted, prefix=asked.prefix, after=after)
-        names += [name for name in found if not Foreign.hides(name)]
+        names += [name for name in found if not hides(name)]
         if len(found) < wanted:
             break
         after = found[-1]
-    page = names[: asked.limit]
-    return ThreadsPage(
-        threads=await _rows(data, page),
-        next=write_cursor(page[-1]) if len(names) > asked.limit else None,
-    )
+    page, following = cut(names, asked.limit, str)
+    return ThreadsPage(threads=await _rows(data, page), next=following)
 
 
 async def list_checkpoints(data: Data, asked: CheckpointsAsked) -> CheckpointsPage:
@@ -289,13 +277,9 @@ async def list_checkpoints(data: Data, asked: CheckpointsAsked) -> CheckpointsPa
     found = await data.checkpointer.list_with_metadata(thread, asked.limit + 1, before=before)
     if not found and before is None:
         raise CheckpointNotFoundError(asked.thread)
-    page = found[: asked.limit]
-    more = len(found) > asked.limit
-    return CheckpointsPage(
-        thread_id=thread,
-        checkpoints=list(map(_checkpoint, page)),
-        next=write_cursor(page[-1].checkpoint_id) if more else None,
-    )
+    page, following = cut(found, asked.limit, lambda info: info.checkpoint_id)
+    rows = [Checkpoint.model_validate(describe_checkpoint(each)) for each in page]
+    return CheckpointsPage(thread_id=thread, checkpoints=rows, next=following)
 
 
 async def get_state(data: Data, asked: StateAsked) -> State:
@@ -308,7 +292,7 @@ async def diff_checkpoints(data: Data, asked: DifferenceAsked) -> Difference:
     """Return what changed from one checkpoint to another, of one thread or of two."""
     first = await locate(data, asked.thread, asked.checkpoint)
     second = await locate(data, asked.other_thread or asked.thread, asked.other_checkpoint)
-    return Difference.model_validate(await compare_places(data.backend, first, second))
+    return Difference.model_validate(await compare_checkpoints(data.backend, first, second))
 
 
 async def fork_checkpoint(data: Data, asked: ForkAsked) -> Forked:
@@ -375,27 +359,11 @@ async def _delete_checkpoint(data: Data, asked: RemovalAsked, name: str) -> Remo
 
 async def _rows(data: Data, threads: list[str]) -> list[ThreadRow]:
     """Return the rows of threads, some at a time: a server answers late, and not slowly."""
-    rows: list[ThreadRow] = []
+    rows: list[dict[str, Any]] = []
     for start in range(0, len(threads), _AT_ONCE):
         some = threads[start : start + _AT_ONCE]
-        rows += await asyncio.gather(*(_row(data, name) for name in some))
-    return rows
-
-
-async def _row(data: Data, thread: str) -> ThreadRow:
-    usage, newest = await asyncio.gather(
-        data.checkpointer.get_storage_stats(thread), data.checkpointer.list_with_metadata(thread, 1)
-    )
-    return ThreadRow(
-        thread_id=thread,
-        checkpoints=usage["total_checkpoints"],
-        stored_bytes=usage["compressed_size"],
-        newest=_checkpoint(newest[0]) if newest else None,
-    )
-
-
-def _checkpoint(info: CheckpointInfo) -> Checkpoint:
-    return Checkpoint.model_validate(describe_checkpoint(info))
+        rows += await asyncio.gather(*(describe_thread(data.checkpointer, name) for name in some))
+    return list(map(ThreadRow.model_validate, rows))
 
 
 def _aware(moment: datetime | None) -> datetime | None:

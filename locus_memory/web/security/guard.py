@@ -70,6 +70,9 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        if scope["method"] == "HEAD":
+            # The server leaves out the body.
+            scope = {**scope, "method": "GET"}
         try:
             await self._check(Request(scope))
             limited = _Limited(receive, self._settings.max_body_bytes)
@@ -80,7 +83,7 @@ class Guard:
     def _refuse(self, request: Request, refusal: RefusalError) -> Response:
         """Return the answer for a refused request; one for a foreign host has no layout."""
         is_page = self._pages is not None and self._pages.has(path_of(request.scope))
-        if self._pages is None or not is_page or refusal.status == _MISDIRECTED:
+        if self._pages is None or not is_page or refusal.status_code == _MISDIRECTED:
             return error_response(refusal)
         return self._pages.fail(request, refusal)
 

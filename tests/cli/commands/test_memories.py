@@ -108,9 +108,7 @@ def test_what_a_tool_told_says_so(ok, save):
 
 def test_a_database_without_threads(ok, save, monkeypatch):
     save(Memory("user", "home", "Lives in Lyon.", {"thread_id": "t", "message_ids": ["#1"]}))
-    monkeypatch.setattr(
-        "locus_memory.cli.conversations.memory_sources._checkpointer_of", lambda _: None
-    )
+    monkeypatch.setattr("locus_memory.inspection.sources.checkpointer_of", lambda _: None)
     assert ok("memories", "--json").json["memories"][0]["sources"][0]["place"] is None
 
 

@@ -18,7 +18,7 @@ from locus_memory.cli.conversations.importer import (
     turn_value,
 )
 from locus_memory.cli.demo.sample import load_sample
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.inspection.errors import CommandError
 from locus_memory.registry import open_backend
 from locus_memory.state import AgentState
 from locus_memory.transfer.chats.conversation import Conversation

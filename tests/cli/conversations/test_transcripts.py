@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.cli.conversations.transcripts import read_conversations, write_messages
-from locus_memory.cli.printing.outcome import CommandError
+from locus_memory.cli.conversations.transcripts import read_conversations
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.threads import write_messages
 from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.transfer.chats.openai import read_message, write_message

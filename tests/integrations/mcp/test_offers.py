@@ -11,7 +11,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from locus_memory.cli.commands.serving.mcp import _sets
-from locus_memory.cli.printing.outcome import UsageError
+from locus_memory.inspection.errors import UsageError
 from locus_memory.integrations.mcp import Caller, server
 from tests.integrations.mcp.conftest import call, connected
 

@@ -12,17 +12,18 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from locus_memory.events import emit
+from locus_memory.inspection.text import counted
 from locus_memory.registry import open_backend
 from locus_memory.web import Settings, make_app
 from locus_memory.web.pages import make_pages
-from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size, counted
+from locus_memory.web.pages.frame.filters import as_json, as_moment, as_size
 from locus_memory.web.pages.frame.links import is_own_path
 from locus_memory.web.pages.groups import GROUPS
 from locus_memory.web.security.sessions import Sessions
 
 TOKEN = "a-token-of-20-letters"
 ROUTES = make_pages().routes
-FORMS = sorted(route.path for route in ROUTES if "POST" in (route.methods or ()))
+FORMS = sorted(route.path for route in ROUTES if "POST" in (getattr(route, "methods", None) or ()))
 PAGES = sorted(
     route.path for group in GROUPS for route in group.routes if "GET" in (route.methods or ())
 )
@@ -294,6 +295,14 @@ def test_ended_sessions_are_forgotten_with_their_time():
     now += 12 * 3600
     asyncio.run(sessions.end(connection(sessions.start(is_signed_in=True).cookie)))
     assert len(sessions._ended) == 1
+
+
+async def test_a_form_has_a_largest_size(plain, browsing):
+    async with browsing(plain, Settings(max_body_bytes=1_000)) as browser:
+        await browser.page("/memories/list")
+        answer = await browser.post("/memories/remember", content="Ada " * 1_000)
+        assert answer.status_code == 413
+    assert not await plain.store.list_namespaces()
 
 
 async def test_a_stream_of_events_ends_with_its_session(plain, browsing):

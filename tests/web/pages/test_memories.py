@@ -13,7 +13,7 @@ from locus_memory import Agent, LLMMemoryManager, ScriptedModel
 from locus_memory.memory import Memory, MemoryChange
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.web import Settings
-from locus_memory.web.pages.memories.wording import compare_words
+from locus_memory.web.pages.frame.wording import compare_words
 from tests.memory.sessions.conftest import Distiller
 
 DIET = {"user": "ada", "type": "user", "key": "diet"}

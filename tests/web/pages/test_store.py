@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.cli.options.names import format_namespace
+from locus_memory.inspection.names import format_namespace
 from locus_memory.store.filters import parse_filter
 from locus_memory.web.errors import RefusalError
+from locus_memory.web.pages.frame.tree import grow
 from locus_memory.web.pages.store.conditions import OPERATORS, Condition, make_filter, read_json
-from locus_memory.web.pages.store.tree import grow
 
 EVIL = "<script>alert('x')</script>\"'&"
 NOTES = ("users", "ada", "notes")

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.web.pages.threads.difference import compare_words
 from locus_memory.web.pages.threads.drawing import draw
 from locus_memory.web.pages.threads.messages import view_message, view_messages
 from locus_memory.web.pages.threads.state import WINDOW, window
@@ -115,16 +114,6 @@ async def test_two_checkpoints_are_compared_side_by_side(browser, backend):
 
 
 @pytest.mark.slow
-@given(st.text(max_size=80), st.text(max_size=80))
-def test_words_are_compared_without_losing_any(old, new):
-    left, right = compare_words(old, new)
-    assert "".join(piece.text for piece in left) == old
-    assert "".join(piece.text for piece in right) == new
-    assert "".join(p.text for p in left if not p.is_changed) == "".join(
-        p.text for p in right if not p.is_changed
-    ) or not any(p.is_changed for p in left + right)
-
-
 async def test_a_fork_is_made_and_drawn_on_both_sides(browser, backend):
     ids = await filled(backend.checkpointer)
     assert "No forks" in await browser.page("/threads/branches", thread="trip")

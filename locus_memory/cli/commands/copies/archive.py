@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.printing.outcome import CommandError, Interrupted, UsageError
-from locus_memory.cli.printing.output import note, number, visible_name
+from locus_memory.cli.printing.outcome import Interrupted
+from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.text import number, visible_name
 from locus_memory.transfer.chats.files import has_chats
 
 if TYPE_CHECKING:

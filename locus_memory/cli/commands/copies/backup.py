@@ -12,9 +12,10 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import note, visible_name
+from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.text import visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console

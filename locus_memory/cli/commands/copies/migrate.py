@@ -12,13 +12,15 @@ import typer
 from locus_memory.cli.commands.copies.places import Place, run_with
 from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.models import open_embedder
-from locus_memory.cli.options.names import format_namespace
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import CommandError, Interrupted, UsageError
-from locus_memory.cli.printing.output import note, number, remark, visible_name
+from locus_memory.cli.printing.outcome import Interrupted
+from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import number, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console

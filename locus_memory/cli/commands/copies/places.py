@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
+from locus_memory.inspection.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend

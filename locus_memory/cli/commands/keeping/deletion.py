@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.conversations.sizes import size_on_disk
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError
-from locus_memory.cli.printing.output import number, remark, visible_name
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.sizes import size_on_disk
+from locus_memory.inspection.text import number, visible_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,8 +67,7 @@ def audit(
     looked at. The report does not repeat the words.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_audit, words=words))
-    session.answer(document, partial(_render, document=document))
+    document = session.show(partial(_audit, words=words), _render)
     if not document["proven"]:
         found = number(document["found"])
         raise CommandError(f"the deletion is not proven: {found} hits", answered=True)

@@ -10,11 +10,12 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url, parse_age, parse_object
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.names import format_namespace, parse_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import UsageError
-from locus_memory.cli.printing.output import number, remark, visible_name
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import format_namespace, parse_namespace
+from locus_memory.inspection.text import number, visible_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,8 +91,7 @@ def retain(
         refuse_unasked("pass --yes to delete, or --dry-run to look")
         plan = session.run(partial(work, dry_run=True))
         confirm(f"delete {_counts(plan)}?")
-    document = session.run(partial(work, dry_run=dry_run))
-    session.answer(document, partial(_render, document=document))
+    session.show(partial(work, dry_run=dry_run), _render)
 
 
 def _rules(table: dict[str, Any], *, threads: bool) -> Sequence[RetentionRule]:

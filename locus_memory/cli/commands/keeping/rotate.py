@@ -45,8 +45,7 @@ def rotate(
     """
     session = Session.of(context, url, as_json=as_json)
     work = partial(_rotate, accept_plain=accept_plain, dry_run=dry_run, quiet=session.as_json)
-    document = session.run(work)
-    session.answer(document, partial(_render, document=document))
+    session.show(work, _render)
 
 
 async def _rotate(

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, for_user, open_manager
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import number, remark, snippet
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.memories import for_user, open_manager, users
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import number, snippet
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,8 +76,7 @@ def consolidate(
         extractor=_extractor(model, base_url),
         prefix=prefix,
     )
-    document = session.run(work)
-    session.answer(document, partial(_render, document=document))
+    session.show(work, _render)
 
 
 def _check(days: float) -> None:
@@ -107,7 +109,9 @@ async def _consolidate(
     prefix: str,
 ) -> dict[str, Any]:
     # Nothing runs in the background of a command.
-    manager = open_manager(backend.store, prefix, extractor, extract_mode="manual", retention=days)
+    manager = open_manager(
+        backend.store, parse_namespace(prefix), extractor, extract_mode="manual", retention=days
+    )
     if user is not None:
         manager = await _of_user(backend, manager, user)
     report = await manager.consolidate(dry_run=dry_run)
@@ -115,9 +119,7 @@ async def _consolidate(
 
 
 async def _of_user(backend: Backend, manager: LLMMemoryManager, user: str) -> LLMMemoryManager:
-    from locus_memory.cli.commands.memory.memories import users  # noqa: PLC0415 - help must be quick
-
-    if user not in await users(backend, manager):
+    if user not in await users(backend.store, manager):
         raise CommandError(f"no memories{for_user(user)}")
     return manager.for_user(user)
 

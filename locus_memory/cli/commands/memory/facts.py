@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from locus_memory.cli.options.memories import scoped_manager
-from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.inspection.errors import CommandError
+from locus_memory.inspection.memories import scoped_manager
+from locus_memory.inspection.names import parse_namespace
 from locus_memory.transfer.chats.exact_json import parse_json
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ async def import_facts(
     """Write facts as memories, and return how many are new, and how many were refused."""
     from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
 
-    manager = scoped_manager(backend.store, prefix, user)
+    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
     with collect() as events:
         written = await manager.import_facts(facts.values(), trust=trust)
     refused = sum(event.name == "memory.change_refused" for event in events)
@@ -69,7 +70,7 @@ async def import_facts(
 
 async def export_facts(backend: Backend, *, user: str | None, prefix: str) -> list[dict[str, Any]]:
     """Return the memories as facts."""
-    manager = scoped_manager(backend.store, prefix, user)
+    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
     return [fact async for fact in manager.export_facts()]
 
 

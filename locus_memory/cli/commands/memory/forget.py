@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,28 +11,14 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.confirmation import Yes
-from locus_memory.cli.options.memories import (
-    DEFAULT_PREFIX,
-    Kind,
-    Prefix,
-    TypeOption,
-    UserOption,
-    for_user,
-    open_manager,
-)
-from locus_memory.cli.options.names import format_namespace, parse_namespace
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Kind, Prefix, TypeOption, UserOption
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import (
-    compact,
-    console,
-    marked,
-    remark,
-    snippet,
-    visible,
-    visible_name,
-)
+from locus_memory.cli.printing.output import console, marked, remark
 from locus_memory.cli.printing.tables import Cell, Cut, print_records, print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.memories import erased, for_user, open_manager, users
+from locus_memory.inspection.names import format_namespace, parse_namespace
+from locus_memory.inspection.text import compact, snippet, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +26,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.memory.forgetting.forget import ForgetReport
 
-__all__ = ["forget", "report_document", "with_contents"]
+__all__ = ["forget"]
 
 _NAMED = 12
 _NAME = 60
@@ -161,12 +147,12 @@ def forget(
             "pass --yes to erase, or --dry-run to look"
         )
     if dry_run or must_ask:
-        plan = session.run(partial(_plan, request=request))
+        plan = session.run(partial(_carry_out, request=request, dry_run=True))
         if dry_run:
             session.answer(plan, partial(_render, document=plan))
             return
         _confirm(request, plan)
-    report = session.run(partial(_erase, request=request))
+    report = session.run(partial(_carry_out, request=request, dry_run=False))
     session.answer(report, partial(_render, document=report))
 
 
@@ -176,19 +162,12 @@ def _confirm(request: _Request, plan: dict[str, Any]) -> None:
         raise CommandError("nothing was erased")
 
 
-async def _plan(backend: Backend, *, request: _Request) -> dict[str, Any]:
-    """Return what would be erased, with its contents."""
-    report = await request.carry_out(backend, dry_run=True)
+async def _carry_out(backend: Backend, *, request: _Request, dry_run: bool) -> dict[str, Any]:
+    """Erase, or return what would be erased, with its contents."""
+    report = await request.carry_out(backend, dry_run=dry_run)
     if report.is_empty:
         raise CommandError(request.nothing() + await _hint(backend, request, report))
-    return await with_contents(backend, asdict(report))
-
-
-async def _erase(backend: Backend, *, request: _Request) -> dict[str, Any]:
-    report = await request.carry_out(backend, dry_run=False)
-    if report.is_empty:
-        raise CommandError(request.nothing() + await _hint(backend, request, report))
-    return report_document(asdict(report))
+    return await erased(report, backend.store if dry_run and report.has_store else None)
 
 
 async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> str:
@@ -197,43 +176,13 @@ async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> st
         return f" ({_NO_STORE})"
     if request.key is None or request.user is not None:
         return ""
-    from locus_memory.cli.commands.memory.memories import users  # noqa: PLC0415 - help must be quick
-
-    manager = open_manager(backend.store, request.prefix)
-    for user in await users(backend, manager):
+    manager = open_manager(backend.store, parse_namespace(request.prefix))
+    for user in await users(backend.store, manager):
         if user == request.key:
             return f"; to erase all data of the user of that name: forget --user {user!r}"
         if await manager.for_user(user).history(request.key):
             return f"; user {user!r} has one: pass --user {user!r}"
     return ""
-
-
-def report_document(report: dict[str, Any]) -> dict[str, Any]:
-    """Return a report of `forget` as JSON."""
-    items = [{"namespace": list(space), "key": key} for space, key in report["items"]]
-    memories = [{**each, "namespace": list(each["namespace"])} for each in report["memories"]]
-    namespace = list(report["namespace"])
-    kept = [{"namespace": list(space), "reason": why} for space, why in report["kept"]]
-    found = {"namespace": namespace, "memories": memories, "items": items, "kept": kept}
-    return report | found
-
-
-async def with_contents(backend: Backend, report: dict[str, Any]) -> dict[str, Any]:
-    """Return a report as JSON, with the contents of what would be erased."""
-    document = report_document(report)
-    for each in document["memories"]:
-        manager = open_manager(backend.store, DEFAULT_PREFIX).scoped(tuple(each["namespace"]))
-        versions = await manager.history(each["key"], each["type"])
-        numbers = set(each["past"])
-        each["contents"] = [
-            version.content
-            for version in versions
-            if version.metadata.get("sequence") in numbers
-            or (each["is_current"] and "superseded_at" not in version.metadata)
-        ]
-    for each in document["items"]:
-        each["value"] = await backend.store.get(tuple(each["namespace"]), each["key"])
-    return document
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

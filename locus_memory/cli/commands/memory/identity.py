@@ -17,13 +17,14 @@ from locus_memory.cli.options.memories import (
     Origin,
     Prefix,
     UserOption,
-    for_user,
     moments,
-    scoped_manager,
 )
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.output import remark, snippet, visible, visible_name
+from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.memories import for_user, scoped_manager
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import snippet, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,12 +56,11 @@ def show_identity(
         refuse_before_subcommand(context, user="--user", prefix="--namespace")
         context.obj = Globals(session.url, session.as_json)
         return
-    document = session.run(partial(_show, user=user, prefix=prefix))
-    session.answer(document, partial(_render, document=document))
+    session.show(partial(_show, user=user, prefix=prefix), _render)
 
 
 async def _show(backend: Backend, *, user: str | None, prefix: str) -> dict[str, Any]:
-    identity = await scoped_manager(backend.store, prefix, user).identity.read()
+    identity = await scoped_manager(backend.store, parse_namespace(prefix), user).identity.read()
     return {"user": user, "overrides": list(map(asdict, identity.overrides))}
 
 
@@ -91,12 +91,13 @@ def add_override(
     It is a memory, see `memories`. What no longer fits is refused.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_add, text=text, user=user, prefix=prefix), create=True)
-    session.answer(document, partial(_say, document=document, what="fixed"))
+    session.show(
+        partial(_add, text=text, user=user, prefix=prefix), partial(_say, what="fixed"), create=True
+    )
 
 
 async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) -> dict[str, Any]:
-    added = await scoped_manager(backend.store, prefix, user).identity.add(text)
+    added = await scoped_manager(backend.store, parse_namespace(prefix), user).identity.add(text)
     return {"user": user, **asdict(added)}
 
 
@@ -113,14 +114,18 @@ def remove_override(
 ) -> None:
     """Retire a fixed sentence; `undo` brings it back."""
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_remove, override_id=override_id, user=user, prefix=prefix))
-    session.answer(document, partial(_say, document=document, what="removed"))
+    session.show(
+        partial(_remove, override_id=override_id, user=user, prefix=prefix),
+        partial(_say, what="removed"),
+    )
 
 
 async def _remove(
     backend: Backend, *, override_id: str, user: str | None, prefix: str
 ) -> dict[str, Any]:
-    removed = await scoped_manager(backend.store, prefix, user).identity.remove(override_id)
+    removed = await scoped_manager(backend.store, parse_namespace(prefix), user).identity.remove(
+        override_id
+    )
     return {"user": user, **asdict(removed)}
 
 
@@ -146,8 +151,7 @@ def list_notes(
     """List the notes of a user's sessions, the newest first."""
     session = Session.of(context, url, as_json=as_json)
     work = partial(_notes, user=user, origin=origin, limit=limit, prefix=prefix)
-    document = session.run(partial(work, as_of=as_of, at=at))
-    session.answer(document, partial(_render_notes, document=document))
+    session.show(partial(work, as_of=as_of, at=at), _render_notes)
 
 
 async def _notes(
@@ -161,7 +165,7 @@ async def _notes(
     at: str | None,
 ) -> dict[str, Any]:
     origins, then = None if origin is None else [origin.value], moments(as_of, at)
-    manager = scoped_manager(backend.store, prefix, user)
+    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
     found = await manager.episodes(limit, origins=origins, **then)
     return {"user": user, "episodes": [each.to_value() for each in found]}
 

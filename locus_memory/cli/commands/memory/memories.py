@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.conversations.memory_sources import Sources
 from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
@@ -20,24 +19,28 @@ from locus_memory.cli.options.memories import (
     Prefix,
     TypeOption,
     UserOption,
-    for_user,
     moments,
-    open_manager,
-    scoped_manager,
 )
-from locus_memory.cli.options.names import all_namespaces
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.memories import (
+from locus_memory.cli.printing.memories import print_memories, print_versions
+from locus_memory.cli.printing.output import remark
+from locus_memory.cli.printing.paging import tell_more
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.memories import (
     Row,
     describe,
     earlier,
-    print_memories,
-    print_versions,
-    version,
+    history_of,
+    open_manager,
+    remember_sentence,
+    scoped_manager,
+    secret_in,
+    undo_change,
+    users,
 )
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import remark, snippet, visible_name
-from locus_memory.cli.printing.paging import tell_more
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.sources import Sources
+from locus_memory.inspection.text import snippet, visible_name
 from locus_memory.store.item import check_text
 
 if TYPE_CHECKING:
@@ -50,15 +53,10 @@ if TYPE_CHECKING:
 __all__ = [
     "collect",
     "history",
-    "history_of",
     "list_memories",
-    "refuse_secret",
     "remember",
-    "remember_sentence",
     "render_memories",
     "undo",
-    "undo_change",
-    "users",
 ]
 
 _ALL = 2**31
@@ -122,6 +120,18 @@ def list_memories(
         tell_more(context, document["more"], offset=document["next"])
 
 
+async def _scoped(
+    backend: Backend,
+    *,
+    work: Callable[[LLMMemoryManager, Sources], Awaitable[Any]],
+    user: str | None,
+    prefix: str,
+) -> Any:
+    """Do something with the memories of a user."""
+    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
+    return await work(manager, Sources(backend))
+
+
 async def _list(
     backend: Backend,
     *,
@@ -136,8 +146,8 @@ async def _list(
     limit: int,
     offset: int,
 ) -> dict[str, Any]:
-    manager = open_manager(backend.store, prefix)
-    wanted = [None, *await users(backend, manager)] if all_users else [user]
+    manager = open_manager(backend.store, parse_namespace(prefix))
+    wanted = [None, *await users(backend.store, manager)] if all_users else [user]
     document = await collect(
         backend,
         manager,
@@ -150,7 +160,7 @@ async def _list(
         offset=offset,
     )
     if not document["total"] and user is None and not all_users:
-        document["others"] = await users(backend, manager)
+        document["others"] = await users(backend.store, manager)
     return document
 
 
@@ -221,14 +231,6 @@ async def _mentions(manager: LLMMemoryManager, memory: Memory, query: str) -> bo
     return any(words.intersection(tokens(each.content)) for each in past)
 
 
-async def users(backend: Backend, manager: LLMMemoryManager) -> list[str]:
-    """Return all users with data in the manager's namespace, in order."""
-    root = (*manager.namespace_prefix, "users")
-    found = await all_namespaces(backend.store, root, len(root) + 1)
-    # A label "*" matches any label.
-    return [each[-1] for each in found if each[:-1] == root]
-
-
 def render_memories(
     console: Console, *, document: dict[str, Any], with_user: bool, with_sources: bool
 ) -> None:
@@ -284,55 +286,20 @@ def remember(
     session = Session.of(context, url, as_json=as_json)
     if not content.strip():
         raise UsageError("CONTENT is empty: give a sentence to remember")
-    if not force:
-        refuse_secret(content, key)
-    work = partial(remember_sentence, content=content, key=key, kind=kind, user=user, prefix=prefix)
-    validity = {"valid_from": valid_from, "valid_to": valid_to}
-    document = session.run(partial(work, validity=validity), create=True)
-    session.answer(document, partial(_render_remembered, document=document))
-
-
-def refuse_secret(content: str, key: str | None) -> None:
-    """Check that a sentence and its key do not look like a secret.
-
-    Raises:
-        CommandError: One does.
-    """
-    from locus_memory.memory.secrets.detection import find_secret  # noqa: PLC0415 - help must be quick
-
-    found = find_secret(content) or (None if key is None else find_secret(key))
+    found = None if force else secret_in(content, key)
     if found is not None:
         raise CommandError(f"this looks like a secret ({found}): pass --force to save it")
-
-
-async def remember_sentence(
-    backend: Backend,
-    *,
-    content: str,
-    key: str | None,
-    kind: Kind | None,
-    user: str | None,
-    prefix: str,
-    validity: Mapping[str, str | None] | None = None,
-) -> dict[str, Any]:
-    """Save a sentence, and return the document of `remember --json`."""
-    from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
-    from locus_memory.memory.phrases.naming import named_memory  # noqa: PLC0415
-
-    manager = scoped_manager(backend.store, prefix, user)
-    wanted = None if kind is None else kind.value
-    memory = await named_memory(content, key, wanted, {"extractor": "by hand", **(validity or {})})
-    with collect() as events:
-        saved = await manager.save([memory])
-    duplicates = [
-        str(event.attributes.get("duplicate_of"))
-        for event in events
-        if event.name == "memory.duplicate_dropped"
-    ]
-    current = saved[0].key if saved else (duplicates or [memory.key])[0]
-    versions = await manager.history(current, memory.type)
-    row = await describe(manager, Sources(backend), versions[0], user)
-    return {"changed": bool(saved), **row}
+    work = partial(
+        remember_sentence,
+        content=content,
+        key=key,
+        kind=None if kind is None else kind.value,
+        user=user,
+        validity={"valid_from": valid_from, "valid_to": valid_to},
+    )
+    session.show(
+        partial(_scoped, work=work, user=user, prefix=prefix), _render_remembered, create=True
+    )
 
 
 def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
@@ -358,20 +325,10 @@ def history(
 ) -> None:
     """List all versions of a memory, the newest first."""
     session = Session.of(context, url, as_json=as_json)
-    rows = session.run(partial(history_of, key=key, user=user, kind=kind, prefix=prefix))
+    work = partial(history_of, key=key, kind=kind, user=user)
+    rows = session.run(partial(_scoped, work=work, user=user, prefix=prefix))
     document = {"user": user, "key": key, "versions": rows}
     session.answer(document, lambda console: print_versions(console, rows))
-
-
-async def history_of(
-    backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
-) -> list[Row]:
-    """Return all versions of a memory, as `history --json` prints them."""
-    versions = await scoped_manager(backend.store, prefix, user).history(key, kind)
-    if not versions:
-        raise CommandError(f"no memory {key!r}{for_user(user)}")
-    sources = Sources(backend)
-    return [await version(sources, each) for each in versions]
 
 
 def undo(
@@ -389,31 +346,8 @@ def undo(
     A replaced or deleted memory becomes current again. A new memory is deleted.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(undo_change, key=key, user=user, kind=kind, prefix=prefix))
-    session.answer(document, partial(_render_undone, document=document))
-
-
-async def undo_change(
-    backend: Backend, *, key: str, user: str | None, kind: Kind | None, prefix: str
-) -> dict[str, Any]:
-    """Undo a change, and return the document of `undo --json`."""
-    manager, sources = scoped_manager(backend.store, prefix, user), Sources(backend)
-    before = _current(await manager.history(key, kind))
-    restored = await manager.undo(key, kind)
-    after = _current(await manager.history(key, kind))
-    gone = next((each for name, each in before.items() if after.get(name) != each), None)
-    if restored is None and gone is None:
-        raise CommandError(f"no change of {key!r} to undo{for_user(user)}")
-    return {
-        "user": user,
-        "key": key,
-        "current": None if restored is None else await version(sources, restored),
-        "taken_back": None if gone is None else await version(sources, gone),
-    }
-
-
-def _current(versions: list[Memory]) -> dict[str, Memory]:
-    return {each.type: each for each in versions if "superseded_at" not in each.metadata}
+    work = partial(undo_change, key=key, kind=kind, user=user)
+    session.show(partial(_scoped, work=work, user=user, prefix=prefix), _render_undone)
 
 
 def _render_undone(console: Console, *, document: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,19 @@ import typer
 
 from locus_memory.cli.commands.threads.checkpoints import ThreadArgument
 from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
-from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, scoped_manager
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import number, remark, visible, visible_name
-from locus_memory.errors import ConfigurationError
+from locus_memory.cli.printing.output import remark
+from locus_memory.inspection.memories import open_manager, runs_of
+from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.text import number, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.memory.layers.runs import SeenRun
 
-__all__ = ["runs_of", "why"]
+__all__ = ["why"]
 
 _WITHHELD = "withheld, since it may hold a secret"
 
@@ -53,30 +53,9 @@ def why(
 async def _why(
     backend: Backend, *, thread: str, user: str | None, limit: int, offset: int, prefix: str
 ) -> dict[str, Any]:
-    owner, runs = await runs_of(backend, thread, user, prefix=prefix, limit=offset + limit)
+    manager = open_manager(backend.store, parse_namespace(prefix))
+    owner, runs = await runs_of(backend, manager, thread, user, offset + limit)
     return {"user": owner, "thread": thread, "runs": [asdict(each) for each in runs[offset:]]}
-
-
-async def runs_of(
-    backend: Backend, thread: str | None, user: str | None, *, prefix: str, limit: int
-) -> tuple[str | None, list[SeenRun]]:
-    """Return the user of a thread, and what the model saw in its newest runs.
-
-    Args:
-        backend: The database.
-        thread: The thread; `None`: all threads.
-        user: The user; `None`: the one of the thread's newest checkpoint, if it has one.
-        prefix: The namespace of the memories.
-        limit: At most this many runs.
-    """
-    if user is None and thread is not None:
-        # A provider may have no threads.
-        with suppress(ConfigurationError):
-            newest = await backend.checkpointer.list_with_metadata(thread, 1)
-            named = [info.metadata.get("user_id") for info in newest]
-            user = next((each for each in named if isinstance(each, str)), None)
-    manager = scoped_manager(backend.store, prefix, user)
-    return user, await manager.saw(thread, limit=limit)
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

@@ -15,12 +15,13 @@ import typer
 from locus_memory._internal.quoting import quote
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Url, refuse_before_subcommand
-from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption, scoped_manager
+from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
-from locus_memory.cli.options.names import parse_namespace
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.cli.printing.output import note, print_json
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.memories import scoped_manager
+from locus_memory.inspection.names import parse_namespace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -257,14 +258,13 @@ def import_graph(
     session = Session.of(context, url, as_json=as_json)
     if not file.is_file():
         raise UsageError(f"there is no file {str(file)!r}")
-    document = session.run(partial(_import, file=file, user=user, prefix=prefix), create=True)
-    session.answer(document, partial(_render, document=document))
+    session.show(partial(_import, file=file, user=user, prefix=prefix), _render, create=True)
 
 
 async def _import(backend: Backend, *, file: Path, user: str | None, prefix: str) -> dict[str, Any]:
     from locus_memory.integrations.mcp import KnowledgeGraph  # noqa: PLC0415 - help must be quick
 
-    namespace = scoped_manager(backend.store, prefix, user).namespace
+    namespace = scoped_manager(backend.store, parse_namespace(prefix), user).namespace
     done = await KnowledgeGraph(backend.store, namespace).import_file(file)
     return {"user": user, **asdict(done)}
 

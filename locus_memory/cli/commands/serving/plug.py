@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.printing.outcome import CommandError
 from locus_memory.cli.printing.output import note, print_json, write_out
+from locus_memory.inspection.errors import CommandError
 
 __all__ = ["plug"]
 

@@ -13,11 +13,11 @@ from locus_memory._internal.providers.drivers import require
 from locus_memory.cli.options.common import Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
-from locus_memory.cli.options.names import parse_namespace
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.cli.printing.output import note
 from locus_memory.errors import ConfigurationError
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import parse_namespace
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend

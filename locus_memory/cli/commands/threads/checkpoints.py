@@ -9,37 +9,38 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.checkpoint.differences import messages_of
-from locus_memory.cli.commands.threads.threads import describe_checkpoint, print_with_origins
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.conversations.states import read_metadata, read_state
+from locus_memory.cli.commands.threads.threads import print_with_origins
 from locus_memory.cli.options.common import AsJson, Limit, Url, parse_age
 from locus_memory.cli.options.metadata_filter import Condition, FilterOption, parse_filters
-from locus_memory.cli.options.names import (
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import note, remark
+from locus_memory.cli.printing.paging import tell_more
+from locus_memory.cli.printing.tables import Cell, Cut, print_records
+from locus_memory.cli.printing.transcripts import message_record, print_transcript
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import (
     all_checkpoints,
     find_checkpoint,
     find_reference,
     find_thread,
 )
-from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import UsageError
-from locus_memory.cli.printing.output import compact, remark, visible_name
-from locus_memory.cli.printing.paging import tell_more
-from locus_memory.cli.printing.tables import Cell, Cut, print_records
-from locus_memory.cli.printing.transcripts import message_record, print_transcript
+from locus_memory.inspection.text import compact, visible_name
+from locus_memory.inspection.threads import (
+    describe_checkpoint,
+    fork_thread,
+    load_state,
+    prune_thread,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.checkpoint.base import BaseCheckpointer
 
 __all__ = [
     "checkpoints",
     "fork",
-    "fork_thread",
-    "load_state",
     "prune",
-    "prune_thread",
     "show",
 ]
 
@@ -136,8 +137,7 @@ def show(
     if checkpoint is not None and at is not None:
         raise UsageError("give CHECKPOINT or --at, not both")
     name = checkpoint if at is None else str(at)
-    document = session.run(partial(_load, thread=thread, name=name))
-    session.answer(document, partial(_render_state, document=document, last=last))
+    session.show(partial(_load, thread=thread, name=name), partial(_render_state, last=last))
 
 
 async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str, Any]:
@@ -146,18 +146,7 @@ async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str,
     else:
         thread_id = await find_thread(backend.checkpointer, thread)
         checkpoint_id = await find_checkpoint(backend.checkpointer, thread_id, name)
-    return await load_state(backend, thread_id, checkpoint_id)
-
-
-async def load_state(backend: Backend, thread_id: str, checkpoint_id: str) -> dict[str, Any]:
-    """Return a state with its metadata, as `show --json` prints it."""
-    metadata = await backend.checkpointer.get_metadata(thread_id, checkpoint_id)
-    return {
-        "thread_id": thread_id,
-        "checkpoint_id": checkpoint_id,
-        "metadata": read_metadata(thread_id, metadata),
-        "state": await read_state(backend.checkpointer, thread_id, checkpoint_id),
-    }
+    return await load_state(backend, thread_id, checkpoint_id, tell=note)
 
 
 def _render_state(console: Console, document: dict[str, Any], last: int | None) -> None:
@@ -203,30 +192,6 @@ async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
     return await fork_thread(backend, *await find_reference(backend.checkpointer, source), new)
 
 
-async def fork_thread(
-    backend: Backend, thread_id: str, checkpoint_id: str, new: str
-) -> dict[str, Any]:
-    """Fork a thread, with LangGraph's pending writes, and return the document of `fork --json`."""
-    name = Foreign.beside(thread_id, new)
-    if not await backend.checkpointer.exists(name):
-        await _copy_writes(backend.checkpointer, thread_id, name)
-    forked = await backend.checkpointer.fork(thread_id, checkpoint_id, name)
-    usage = await backend.checkpointer.get_storage_stats(name)
-    return {
-        "thread_id": name,
-        "checkpoint_id": forked,
-        "source": thread_id,
-        "checkpoints": usage["total_checkpoints"],
-    }
-
-
-async def _copy_writes(checkpointer: BaseCheckpointer, source: str, target: str) -> None:
-    """Copy LangGraph's pending writes of a thread, before the fork becomes visible."""
-    for old, new in zip(Foreign.parts(source)[1:], Foreign.parts(target)[1:], strict=True):
-        if await checkpointer.exists(old):
-            await checkpointer.copy_thread(old, new)
-
-
 def prune(
     context: typer.Context,
     thread: ThreadArgument,
@@ -258,29 +223,6 @@ def prune(
     verb = "would delete" if dry_run else "deleted"
     line = f"{verb} {document['deleted']} of {document['total']} checkpoints of {thread}"
     session.answer(document, lambda console: console.out(visible_name(line), highlight=False))
-
-
-async def prune_thread(
-    backend: Backend, *, thread: str, keep: int | None, before: datetime | None, dry_run: bool
-) -> dict[str, Any]:
-    """Prune a thread, and return the document of `prune --json`."""
-    thread_id = await find_thread(backend.checkpointer, thread)
-    infos = await all_checkpoints(backend.checkpointer, thread_id)
-    condemned = [
-        info
-        for info in infos[: len(infos) - (keep or 1)]
-        if before is None or info.created_at < before
-    ]
-    deleted = len(condemned)
-    if not dry_run:
-        deleted = await backend.checkpointer.prune(thread_id, keep_last=keep, older_than=before)
-    return {
-        "thread_id": thread_id,
-        "dry_run": dry_run,
-        "total": len(infos),
-        "deleted": deleted,
-        "checkpoint_ids": [info.checkpoint_id for info in condemned],
-    }
 
 
 def _moment_before(age: str) -> datetime:

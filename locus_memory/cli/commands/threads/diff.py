@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from locus_memory.checkpoint.differences import compare, messages_of
-from locus_memory.cli.conversations.states import read_state
 from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.names import find_reference
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import compact, snippet, visible, visible_name
+from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.transcripts import message_line, print_message, print_text
+from locus_memory.inspection.names import find_reference
+from locus_memory.inspection.text import compact, snippet, visible, visible_name
+from locus_memory.inspection.threads import compare_checkpoints
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
 
-__all__ = ["compare_checkpoints", "compare_places", "diff", "render_difference"]
+__all__ = ["diff", "render_difference"]
 
 _HELP = "First state: THREAD, THREAD@CHECKPOINT or THREAD@N (-1 is the newest)."
 
@@ -39,27 +39,13 @@ def diff(
     The checkpoints may belong to the same thread or to two threads.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(compare_checkpoints, a=a, b=b))
-    session.answer(document, partial(render_difference, document=document))
+    session.show(partial(compare_references, a=a, b=b), render_difference)
 
 
-async def compare_checkpoints(backend: Backend, *, a: str, b: str) -> dict[str, Any]:
+async def compare_references(backend: Backend, *, a: str, b: str) -> dict[str, Any]:
     """Return the difference between two checkpoints, as `diff --json` prints it."""
     places = [await find_reference(backend.checkpointer, reference) for reference in (a, b)]
-    return await compare_places(backend, *places)
-
-
-async def compare_places(backend: Backend, *places: tuple[str, str]) -> dict[str, Any]:
-    """Return the difference between two checkpoints, each given by its thread and its id."""
-    sides: list[dict[str, Any]] = []
-    states: list[Any] = []
-    for thread_id, checkpoint_id in places:
-        state = await read_state(backend.checkpointer, thread_id, checkpoint_id)
-        messages, _ = messages_of(state)
-        side = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "messages": len(messages)}
-        sides.append(side)
-        states.append(state)
-    return {"a": sides[0], "b": sides[1], **compare(*states).to_dict()}
+    return await compare_checkpoints(backend, *places, tell=note)
 
 
 def render_difference(console: Console, document: dict[str, Any]) -> None:

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.conversations.sizes import (
+from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.options.plots import PlotOption, write_plot
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import remark
+from locus_memory.cli.printing.progress import tracked
+from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.errors import CommandError, UsageError
+from locus_memory.inspection.names import find_thread
+from locus_memory.inspection.sizes import (
     Step,
+    Watch,
     describe_size,
     measure_growth,
     measure_threads,
     size_on_disk,
 )
-from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.names import find_thread
-from locus_memory.cli.options.plots import PlotOption, write_plot
-from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import CommandError, UsageError
-from locus_memory.cli.printing.output import number, remark
-from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,13 +57,14 @@ def stats(
     With --plot, the growth of THREAD is drawn: its stored bytes against its full JSON.
     """
     session = Session.of(context, url, as_json=as_json)
+    watch = partial(tracked, quiet=session.as_json)
     if plot is None:
-        work = partial(measure_threads, thread=thread, deep=deep, quiet=session.as_json)
+        work = partial(measure_threads, thread=thread, deep=deep, watch=watch)
         rows = session.run(work)
     elif thread is None:
         raise UsageError("--plot draws one thread: name a THREAD")
     else:
-        row, growth = session.run(partial(_grown, thread=thread, quiet=session.as_json))
+        row, growth = session.run(partial(_grown, thread=thread, watch=watch))
         rows, deep = [row], True
         write_plot(plot, growth_chart(row["thread_id"], growth))
     if thread is not None and not rows:
@@ -72,7 +76,7 @@ def stats(
 
 
 async def _grown(
-    backend: Backend, *, thread: str, quiet: bool
+    backend: Backend, *, thread: str, watch: Watch
 ) -> tuple[dict[str, Any], list[Step]]:
     """Return the size of a thread, and what each of its checkpoints added.
 
@@ -82,7 +86,7 @@ async def _grown(
     name = await find_thread(backend.checkpointer, thread)
     if not await backend.checkpointer.exists(name):
         raise CommandError(f"no thread {thread!r}")
-    growth = await measure_growth(backend.checkpointer, name, quiet=quiet)
+    growth = [each async for each in measure_growth(backend.checkpointer, name, watch)]
     return await describe_size(backend.checkpointer, name, growth), growth
 
 

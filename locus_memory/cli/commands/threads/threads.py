@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.conversations.states import read_metadata
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.names import find_fork_point, find_thread
 from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.output import console, number, remark
+from locus_memory.cli.printing.output import console, remark
 from locus_memory.cli.printing.paging import COUNTED, tell_more
 from locus_memory.cli.printing.tables import Cell, print_table
-from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.names import find_fork_point, hides
+from locus_memory.inspection.text import number
+from locus_memory.inspection.threads import (
+    checkpoint_name,
+    describe_thread,
+    plan_removal,
+    remove_planned,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
+    from locus_memory.checkpoint.base import BaseCheckpointer
 
 __all__ = [
     "commands",
-    "describe_checkpoint",
-    "plan_removal",
     "print_with_origins",
-    "remove_planned",
 ]
 
 _PAGE = 500
@@ -73,7 +74,7 @@ async def _list(
     names: list[str] = []
     more = 0
     async for name in _names(backend.checkpointer, prefix, after, limit):
-        if not everything and Foreign.hides(name):
+        if not everything and hides(name):
             continue
         if len(names) < limit:
             names.append(name)
@@ -83,7 +84,7 @@ async def _list(
             break
     end = names[-1] if names else after
     return {
-        "threads": [await _describe(backend.checkpointer, name) for name in names],
+        "threads": [await _row(backend.checkpointer, name) for name in names],
         "more": more,
         "next": end if more else None,
     }
@@ -102,36 +103,9 @@ async def _names(
         after, size = names[-1], COUNTED
 
 
-async def _describe(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, Any]:
-    usage = await checkpointer.get_storage_stats(thread_id)
-    newest = await checkpointer.list_with_metadata(thread_id, 1)
-    return {
-        "thread_id": thread_id,
-        "checkpoints": usage["total_checkpoints"],
-        "stored_bytes": usage["compressed_size"],
-        "newest": describe_checkpoint(newest[0]) if newest else None,
-        "forked_from": _origin(await find_fork_point(checkpointer, thread_id)),
-    }
-
-
-def _origin(forked_from: tuple[str, str] | None) -> dict[str, str] | None:
-    if forked_from is None:
-        return None
-    return {"thread_id": forked_from[0], "checkpoint_id": forked_from[1]}
-
-
-def describe_checkpoint(info: CheckpointInfo) -> dict[str, Any]:
-    """Return the description of a checkpoint, as JSON."""
-    return {
-        "checkpoint_id": info.checkpoint_id,
-        "sequence": info.sequence,
-        "created_at": info.created_at.isoformat(),
-        "metadata": read_metadata(info.thread_id, info.metadata),
-        "is_full": info.is_full,
-        "bytes": info.size,
-        "stored_bytes": info.stored_size,
-        "forked_from": _origin(info.forked_from),
-    }
+async def _row(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, Any]:
+    source = checkpoint_name(await find_fork_point(checkpointer, thread_id))
+    return {**await describe_thread(checkpointer, thread_id), "forked_from": source}
 
 
 def print_with_origins(
@@ -199,39 +173,6 @@ def remove_threads(
         session.run(partial(remove_planned, plan=plan))
     document = {"dry_run": dry_run, "threads": plan}
     session.answer(document, partial(_render_removed, document=document))
-
-
-async def plan_removal(backend: Backend, *, threads: list[str]) -> list[dict[str, Any]]:
-    """Return what the deletion of each thread covers; nothing is deleted."""
-    names = [await find_thread(backend.checkpointer, name) for name in threads]
-    # A thread that was named twice counts once.
-    return [await _doomed(backend.checkpointer, name) for name in dict.fromkeys(names)]
-
-
-async def _doomed(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, Any]:
-    """Return what the deletion of a thread covers.
-
-    Raises:
-        CheckpointNotFoundError: The thread does not exist.
-    """
-    parts = [name for name in Foreign.parts(thread_id) if await checkpointer.exists(name)]
-    if thread_id not in parts:
-        raise CheckpointNotFoundError(thread_id)
-    usages = [await checkpointer.get_storage_stats(name) for name in parts]
-    return {
-        "thread_id": thread_id,
-        "checkpoints": usages[parts.index(thread_id)]["total_checkpoints"],
-        "stored_bytes": sum(usage["compressed_size"] for usage in usages),
-        "writes": [name for name in parts if name != thread_id],
-    }
-
-
-async def remove_planned(backend: Backend, *, plan: list[dict[str, Any]]) -> None:
-    """Delete the threads of a plan."""
-    for each in plan:
-        # Delete the writes first: until then, their checkpoints still lead to them.
-        for name in (*each["writes"], each["thread_id"]):
-            await backend.checkpointer.delete(name)
 
 
 def _render_removed(output: Console, *, document: dict[str, Any]) -> None:

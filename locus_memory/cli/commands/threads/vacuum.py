@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.conversations.sizes import all_threads, size_on_disk
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.names import all_checkpoints
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.outcome import UsageError
-from locus_memory.cli.printing.output import note, number
+from locus_memory.cli.printing.output import note
 from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import all_checkpoints
+from locus_memory.inspection.sizes import size_on_disk
+from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,8 +89,10 @@ async def _condemned(checkpointer: BaseCheckpointer, days: float) -> int:
         limit = datetime.now(UTC) - timedelta(days=days)
     except OverflowError:
         return 0
+    from locus_memory.transfer.threads import all_threads  # noqa: PLC0415 - help must be quick
+
     return sum(
-        [await _older(checkpointer, name, limit) for name in await all_threads(checkpointer)]
+        [await _older(checkpointer, name, limit) async for name in all_threads(checkpointer)]
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from locus_memory.web.errors import RefusalError, StaleError, explain_error
+from locus_memory.web.errors import StaleError, explain_error
 from locus_memory.web.front import LOGIN, path_of
 from locus_memory.web.pages.frame.links import link_of
 from locus_memory.web.pages.frame.rendering import render
@@ -26,8 +27,8 @@ def fail(request: Request, error: Exception) -> Response:
         values |= {"current": error.current, "yours": error.yours}
         return render(request, "frame/conflict.html", status=status, **values)
     answer = render(request, "frame/error.html", status=status, **values)
-    if isinstance(error, RefusalError):
-        answer.headers.update(error.headers)
+    if isinstance(error, HTTPException):
+        answer.headers.update(error.headers or {})
     return answer
 
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from locus_memory.cli.options.names import format_namespace
-from locus_memory.cli.printing.output import moment, number, snippet, visible, visible_name
+from locus_memory.inspection.names import format_namespace
+from locus_memory.inspection.text import counted, moment, number, snippet, visible, visible_name
+from locus_memory.web.pages.frame.tree import grow
 
-__all__ = ["FILTERS", "as_json", "as_moment", "as_size", "counted"]
+__all__ = ["FILTERS", "as_json", "as_moment", "as_size"]
 
 _STEP: Final = 1_000
 
@@ -51,17 +52,6 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
     return json.dumps(plain, indent=indent, ensure_ascii=False, default=str)
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, such as "1 item" and "2 memories".
-
-    Args:
-        count: The number.
-        noun: The noun in the singular.
-        plural: Its plural, if that is not the noun with an s.
-    """
-    return f"{number(count)} {noun if count == 1 else plural or noun + 's'}"
-
-
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "size": as_size,
     "moment": as_moment,
@@ -72,5 +62,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "visible": visible,
     "name": visible_name,
     "namespace": format_namespace,
+    "grow": grow,
 }
 """The filters by their names in templates; what they return is escaped as any other text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_origin, get_type_hints
 
 from starlette.datastructures import ImmutableMultiDict
 from starlette.exceptions import HTTPException
@@ -15,13 +15,12 @@ from starlette.routing import BaseRoute, Route
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import Asked
 from locus_memory.web.pages.frame.failures import fail
-from locus_memory.web.pages.frame.fields import read_fields
 from locus_memory.web.pages.frame.links import link_of
 from locus_memory.web.pages.frame.rendering import render, say
 from locus_memory.web.questions.data import Data
 from locus_memory.web.security.sessions import Sessions
 
-__all__ = ["FORM_TOKEN", "Group", "Visit", "get", "post"]
+__all__ = ["FORM_TOKEN", "Group", "Visit", "done", "get", "post", "shown"]
 
 FORM_TOKEN: Final = "form_token"  # noqa: S105 - the name of a field
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -56,8 +55,8 @@ class Visit:
 
     def text(self, name: str) -> str | None:
         """Return one field as the user wrote it; `None`: it is missing or empty."""
-        found = self.fields.get(name)
-        return found.replace("\r\n", "\n") if isinstance(found, str) and found else None
+        found = _as_written(self.fields.get(name))
+        return found if isinstance(found, str) and found else None
 
     def asked(self, model: type[_Model], **fixed: Any) -> _Model:
         """Return a request of the functions, from the fields that have the names of its own.
@@ -69,7 +68,12 @@ class Visit:
         Raises:
             ValidationError: A field is missing or invalid.
         """
-        return read_fields(model, self.fields, fixed)
+        given: dict[str, Any] = {}
+        for name, each in model.model_fields.items():
+            found = [_as_written(value) for value in self.fields.getlist(name) if value != ""]
+            if found:
+                given[name] = tuple(found) if get_origin(each.annotation) is tuple else found[-1]
+        return model.model_validate({**given, **fixed})
 
     def link(self, path: str, **parameters: Any) -> str:
         """Return the address of a page, as in templates."""
@@ -93,7 +97,14 @@ class Visit:
         return answer
 
 
-Show = Callable[[Visit], Awaitable[Response]]
+def _as_written(value: Any) -> Any:
+    """Return a text with the line ends that its writer sees: a browser sends others."""
+    return value.replace("\r\n", "\n") if isinstance(value, str) else value
+
+
+Show = Callable[[Any], Awaitable[Response]]
+Ask = Callable[[Any, Any], Awaitable[Any]]
+Told = tuple[str, str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +122,76 @@ class Group:
     routes: tuple[BaseRoute, ...]
 
 
-def get(path: str, show: Show) -> Route:
-    """Return the route of a page that is looked at; it changes nothing."""
+def get(path: str, show: Show, kind: type[Visit] = Visit) -> Route:
+    """Return the route of a page that is looked at; it changes nothing.
+
+    Args:
+        path: The path of the page.
+        show: Takes the visit, and returns the page.
+        kind: The class of the visit.
+    """
 
     async def answer(request: Request) -> Response:
-        return await show(Visit(request))
+        return await show(kind(request))
 
     return Route(path, _guarded(answer), methods=["GET"], name=f"GET {path}")
 
 
-def post(path: str, act: Show) -> Route:
+def post(path: str, act: Show, kind: type[Visit] = Visit) -> Route:
     """Return the route of a form; `act` runs only if the form has the token of the session."""
 
     async def answer(request: Request) -> Response:
-        return await act(Visit(request, await _posted(request)))
+        return await act(kind(request, await _posted(request)))
 
     return Route(path, _guarded(answer), methods=["POST"], name=f"POST {path}")
+
+
+def shown(
+    path: str, ask: Ask, template: str, name: str, kind: type[Visit] = Visit, **fixed: Any
+) -> Route:
+    """Return the route of a page that shows the answer to one question.
+
+    Args:
+        path: The path of the page.
+        ask: The question, of `locus_memory.web.questions`.
+        template: The template, which gets the request as `asked`.
+        name: The name of the answer in the template.
+        kind: The class of the visit.
+        fixed: Fields of the request that do not come from the browser.
+    """
+
+    async def show(visit: Visit) -> Response:
+        asked = visit.asked(_request_of(ask), **fixed)
+        return visit.render(template, asked=asked, **{name: await ask(visit.data, asked)})
+
+    return get(path, show, kind)
+
+
+def done(
+    path: str, ask: Ask, told: Callable[[Any, Any], Told], kind: type[Visit] = Visit, **fixed: Any
+) -> Route:
+    """Return the route of a form that does one thing, and leads to a page.
+
+    Args:
+        path: The path of the form.
+        ask: What is done, of `locus_memory.web.questions`.
+        told: Takes the answer and the request; returns the path of the next page, the sentence that
+            it shows once, and its parameters.
+        kind: The class of the visit.
+        fixed: Fields of the request that do not come from the browser.
+    """
+
+    async def act(visit: Visit) -> Response:
+        asked = visit.asked(_request_of(ask), **fixed)
+        to, said, parameters = told(await ask(visit.data, asked), asked)
+        return visit.go(to, said, **parameters)
+
+    return post(path, act, kind)
+
+
+def _request_of(ask: Ask) -> type[Asked]:
+    request: type[Asked] = get_type_hints(ask)["asked"]
+    return request
 
 
 def _guarded(answer: Callable[[Request], Awaitable[Response]]) -> Any:
@@ -152,6 +217,9 @@ async def _posted(request: Request) -> _Fields:
         raise RefusalError(415, "a form of this page sends its fields in another way")
     try:
         form = await request.form(max_fields=_MOST_FIELDS)
+    except RefusalError:
+        # It is too large.
+        raise
     except HTTPException:
         raise RefusalError(400, "the form cannot be read") from None
     sessions: Sessions = request.app.state.sessions

@@ -10,10 +10,11 @@ from locus_memory.memory.models import MemoryType
 from locus_memory.store.item import Namespace
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import Asked, Limit
-from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.memories.place import Place
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.editing import RememberAsked, remember
+from locus_memory.web.questions.items import NamespacesAsked, list_namespaces
+from locus_memory.web.questions.layers import TranscriptAsked, list_transcript
 from locus_memory.web.questions.memories import (
     MemoriesAsked,
     MemorySearchAsked,
@@ -23,7 +24,7 @@ from locus_memory.web.questions.memories import (
     search_memories,
 )
 
-__all__ = ["remember_text", "show_memories", "show_scopes"]
+__all__ = ["remember_text", "show_memories", "show_scopes", "show_transcript"]
 
 _MOST_SCOPES: Final = 200
 _CURRENT: Final = "current"
@@ -39,9 +40,9 @@ class _ScopesAsked(Asked):
     limit: Limit = 100
 
 
-async def show_scopes(visit: Visit) -> Response:
+async def show_scopes(place: Place) -> Response:
     """Show the users that have memories, and the other scopes."""
-    place, asked = Place.of(visit), visit.asked(_ScopesAsked)
+    asked = place.asked(_ScopesAsked)
     users = (await list_users(place.data, UsersAsked())).users
     wanted = asked.find.casefold()
     found = [user for user in users if wanted in user.casefold()]
@@ -53,7 +54,7 @@ async def show_scopes(visit: Visit) -> Response:
         next=end if end < len(found) else None,
         count=len(users),
         has_own=bool(await place.data.store.list_keys(place.data.scope(None).current, 1)),
-        scopes=[] if place.namespace else await _scopes(visit.data),
+        scopes=[] if place.named.namespace else await _scopes(place.data),
     )
 
 
@@ -69,23 +70,41 @@ def _without_user(scope: Namespace) -> Namespace:
     return scope[:-2] if len(scope) > 2 and scope[-2] == _USERS else scope  # noqa: PLR2004 - a prefix, `users` and a name
 
 
-async def show_memories(visit: Visit) -> Response:
+async def show_memories(place: Place) -> Response:
     """Show the memories of a place, or those that a search finds."""
-    place = Place.of(visit)
-    if visit.text("query") is not None:
-        asked = visit.asked(MemorySearchAsked)
+    if place.text("query") is not None:
+        asked = place.asked(MemorySearchAsked)
         hits = await search_memories(place.data, asked)
         return place.render("memories/hits.html", asked=asked, hits=hits, types=list(MemoryType))
-    listed = visit.asked(MemoriesAsked)
+    listed = place.asked(MemoriesAsked)
     page = await list_memories(place.data, listed)
     return place.render("memories/list.html", asked=listed, page=page, types=list(MemoryType))
 
 
-async def remember_text(visit: Visit) -> Response:
+async def remember_text(place: Place) -> Response:
     """Save a sentence as a memory."""
-    place = Place.of(visit)
-    if not (visit.text("content") or "").strip():
+    if not (place.text("content") or "").strip():
         raise RefusalError(400, "the content is empty: write a sentence")
-    done = await remember(place.data, visit.asked(RememberAsked))
+    done = await remember(place.data, place.asked(RememberAsked))
     said = "Saved." if done.changed else "It was known already."
     return place.go("/memories/memory", said, type=done.type.value, key=done.key)
+
+
+class _ThreadsAsked(Asked):
+    """Which threads with recorded turns to list."""
+
+    cursor: str | None = None
+
+
+async def show_transcript(place: Place) -> Response:
+    """Show the recorded turns of a thread; without one, the threads that have some."""
+    if place.text("thread") is None:
+        parent = place.data.scope(place.named.user).transcripts
+        cursor = place.asked(_ThreadsAsked).cursor
+        wanted = NamespacesAsked(prefix=parent, cursor=cursor)
+        page = await list_namespaces(place.data, wanted)
+        threads = [each[len(parent)] for each in page.namespaces if len(each) > len(parent)]
+        return place.render("memories/transcripts.html", threads=threads, next=page.next)
+    asked = place.asked(TranscriptAsked)
+    turns = await list_transcript(place.data, asked)
+    return place.render("memories/transcript.html", asked=asked, page=turns)

@@ -8,17 +8,17 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
+from locus_memory.inspection.memories import ending_of
 from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, write_etag
-from locus_memory.web.pages.frame.visit import Visit
+from locus_memory.web.pages.frame.visit import Told
+from locus_memory.web.pages.frame.wording import Piece, compare_words
 from locus_memory.web.pages.memories.place import Place
-from locus_memory.web.pages.memories.wording import Piece, compare_words
 from locus_memory.web.questions.editing import (
     EditMemory,
+    Retired,
     UndoAsked,
     edit_memory,
-    retire_memory,
-    trust_memory,
     undo_memory,
 )
 from locus_memory.web.questions.memories import (
@@ -31,15 +31,9 @@ from locus_memory.web.questions.memories import (
     memory_history,
 )
 
-__all__ = ["edit", "retire", "show_memory", "trust", "undo"]
+__all__ = ["edit", "show_memory", "tell_retired", "tell_trusted", "undo"]
 
 _PAGE: Final = "/memories/memory"
-_ENDINGS: Final = {
-    "update": "replaced",
-    "delete": "retired",
-    "evict": "moved to the history",
-    "undo": "taken back",
-}
 
 
 class _Step(NamedTuple):
@@ -57,10 +51,10 @@ class _Step(NamedTuple):
     ending: str | None
 
 
-async def show_memory(visit: Visit) -> Response:
+async def show_memory(place: Place) -> Response:
     """Show a memory; of a retired one, its history."""
-    place, asked = Place.of(visit), visit.asked(MemoryAsked)
-    history = await memory_history(place.data, visit.asked(MemoryHistoryAsked))
+    asked = place.asked(MemoryAsked)
+    history = await memory_history(place.data, place.asked(MemoryHistoryAsked))
     return place.render(
         "memories/memory.html",
         key=asked.key,
@@ -70,10 +64,10 @@ async def show_memory(visit: Visit) -> Response:
     )
 
 
-async def edit(visit: Visit) -> Response:
+async def edit(place: Place) -> Response:
     """Write a new version; if somebody else was faster, both texts are shown, and none is lost."""
-    place, asked = Place.of(visit), visit.asked(EditMemory)
-    tag = visit.text("tag")
+    asked = place.asked(EditMemory)
+    tag = place.text("tag")
     if tag is None:
         raise RefusalError(400, "the form lacks the version: load the page once more")
     try:
@@ -81,15 +75,15 @@ async def edit(visit: Visit) -> Response:
     except StaleError as error:
         return _conflict(place, asked, error.current)
     except RefusalError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
+        if error.status_code != HTTPStatus.NOT_FOUND:
             raise
         return _conflict(place, asked, None)
     return place.go(_PAGE, "Saved.", type=asked.type.value, key=asked.key)
 
 
-async def undo(visit: Visit) -> Response:
+async def undo(place: Place) -> Response:
     """Take back the last change of a memory."""
-    place, asked = Place.of(visit), visit.asked(UndoAsked)
+    asked = place.asked(UndoAsked)
     done = await undo_memory(place.data, asked)
     said = "Taken back." if done.current else "Taken back: nothing is current now."
     kind = (done.current or done.taken_back or asked).type
@@ -98,24 +92,21 @@ async def undo(visit: Visit) -> Response:
     return place.go(_PAGE, said, type=kind.value, key=asked.key)
 
 
-async def retire(visit: Visit) -> Response:
-    """Retire a memory: the history keeps it."""
-    place, asked = Place.of(visit), visit.asked(MemoryAsked)
-    done = await retire_memory(place.data, asked)
+def tell_retired(done: Retired, asked: MemoryAsked) -> Told:
+    """Lead back to a retired memory: the history keeps it."""
     said = "Retired. Undo brings it back." if done.retired else "It was retired already."
-    return place.go(_PAGE, said, type=asked.type.value, key=asked.key)
+    return _PAGE, said, {"type": asked.type.value, "key": asked.key}
 
 
-async def trust(visit: Visit) -> Response:
-    """Promote a memory to one that a person vouches for."""
-    place, asked = Place.of(visit), visit.asked(MemoryAsked)
-    await trust_memory(place.data, asked)
-    return place.go(_PAGE, "Promoted.", type=asked.type.value, key=asked.key)
+def tell_trusted(done: MemoryDetail, asked: MemoryAsked) -> Told:
+    """Lead back to a memory that a person vouches for."""
+    del done
+    return _PAGE, "Promoted.", {"type": asked.type.value, "key": asked.key}
 
 
 async def _detail(place: Place, asked: MemoryAsked) -> MemoryDetail | None:
-    memory = await current_memory(place.data, place.user, asked.type, asked.key)
-    return None if memory is None else await detail_of(place.data, place.user, memory)
+    memory = await current_memory(place.data, place.named.user, asked.type, asked.key)
+    return None if memory is None else await detail_of(place.data, place.named.user, memory)
 
 
 def _steps(versions: Sequence[MemoryVersion]) -> list[_Step]:
@@ -125,19 +116,13 @@ def _steps(versions: Sequence[MemoryVersion]) -> list[_Step]:
     for each in versions:
         before = by_number.get(_number(each.metadata.get("supersedes")))
         pieces = None if before is None else compare_words(before.content, each.content)
-        steps.append(_Step(each, pieces, None if each.until is None else _ending(each)))
+        steps.append(_Step(each, pieces, ending_of(each.model_dump())))
     return steps
 
 
 def _number(link: Any) -> Any:
     """Return the number of the version that a link of the history names."""
     return link.get("sequence") if isinstance(link, dict) else None
-
-
-def _ending(version: MemoryVersion) -> str:
-    link = version.metadata.get("superseded_by")
-    change = link.get("change") if isinstance(link, dict) else None
-    return _ENDINGS.get(str(change), "replaced")
 
 
 def _conflict(place: Place, asked: EditMemory, current: dict[str, Any] | None) -> Response:

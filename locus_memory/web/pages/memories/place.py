@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Any
 
 from starlette.responses import Response
+from typing_extensions import override
 
-from locus_memory.cli.options.names import format_namespace
-from locus_memory.store.item import Namespace
+from locus_memory.inspection.names import format_namespace
 from locus_memory.web.models import UserAsked
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.questions.data import Data
@@ -23,49 +23,51 @@ class PlaceAsked(UserAsked):
     """Their namespace; by default that of the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The memories that a page is about.
+class Place(Visit):
+    """A visit of a page about the memories of a user, in the server's namespace or another one.
 
-    Attributes:
-        visit: The visit of the page.
-        user: The user of the memories; `None`: none.
-        namespace: Their namespace; empty: that of the server.
-        data: The data, with this namespace as that of the memories.
+    Raises:
+        ValidationError: The fields of the visit name no place.
     """
 
-    visit: Visit
-    user: str | None
-    namespace: Namespace
-    data: Data
-
-    @classmethod
-    def of(cls, visit: Visit) -> Self:
-        """Return the place that the fields of a visit name.
-
-        Raises:
-            ValidationError: They name none.
-            InvalidNamespaceError: The namespace is not valid.
-        """
-        asked = visit.asked(PlaceAsked)
-        data = visit.data.under(asked.namespace) if asked.namespace else visit.data
-        return cls(visit, asked.user, asked.namespace, data)
+    @cached_property
+    def named(self) -> PlaceAsked:
+        """What the fields of the visit name."""
+        return self.asked(PlaceAsked)
 
     @property
-    def fields(self) -> dict[str, Any]:
+    @override
+    def data(self) -> Data:
+        """The data, with this namespace as that of the memories.
+
+        Raises:
+            InvalidNamespaceError: The namespace is not valid.
+        """
+        return self._memories
+
+    @cached_property
+    def _memories(self) -> Data:
+        namespace = self.named.namespace
+        return super().data.under(namespace) if namespace else super().data
+
+    @property
+    def parameters(self) -> dict[str, Any]:
         """The parameters that lead to the same place."""
-        return {"user": self.user, "namespace": self.namespace}
+        return self.named.model_dump()
 
     @property
     def title(self) -> str:
         """The name of the place, for a heading."""
-        scope = format_namespace(self.namespace) if self.namespace else ""
-        return " in ".join(filter(None, [self.user or "no user", scope]))
+        named = self.named
+        scope = format_namespace(named.namespace) if named.namespace else ""
+        return " in ".join(filter(None, [named.user or "no user", scope]))
 
+    @override
     def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Return a page about these memories."""
-        return self.visit.render(template, status=status, place=self, **values)
+        return super().render(template, status=status, place=self, **values)
 
-    def go(self, path: str, said: str, /, **parameters: Any) -> Response:
+    @override
+    def go(self, path: str, said: str | None = None, /, **parameters: Any) -> Response:
         """Return an answer that leads to a page about these memories."""
-        return self.visit.go(path, said, **self.fields, **parameters)
+        return super().go(path, said, **self.parameters, **parameters)

@@ -1,7 +1,7 @@
 """The pages of the store: namespaces as a tree, items with filters, and changes of one item.
 
 A change holds the tag of the version that the page showed, so that it is a compare-and-swap;
-`changes.py` shows both sides when somebody else was faster. `tree.py` and `conditions.py` are
+`changes.py` shows both sides when somebody else was faster. `conditions.py` is
 pure.
 
 Read `browsing.py` first, then `changes.py` and `conditions.py`.
@@ -9,8 +9,10 @@ Read `browsing.py` first, then `changes.py` and `conditions.py`.
 
 from __future__ import annotations
 
-from locus_memory.web.pages.frame.visit import Group, get, post
+from locus_memory.web.models import LIMIT
+from locus_memory.web.pages.frame.visit import Group, get, post, shown
 from locus_memory.web.pages.store import browsing, changes
+from locus_memory.web.questions.items import get_item, list_namespaces
 
 __all__ = ["GROUP"]
 
@@ -18,12 +20,12 @@ GROUP = Group(
     "/store",
     "Store",
     (
-        get("/store", browsing.show_tree),
+        shown("/store", list_namespaces, "store/tree.html", "page", limit=LIMIT, prefix=()),
         get("/store/namespace", browsing.show_namespace),
-        get("/store/item", browsing.show_item),
+        shown("/store/item", get_item, "store/item.html", "item"),
         get("/store/edit", changes.show_form),
         post("/store/edit", changes.put),
-        get("/store/delete", changes.preview_deletion),
+        shown("/store/delete", get_item, "store/delete.html", "item"),
         post("/store/delete", changes.delete),
     ),
 )

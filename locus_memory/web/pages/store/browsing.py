@@ -13,20 +13,17 @@ from locus_memory.web.models import LIMIT, Asked, Labels
 from locus_memory.web.pages.frame.filters import as_json
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.store.conditions import OPERATORS, Condition, make_filter, read_json
-from locus_memory.web.pages.store.tree import grow
 from locus_memory.web.questions.items import (
-    ItemAsked,
     ItemHit,
     ItemsAsked,
     ItemSearchAsked,
     NamespacesAsked,
-    get_item,
     list_items,
     list_namespaces,
     search_items,
 )
 
-__all__ = ["show_item", "show_namespace", "show_tree"]
+__all__ = ["show_namespace"]
 
 _LINES = 3
 """The lines of conditions of the form."""
@@ -57,13 +54,6 @@ class _Found:
     is_search: bool
 
 
-async def show_tree(visit: Visit) -> Response:
-    """Return the namespaces as a tree."""
-    asked = visit.asked(NamespacesAsked, limit=LIMIT, prefix=())
-    page = await list_namespaces(visit.data, asked)
-    return visit.render("store/tree.html", tree=grow(page.namespaces), page=page)
-
-
 async def show_namespace(visit: Visit) -> Response:
     """Return the items of a namespace, or those that words and a filter find in it."""
     asked = visit.asked(_NamespaceAsked)
@@ -83,12 +73,6 @@ async def show_namespace(visit: Visit) -> Response:
         found=await _find(visit, asked, condition),
         query=_repeated(visit),
     )
-
-
-async def show_item(visit: Visit) -> Response:
-    """Return one item with its versions and metadata."""
-    item = await get_item(visit.data, visit.asked(ItemAsked))
-    return visit.render("store/item.html", item=item)
 
 
 def _is_below(namespace: Namespace, parent: Namespace) -> bool:

@@ -7,9 +7,9 @@ import time
 from pydantic import Field
 from starlette.responses import Response
 
-from locus_memory.cli.options.names import parse_namespace
-from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import parse_namespace
 from locus_memory.store.item import Namespace
 from locus_memory.web.errors import RefusalError, StaleError, explain_error
 from locus_memory.web.matching import Match
@@ -26,7 +26,7 @@ from locus_memory.web.questions.items import (
     put_item,
 )
 
-__all__ = ["delete", "preview_deletion", "put", "show_form"]
+__all__ = ["delete", "put", "show_form"]
 
 
 class _Draft(Asked):
@@ -70,12 +70,6 @@ async def put(visit: Visit) -> Response:
     return visit.go(
         "/store/item", f"Version {done.version} is stored.", namespace=done.namespace, key=done.key
     )
-
-
-async def preview_deletion(visit: Visit) -> Response:
-    """Return what would be deleted."""
-    item = await get_item(visit.data, visit.asked(ItemAsked))
-    return visit.render("store/delete.html", item=item, is_lost=False)
 
 
 async def delete(visit: Visit) -> Response:

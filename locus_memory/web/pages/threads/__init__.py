@@ -8,8 +8,14 @@ Read `timeline.py` first, then `state.py`, `difference.py` and `changes.py`.
 
 from __future__ import annotations
 
-from locus_memory.web.pages.frame.visit import Group, get, post
-from locus_memory.web.pages.threads import changes, difference, listing, state, timeline
+from locus_memory.web.pages.frame.visit import Group, done, get, post, shown
+from locus_memory.web.pages.threads import changes, difference, state, timeline
+from locus_memory.web.questions.threads import (
+    delete_thread,
+    fork_checkpoint,
+    list_threads,
+    prune_checkpoints,
+)
 
 __all__ = ["GROUP"]
 
@@ -17,15 +23,15 @@ GROUP = Group(
     "/threads",
     "Threads",
     (
-        get("/threads", listing.show),
+        shown("/threads", list_threads, "threads/list.html", "page"),
         get("/threads/timeline", timeline.show),
         get("/threads/branches", timeline.show_branches),
         get("/threads/at", state.show),
         get("/threads/diff", difference.show),
         get("/threads/prune", changes.preview_prune),
-        post("/threads/prune", changes.prune),
-        get("/threads/delete", changes.preview_deletion),
+        done("/threads/prune", prune_checkpoints, changes.tell_pruned, dry_run=False),
+        shown("/threads/delete", delete_thread, "threads/delete.html", "plan", dry_run=True),
         post("/threads/delete", changes.delete),
-        post("/threads/fork", changes.fork),
+        done("/threads/fork", fork_checkpoint, changes.tell_forked),
     ),
 )

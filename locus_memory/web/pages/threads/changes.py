@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from locus_memory.web.pages.frame.filters import counted
-from locus_memory.web.pages.frame.visit import Visit
+from locus_memory.inspection.text import counted
+from locus_memory.web.pages.frame.visit import Told, Visit
 from locus_memory.web.questions.threads import (
     ForkAsked,
+    Forked,
     PruneAsked,
+    Pruned,
     RemovalAsked,
     delete_thread,
-    fork_checkpoint,
     prune_checkpoints,
 )
 
-__all__ = ["delete", "fork", "preview_deletion", "preview_prune", "prune"]
+__all__ = ["delete", "preview_prune", "tell_forked", "tell_pruned"]
 
 
-async def fork(visit: Visit) -> Response:
-    """Fork a thread, and lead to the new one."""
-    done = await fork_checkpoint(visit.data, visit.asked(ForkAsked))
+def tell_forked(done: Forked, asked: ForkAsked) -> Told:
+    """Lead to the new thread."""
+    del asked
     said = f"{done.thread_id} begins at this checkpoint of {done.source}."
-    return visit.go("/threads/timeline", said, thread=done.thread_id)
+    return "/threads/timeline", said, {"thread": done.thread_id}
+
+
+def tell_pruned(done: Pruned, asked: PruneAsked) -> Told:
+    """Lead back to the thread."""
+    del asked
+    said = f"Deleted: {done.deleted} of {counted(done.total, 'checkpoint')}."
+    return "/threads/timeline", said, {"thread": done.thread_id}
 
 
 async def preview_prune(visit: Visit) -> Response:
@@ -31,19 +39,6 @@ async def preview_prune(visit: Visit) -> Response:
     asked = visit.asked(PruneAsked, dry_run=True)
     plan = await prune_checkpoints(visit.data, asked) if has_limit else None
     return visit.render("threads/prune.html", asked=asked, plan=plan)
-
-
-async def prune(visit: Visit) -> Response:
-    """Delete old checkpoints, and lead back to the thread."""
-    done = await prune_checkpoints(visit.data, visit.asked(PruneAsked, dry_run=False))
-    said = f"Deleted: {done.deleted} of {counted(done.total, 'checkpoint')}."
-    return visit.go("/threads/timeline", said, thread=done.thread_id)
-
-
-async def preview_deletion(visit: Visit) -> Response:
-    """Return what the deletion of a thread or of one checkpoint would take away."""
-    plan = await delete_thread(visit.data, visit.asked(RemovalAsked, dry_run=True))
-    return visit.render("threads/delete.html", plan=plan)
 
 
 async def delete(visit: Visit) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from locus_memory.cli.printing.transcripts import session_of
+from locus_memory.inspection.threads import session_of
 
 __all__ = ["Call", "MessageView", "view_message", "view_messages"]
 

@@ -20,10 +20,7 @@ async def show(visit: Visit) -> Response:
     stats = await get_thread_stats(
         visit.data, ThreadStatsAsked(thread=asked.thread, deep=visit.text("deep") is not None)
     )
-    most = max((each.stored_bytes for each in page.checkpoints), default=0)
-    return visit.render(
-        "threads/timeline.html", asked=asked, page=page, stats=stats, most=most or 1
-    )
+    return visit.render("threads/timeline.html", asked=asked, page=page, stats=stats)
 
 
 async def show_branches(visit: Visit) -> Response:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.checkpoint.differences import messages_of
-from locus_memory.cli.conversations.states import read_state
-from locus_memory.cli.options.names import find_checkpoint, find_thread
-from locus_memory.errors import CheckpointError, ConfigurationError, MissingDriverError
+from locus_memory.errors import CheckpointError, MissingDriverError
+from locus_memory.inspection.names import checkpointer_of, find_checkpoint, find_thread
+from locus_memory.inspection.states import read_state
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
-    from locus_memory.checkpoint.base import BaseCheckpointer
     from locus_memory.memory.models import Memory
 
 __all__ = ["Sources"]
@@ -25,7 +24,7 @@ class Sources:
     """
 
     def __init__(self, backend: Backend) -> None:
-        self._checkpointer = _checkpointer_of(backend)
+        self._checkpointer = checkpointer_of(backend)
         self._threads: dict[str, list[dict[str, Any]]] = {}
 
     async def of(self, memory: Memory) -> list[dict[str, Any]]:
@@ -55,13 +54,6 @@ class Sources:
             # `show` reports the error of such a thread; here, its messages are just unavailable.
             return []
         return [each for each in messages_of(state)[0] if isinstance(each, dict)]
-
-
-def _checkpointer_of(backend: Backend) -> BaseCheckpointer | None:
-    try:
-        return backend.checkpointer
-    except ConfigurationError:
-        return None
 
 
 def _source(thread_id: str, name: str, messages: list[dict[str, Any]]) -> dict[str, Any]:

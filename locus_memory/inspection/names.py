@@ -1,4 +1,4 @@
-r"""The notation of namespaces and checkpoints on the command line.
+r"""The notation of namespaces and checkpoints, and what a name leads to.
 
 A namespace is its labels joined by `/`. A backslash escapes the next character, so `a\/b` is
 one label. A text that starts with `[` is a JSON list of labels: `["a/b", "c"]`.
@@ -10,34 +10,56 @@ the newest.
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import orjson
 
-from locus_memory.cli.conversations.foreign_threads import Foreign
-from locus_memory.cli.printing.outcome import UsageError
-from locus_memory.errors import CheckpointNotFoundError
+from locus_memory._internal.running.paging import paged
+from locus_memory.errors import CheckpointNotFoundError, ConfigurationError
+from locus_memory.inspection.errors import UsageError
+from locus_memory.integrations.langgraph.threads import Place
 
 if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
     from locus_memory.store.base import BaseStore
 
 __all__ = [
     "Labels",
     "all_checkpoints",
-    "all_namespaces",
+    "checkpointer_of",
+    "checkpoints_back",
     "find_checkpoint",
     "find_fork_point",
     "find_reference",
     "find_thread",
     "format_namespace",
+    "hides",
+    "namespaces_below",
     "parse_namespace",
+    "store_of",
 ]
 
 Labels = tuple[str, ...]
 
 _PAGE = 500
 _PART = re.compile(r"\\(.)|(/)|([^\\/]+)", re.DOTALL)
+
+
+def store_of(backend: Backend) -> BaseStore | None:
+    """Return the store of a backend, if the provider has one."""
+    with suppress(ConfigurationError):
+        return backend.store
+    return None
+
+
+def checkpointer_of(backend: Backend) -> BaseCheckpointer | None:
+    """Return the checkpointer of a backend, if the provider has one."""
+    with suppress(ConfigurationError):
+        return backend.checkpointer
+    return None
 
 
 def parse_namespace(text: str) -> Labels:
@@ -82,17 +104,27 @@ def format_namespace(namespace: tuple[str, ...]) -> str:
     return "\\" + text if text.startswith("[") else text
 
 
+async def checkpoints_back(
+    checkpointer: BaseCheckpointer, thread_id: str
+) -> AsyncIterator[CheckpointInfo]:
+    """Yield the checkpoints of a thread, the newest first."""
+    before = None
+    while True:
+        page = await checkpointer.list_with_metadata(thread_id, _PAGE, before=before)
+        for info in page:
+            yield info
+        if len(page) < _PAGE:
+            return
+        before = page[-1].checkpoint_id
+
+
 async def all_checkpoints(checkpointer: BaseCheckpointer, thread_id: str) -> list[CheckpointInfo]:
     """Return every checkpoint of a thread, oldest first.
 
     Raises:
         CheckpointNotFoundError: The thread has no checkpoints.
     """
-    found = page = await checkpointer.list_with_metadata(thread_id, _PAGE)
-    while len(page) == _PAGE:
-        before = page[-1].checkpoint_id
-        page = await checkpointer.list_with_metadata(thread_id, _PAGE, before=before)
-        found = found + page
+    found = [info async for info in checkpoints_back(checkpointer, thread_id)]
     if not found:
         raise CheckpointNotFoundError(thread_id)
     return found[::-1]
@@ -105,7 +137,7 @@ async def find_thread(checkpointer: BaseCheckpointer, name: str) -> str:
     """
     if await checkpointer.exists(name):
         return name
-    other = Foreign.name_of(name)
+    other = Place.at(name, "").name
     return other if await checkpointer.exists(other) else name
 
 
@@ -150,25 +182,22 @@ async def find_fork_point(checkpointer: BaseCheckpointer, thread_id: str) -> tup
     The newest checkpoint that names a source decides: an older one may stem from an earlier
     fork.
     """
-    page = await checkpointer.list_with_metadata(thread_id, _PAGE)
-    while page:
-        for info in page:
-            if info.forked_from is not None:
-                return info.forked_from
-        if len(page) < _PAGE:
-            break
-        before = page[-1].checkpoint_id
-        page = await checkpointer.list_with_metadata(thread_id, _PAGE, before=before)
+    async for info in checkpoints_back(checkpointer, thread_id):
+        if info.forked_from is not None:
+            return info.forked_from
     return None
 
 
-async def all_namespaces(
+def namespaces_below(
     store: BaseStore, prefix: Labels, max_depth: int | None = None
-) -> list[Labels]:
-    """Return all namespaces below a prefix; a `"*"` in the prefix matches any label."""
-    found: list[Labels] = []
-    while page := await store.list_namespaces(
-        prefix, _PAGE, max_depth=max_depth, after=found[-1] if found else None
-    ):
-        found += page
-    return found
+) -> AsyncIterator[Labels]:
+    """Yield all namespaces below a prefix; a `"*"` in the prefix matches any label."""
+    return paged(
+        lambda after: store.list_namespaces(prefix, _PAGE, max_depth=max_depth, after=after)
+    )
+
+
+def hides(name: str) -> bool:
+    """Return whether a thread holds only the pending writes of a thread of LangGraph."""
+    place = Place.named(name)
+    return place is not None and name == place.writes

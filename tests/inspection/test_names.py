@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.cli.options.common import parse_age
-from locus_memory.cli.options.names import find_reference, format_namespace, parse_namespace
-from locus_memory.cli.printing.outcome import UsageError
 from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.names import find_reference, format_namespace, parse_namespace
 from locus_memory.registry import get_checkpointer
 
 LABELS = st.lists(st.text(min_size=1), min_size=1).map(tuple)

@@ -1,28 +1,39 @@
-"""The reading of states by commands: a state of LangGraph is decoded to plain data."""
+"""The reading of states: a state of LangGraph is decoded to plain data."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from locus_memory._internal.providers.drivers import require
-from locus_memory.cli.printing.output import note
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.integrations.langgraph.threads import Place
 
 if TYPE_CHECKING:
     from locus_memory.checkpoint.base import BaseCheckpointer
 
-__all__ = ["read_metadata", "read_state"]
+__all__ = ["Tell", "read_metadata", "read_state"]
+
+Tell = Callable[[str], None]
+"""Takes a note for the person who looks: what of a state cannot be shown."""
 
 _INTERNAL = ("__start__", "__pregel_", "branch:to:")
 """Prefixes of the names of LangGraph's internal channels."""
 
 
-async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_id: str) -> Any:
+async def read_state(
+    checkpointer: BaseCheckpointer, thread_id: str, checkpoint_id: str, tell: Tell | None = None
+) -> Any:
     """Return a state as plain data.
 
     For a graph of LangGraph, that is the values of its channels. No class that the stored bytes
     name is built.
+
+    Args:
+        checkpointer: The checkpointer of the thread.
+        thread_id: The thread.
+        checkpoint_id: The checkpoint.
+        tell: Takes a note about each channel that cannot be shown.
 
     Raises:
         CheckpointNotFoundError: The checkpoint does not exist.
@@ -33,7 +44,7 @@ async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_
         return await checkpointer.load(thread_id, checkpoint_id)
     needed_by = f"thread {place.thread_id!r} of LangGraph"
     require("langgraph.checkpoint.base", "langgraph", needed_by=needed_by)
-    from locus_memory.cli.conversations.langgraph_plain import PlainSerializer  # noqa: PLC0415 - seldom needed
+    from locus_memory.inspection.langgraph_plain import PlainSerializer  # noqa: PLC0415 - seldom needed
     from locus_memory.integrations.langgraph import LocusSaver  # noqa: PLC0415 - an extra
     from locus_memory.integrations.langgraph.checkpoints.records import COUNTERS  # noqa: PLC0415 - the same
 
@@ -43,7 +54,8 @@ async def read_state(checkpointer: BaseCheckpointer, thread_id: str, checkpoint_
         raise CheckpointNotFoundError(thread_id, checkpoint_id)
     values: dict[str, Any] = found.checkpoint["channel_values"]
     for channel in set(found.metadata.get(COUNTERS) or ()).difference(values):
-        note(f"channel {channel!r} is stored as deltas, which only its graph can combine")
+        if tell is not None:
+            tell(f"channel {channel!r} is stored as deltas, which only its graph can combine")
     return {
         name: _snapshot(value) for name, value in values.items() if not name.startswith(_INTERNAL)
     }
