@@ -1,4 +1,4 @@
-"""The connections of each event loop: opened there, found again, and closed.
+"""The connections of each event loop: opened there, found again, and closed; a server's clock.
 
 A connection of asyncio works only in the event loop that opened it. So a backend has a `PerLoop`
 of them, and each event loop gets its own.
@@ -10,14 +10,17 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.errors import BackendClosedError, BackendUnavailableError, ConfigurationError
+from locus_memory.store.item import timestamp
 
 __all__ = [
     "LONGEST_CLOSE",
@@ -25,11 +28,18 @@ __all__ = [
     "LoopLocal",
     "OfOneLoop",
     "PerLoop",
+    "ServerClock",
     "Turns",
     "close_elsewhere",
     "sever",
     "until_the_loop_ends",
 ]
+
+_LONGEST_TOLD: Final = 60.0
+"""Seconds after which a server is asked again."""
+
+_MOST_SKEW: Final = 1.0
+"""Seconds by which the two clocks here may part: the machine slept, or its clock was set."""
 
 LONGEST_CLOSE: Final = 10.0
 """Seconds that closing waits for the calls in progress."""
@@ -390,3 +400,75 @@ def close_elsewhere(loop: asyncio.AbstractEventLoop, held: OfOneLoop) -> Future[
         held.abandon()
         finish()
     return closed
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a server told: its time minus the monotonic clock here, and the clocks at that moment.
+
+    Attributes:
+        offset: Seconds, never more than the true ones: nothing expires too soon.
+        steady: The monotonic clock, in seconds.
+        wall: The clock of this machine, likewise.
+    """
+
+    offset: float
+    steady: float
+    wall: float
+
+    def is_fresh(self) -> bool:
+        """Return whether the server need not be asked again."""
+        passed = time.monotonic() - self.steady
+        return passed < _LONGEST_TOLD and abs(time.time() - self.wall - passed) < _MOST_SKEW
+
+
+class ServerClock:
+    """The clock of a server, which is asked once a minute at most.
+
+    Args:
+        ask: Returns the time of the server, in seconds since the epoch, cut to the precision;
+            `None`: it does not tell, and the clock of this machine counts.
+        precision: Seconds.
+    """
+
+    def __init__(
+        self, ask: Callable[[], Awaitable[float | None]], *, precision: float = 0.001
+    ) -> None:
+        self._ask = ask
+        self._precision = precision
+        self._told: _Told | None = None
+        self._asking: LoopLocal[asyncio.Lock] = LoopLocal()
+
+    async def seconds(self, own: Callable[[], float] | None = None) -> float:
+        """Return the seconds since the epoch.
+
+        Args:
+            own: The clock that a caller passed, which counts instead.
+
+        Raises:
+            BackendError: The server was asked, and there was no answer.
+        """
+        if own is not None:
+            return own()
+        told = self._told
+        if told is None or not told.is_fresh():
+            async with self._asking.get(asyncio.Lock):
+                told = self._told
+                if told is None or not told.is_fresh():
+                    told = self._told = await self._learned(told)
+        return time.monotonic() + told.offset
+
+    async def _learned(self, known: _Told | None) -> _Told:
+        asked = time.monotonic()
+        moment = await self._ask()
+        if moment is None:
+            moment = time.time()
+        here = time.monotonic()
+        offset = moment - here
+        if known is not None and known.offset <= moment + self._precision - asked:
+            offset = max(offset, known.offset)
+        return _Told(offset, here, time.time())
+
+    async def now(self, own: Callable[[], float] | None = None) -> datetime:
+        """Return the moment as items have it; see `seconds`."""
+        return timestamp(await self.seconds(own))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.backends.server_clock import ServerClock
+from locus_memory.backends.loops import ServerClock
 from locus_memory.errors import BackendUnavailableError
 
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.checked_store import Purging
-from locus_memory.backends.loops import LoopLocal
+from locus_memory.backends.loops import LoopLocal, ServerClock
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
 )
@@ -28,7 +28,6 @@ from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSea
 from locus_memory.backends.opensearch.search.texts import search_text
 from locus_memory.backends.opensearch.search.vectors import VectorSearch
 from locus_memory.backends.selection import Page, Selection, VectorQuery
-from locus_memory.backends.server_clock import ServerClock
 from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import (
     BackendCorruptError,

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.checked_store import Purging
+from locus_memory.backends.loops import ServerClock
 from locus_memory.backends.oracle.connection.connection import OraclePool
 from locus_memory.backends.oracle.connection.driver import Pool
 from locus_memory.backends.oracle.items import items
@@ -29,7 +30,6 @@ from locus_memory.backends.oracle.options import (
 from locus_memory.backends.oracle.search.texts import query_stems, search_text
 from locus_memory.backends.oracle.search.vectors import search_vectors
 from locus_memory.backends.selection import Page, Selection, VectorQuery
-from locus_memory.backends.server_clock import ServerClock
 from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import (
     BackendUnavailableError,

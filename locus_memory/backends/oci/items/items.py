@@ -16,11 +16,10 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from locus_memory._internal.recent import RecentlyUsed
-from locus_memory.backends.loops import LoopLocal
+from locus_memory.backends.loops import LoopLocal, ServerClock
 from locus_memory.backends.oci.connection.connection import ChangedError, OCIConnection
 from locus_memory.backends.oci.items.order import WriteOrder
 from locus_memory.backends.oci.items.stored import Content, Stored, new_mark
-from locus_memory.backends.server_clock import ServerClock
 from locus_memory.errors import BackendError, BackendUnavailableError, VersionConflictError
 from locus_memory.store.item import Namespace
 
