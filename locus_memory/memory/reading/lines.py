@@ -219,7 +219,8 @@ def passage_of(text: str, count: TokenCounter, query: Collection[str] = ()) -> s
     """
     if len(text) <= _CHARACTERS_A_TOKEN * QUOTE_TOKENS:
         whole = _one_line(text)
-        if count(whole) <= QUOTE_TOKENS:
+        # Its line is counted again when it is fitted, and the count is remembered.
+        if count(f"- {whole}\n") <= QUOTE_TOKENS or count(whole) <= QUOTE_TOKENS:
             return whole
     return _cut(text, _best_start(text, count, query), count)
 
