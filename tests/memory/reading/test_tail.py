@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.memory.inject import strip
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
+from locus_memory.store.wrappers.base import StoreWrapper
 from tests.memory.conftest import FailingStore, PlainStore
 
 MANY = [f"Ada saw the bird number {n} in a very large and green park." for n in range(300)]
@@ -167,7 +169,35 @@ async def test_a_plan_tells_the_place_of_each_line(make_world):
     shown = [each for each in plan.lines if each.outcome in ("stable", "tail")]
     assert plan.items == len(shown)
     assert all(each.line in plan.block for each in shown)
+    assert all(each.tokens == expected_tokens(f"{each.text}\n") for each in plan.lines)
     assert await world.store.list_keys(world.scope.blocks) == []
+
+
+class Asked(StoreWrapper):
+    """A store that notes the namespaces in which words are looked for."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.searched = []
+
+    async def search(self, namespace, query=None, *args, **options):
+        if query is not None:
+            self.searched.append(namespace)
+        return await super().search(namespace, query, *args, **options)
+
+
+async def test_a_scope_without_facts_is_not_searched_for_them(make_world, clock):
+    """Until there is one, also in the middle of a thread whose stable part knows none."""
+    world = make_world(store=Asked(InMemoryStore(clock=clock)))
+    await world.said("one", "I moved to Lisbon.")
+    for _ in range(2):
+        assert "I moved to Lisbon." in (await world.shown("How big is Lisbon?"))[1]
+    assert world.scope.transcripts in world.store.searched
+    assert world.scope.current not in world.store.searched
+    await world.knows("Ada keeps bees in Lisbon.", origin="tool")
+    assert "bees" in (await world.shown("How big is Lisbon?"))[1]
+    await world.manager.delete("user:Ada keeps bees in Lisbon.")
+    assert "bees" not in (await world.shown("How big is Lisbon?"))[1]
 
 
 def test_the_gate_is_off_and_the_budget_is_large_by_default():
