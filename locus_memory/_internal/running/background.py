@@ -29,7 +29,7 @@ class BackgroundTasks:
     @property
     def pending(self) -> int:
         """The number of tasks that are not done."""
-        return sum(not task.get_loop().is_closed() for task in self._tasks)
+        return sum(not (task.done() or task.get_loop().is_closed()) for task in self._tasks)
 
     async def wait(self, seconds: float | None = None) -> None:
         """Wait for the tasks of this event loop, also those that they start.

@@ -229,7 +229,7 @@ class Reader(Reading):
         log: AbstractContextManager[None] = nullcontext()
         if scope is not None:
             log = timed("gate", self.now(), partial(self.afterwards.log, scope))
-        return await needs_memory(self.model, query, count=self.count, log=log)
+        return await needs_memory(self.model, query, log=log)
 
     def _explained(
         self, stable: Stable, found: Sequence[Line], chosen: Sequence[Line], left_out: Outcome

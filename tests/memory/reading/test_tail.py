@@ -88,7 +88,17 @@ async def test_the_gate_keeps_the_tail_back(make_world, mode):
     assert "cats" in (await world.shown("Were my cats in Lisbon?", thread="b"))[1]
 
 
-@pytest.mark.parametrize(("answer", "opens"), [("yes", True), ("No.", False), ("maybe", False)])
+ANSWERS = [
+    ("yes", True),
+    ("No.", False),
+    ("maybe", False),
+    ("<think>no, or</think>\nYes.", True),
+    ("<think>yes, or yes</think> no", False),
+    ("<thinking>yes", False),
+]
+
+
+@pytest.mark.parametrize(("answer", "opens"), ANSWERS)
 async def test_a_model_decides_where_the_rules_keep_it_back(make_world, answer, opens):
     class Told:
         name = "told"
@@ -102,6 +112,33 @@ async def test_a_model_decides_where_the_rules_keep_it_back(make_world, answer, 
     world = make_world(gate="model", extract_fn=Told())
     await world.said("one", "I moved to Lisbon with two cats.")
     assert ("Lisbon" in (await world.shown("How big is Lisbon?"))[1]) is opens
+
+
+@pytest.mark.parametrize(
+    "text", ["How big is it? ", "里斯本有多大。", "ما حجم لشبونة؟ ", "\U0001f1f5"]
+)
+async def test_the_model_sees_both_ends_of_a_long_message(make_world, text):
+    """In any script, the prompt is short."""
+    seen = []
+
+    class Told:
+        name = "told"
+
+        async def extract(self, messages, memories):
+            return []
+
+        async def model(self, messages):
+            seen.extend(each.content for each in messages)
+            return Message.assistant("no")
+
+    world = make_world(gate="model", extract_fn=Told())
+    await world.said("one", "Lisbon is cold.")
+    await world.shown(f"Lisbon first. {text * 500} Or last?")
+    task, shown = seen
+    assert shown.startswith("Lisbon first.")
+    assert shown.endswith("Or last?")
+    assert len(shown.encode()) <= 1_005
+    assert "one word" in task
 
 
 async def test_a_model_that_fails_keeps_it_back(make_world, events):
