@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_of
 from locus_memory.conversation.tokens import message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
-from locus_memory.memory.layers.log import timed
 from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, Outcome, fitting, grouped, oldest_word
@@ -125,7 +123,7 @@ class Reader(Reading):
                 said, at = asked(state.messages), self.now()
                 query = query_of(said)
                 stable = await stable_of(self, scope, thread, budget, keeps=not off_record)
-                plan = await self._plan(scope, query, stable, budget, thread, logs=not off_record)
+                plan = await self._plan(scope, query, stable, budget, thread)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
@@ -192,11 +190,9 @@ class Reader(Reading):
         thread: str,
         *,
         explain: bool = False,
-        logs: bool = True,
     ) -> Plan:
-        """Return the plan for a message; `logs`: whether a decision of the gate is in the log."""
         found = await tail_lines(self, scope, query, stable, thread)
-        is_open = await self._opens(scope if logs else None, query, found)
+        is_open = await self._opens(query, found)
         begun = stable.tokens + self._fence if stable.text else 0
         room, zone = budget - begun - self._fence, self.zone
         chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
@@ -218,7 +214,7 @@ class Reader(Reading):
             else (),
         )
 
-    async def _opens(self, scope: Scope | None, query: str | None, found: Sequence[Line]) -> bool:
+    async def _opens(self, query: str | None, found: Sequence[Line]) -> bool:
         """Return whether the gate lets the tail through."""
         if self.options.gate == "off" or not found or not query:
             return True
@@ -226,10 +222,7 @@ class Reader(Reading):
             return True
         if self.model is None:
             return False
-        log: AbstractContextManager[None] = nullcontext()
-        if scope is not None:
-            log = timed("gate", self.now(), partial(self.afterwards.log, scope))
-        return await needs_memory(self.model, query, log=log)
+        return await needs_memory(self.model, query)
 
     def _explained(
         self, stable: Stable, found: Sequence[Line], chosen: Sequence[Line], left_out: Outcome
