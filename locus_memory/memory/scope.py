@@ -79,7 +79,7 @@ class Scope:
     transcripts = _Below("transcript")
     """The parent of the namespaces of recorded turns, one per thread."""
     log = _Below("log")
-    """The entries in which earlier versions logged calls of models; they go with their age."""
+    """The log of model calls and passes."""
     runs = _Below("log", "runs")
     """The records of what runs saw."""
     blocks = _Below("blocks")

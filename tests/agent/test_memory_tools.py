@@ -253,6 +253,9 @@ async def test_a_reflection_is_an_answer_from_many_memories() -> None:
     assert len(told) == 2_400
     shown = model.calls[0][1].content or ""
     assert f"[{NUTS.id}] (written by hand) Ada is allergic to walnuts." in shown
+    assert [
+        item.value["kind"] for item in await manager._store.scan(Scope(manager.namespace).log, 5)
+    ] == ["reflect"]
 
 
 async def test_the_layers_are_searched_one_by_one() -> None:

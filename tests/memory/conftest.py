@@ -9,9 +9,11 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import subscribe
 from locus_memory.memory.extraction.thread import CONTEXT
+from locus_memory.memory.layers.log import LogEntry
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.registry import get_store
-from locus_memory.store.item import Put, StoreCapabilities
+from locus_memory.store.base import scan_all
+from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import EncryptingStore, StoreWrapper
 from locus_memory.testing import FakeClock
 
@@ -59,10 +61,9 @@ class Events(list):
         return [event for event in self if event.name == name]
 
 
-def logged(scope, at):
-    """The put of an entry of the log, as earlier versions wrote one for each call of a model."""
-    entry = {"kind": "distill", "at": at, "duration_ms": 1.0, "ok": True, "error": None}
-    return Put(namespace=scope.log, key=f"{at}/1", value=entry, text="")
+async def log_of(store, scope):
+    """The entries of the log of a scope, the oldest first."""
+    return [LogEntry(**item.value) async for item in scan_all(store, scope.log)]
 
 
 @pytest.fixture

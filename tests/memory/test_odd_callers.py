@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.inject import inject, placed
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
+from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -97,6 +99,42 @@ async def test_tokens_may_be_fractions():
             await manager.remember(f"Ada knows {number}.")
         assert len(blocks) == 1
         assert len(await manager.saw("t")) == 3
+
+
+class SlowLog(InMemoryStore):
+    """A store that writes no entry of a log until it may."""
+
+    def __init__(self):
+        super().__init__()
+        self.may = asyncio.Event()
+
+    async def put_batch(self, puts):
+        if any(put.namespace[-1] == "log" for put in puts):
+            await self.may.wait()
+        return await super().put_batch(puts)
+
+
+class Asked:
+    """An extractor that finds nothing, with a model that says yes."""
+
+    name = "asked"
+
+    async def extract(self, messages, memories):
+        return []
+
+    async def model(self, messages):
+        return Message.assistant("yes")
+
+
+async def test_a_run_does_not_wait_for_the_log_of_its_gate():
+    store, options = SlowLog(), MemoryOptions(gate="model")
+    async with LLMMemoryManager(store, extract_fn=Asked(), options=options) as manager:
+        await manager.on_session_end(state("t", Message.user("I moved to Lisbon with two cats.")))
+        async with asyncio.timeout(10):
+            assert "two cats" in (await manager.plan("How big is Lisbon?")).tail
+        store.may.set()
+    kinds = [item.value["kind"] for item in await store.scan(("locus_memory", "log"))]
+    assert kinds == ["distill", "gate"]
 
 
 class Own(BaseMemoryManager):

@@ -1,4 +1,4 @@
-"""The log: what the model saw of the memory, one record for each run."""
+"""The runs of the log layer: what the model saw of the memory, one record for each run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from itertools import count
 from typing import Final, Self
 
 from locus_memory._internal.recent import RecentlyUsed
+from locus_memory.memory.layers.log import LOG_DAYS
 from locus_memory.memory.layers.records import Tokens, readable, record_of, value_of
 from locus_memory.memory.scope import Scope
 from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Put
 
-__all__ = ["LOG_DAYS", "RunLog", "SeenRun"]
-
-LOG_DAYS: Final = 30.0
-"""The days that a record is kept."""
+__all__ = ["RunLog", "SeenRun"]
 
 _MOST: Final = 1_000
 _SLACK: Final = 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 from locus_memory._internal.cancellation import raise_if_cancelled
@@ -63,16 +64,18 @@ def _shown(message: str) -> str:
     return " ... ".join(ends)
 
 
-async def needs_memory(model: ChatModel, text: str) -> bool:
+async def needs_memory(model: ChatModel, text: str, *, log: AbstractContextManager[None]) -> bool:
     """Return whether a model says that a message needs memories; `False` if it fails.
 
     Args:
         model: The model.
         text: The message.
+        log: Logs the call that is made within it.
     """
     prompt = [Message.system(_TASK), Message.user(_shown(text))]
     try:
-        answer = await text_answer(model, prompt, "gate", seconds=_SECONDS)
+        with log:
+            answer = await text_answer(model, prompt, "gate", seconds=_SECONDS)
         return set(_ANSWER.findall(read_documents(answer).rest.casefold())) == {"yes"}
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; the rules decide
         raise_if_cancelled(error)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_of
 from locus_memory.conversation.tokens import message_tokens
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import asked, query_of
+from locus_memory.memory.layers.log import timed
 from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
 from locus_memory.memory.reading.lines import Line, Outcome, fitting, grouped, oldest_word
@@ -123,7 +125,7 @@ class Reader(Reading):
                 said, at = asked(state.messages), self.now()
                 query = query_of(said)
                 stable = await stable_of(self, scope, thread, budget, keeps=not off_record)
-                plan = await self._plan(scope, query, stable, budget, thread)
+                plan = await self._plan(scope, query, stable, budget, thread, logs=not off_record)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
@@ -190,9 +192,11 @@ class Reader(Reading):
         thread: str,
         *,
         explain: bool = False,
+        logs: bool = True,
     ) -> Plan:
+        """Return the plan for a message; `logs`: whether a decision of the gate is in the log."""
         found = await tail_lines(self, scope, query, stable, thread)
-        is_open = await self._opens(query, found)
+        is_open = await self._opens(scope if logs else None, query, found)
         begun = stable.tokens + self._fence if stable.text else 0
         room, zone = budget - begun - self._fence, self.zone
         chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
@@ -214,7 +218,7 @@ class Reader(Reading):
             else (),
         )
 
-    async def _opens(self, query: str | None, found: Sequence[Line]) -> bool:
+    async def _opens(self, scope: Scope | None, query: str | None, found: Sequence[Line]) -> bool:
         """Return whether the gate lets the tail through."""
         if self.options.gate == "off" or not found or not query:
             return True
@@ -222,7 +226,10 @@ class Reader(Reading):
             return True
         if self.model is None:
             return False
-        return await needs_memory(self.model, query)
+        log: AbstractContextManager[None] = nullcontext()
+        if scope is not None:
+            log = timed("gate", self.now(), partial(self.afterwards.log, scope))
+        return await needs_memory(self.model, query, log=log)
 
     def _explained(
         self, stable: Stable, found: Sequence[Line], chosen: Sequence[Line], left_out: Outcome

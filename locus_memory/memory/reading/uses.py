@@ -8,6 +8,7 @@ from typing import Any
 
 from locus_memory._internal.running.background import BackgroundTasks
 from locus_memory.events import emit
+from locus_memory.memory.layers.log import LogEntry, write_log
 from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
 from locus_memory.memory.models import has_authority
 from locus_memory.memory.scope import Scope
@@ -50,6 +51,10 @@ class Afterwards(BackgroundTasks):
             work = self._count(scope, changes, after=self._counting)
             self._counting = self.later(work, _report_count)
 
+    def log(self, scope: Scope, entry: LogEntry) -> None:
+        """Write an entry to the log of a scope."""
+        self.later(write_log(self._store, scope, [entry]), report_log)
+
     def later(
         self, work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]
     ) -> asyncio.Task[None]:
@@ -81,7 +86,7 @@ async def _reported(work: Coroutine[Any, Any, object], failed: Callable[[Excepti
 
 
 def report_log(error: Exception) -> None:
-    """Report that the record of what a run was shown was not written."""
+    """Report that a record of what happened was not written."""
     emit("memory.log_failed", error=error)
 
 

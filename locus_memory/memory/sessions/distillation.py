@@ -14,6 +14,7 @@ from locus_memory.memory.layers.episodes import (
     EpisodeBook,
     episode_put,
 )
+from locus_memory.memory.layers.log import LogEntry, log_put, timed, write_log
 from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
 from locus_memory.memory.ledger.ledger import Ledger, Retirement, Statement
 from locus_memory.memory.models import Extractor
@@ -100,14 +101,22 @@ class Distillation(Extraction):
         ]
 
     async def _distilled(self, jobs: Sequence[Job]) -> Outcome:
-        scope = Scope(jobs[0].namespace)
-        distilled = await self.distilled(scope, self.source_of(jobs))
+        scope, entries = Scope(jobs[0].namespace), list[LogEntry]()
+        try:
+            with timed("distill", self._ledger.now(), entries.append):
+                source = self.source_of(jobs)
+                distilled = await self.distilled(scope, source)
+        except Exception:
+            await write_log(self._recall.store, scope, entries)
+            raise
         if not await self._holds(jobs):
             return Outcome(jobs)
+        puts = [log_put(scope, entry) for entry in entries if self.is_by_model]
         written, known = await self._ledger.write(scope, distilled.edits)
         episode = _episode_of(sessions_of(jobs), distilled)
-        # It comes last: where it is, everything else is.
-        puts = [] if episode is None else [episode_put(scope, episode)]
+        if episode is not None:
+            # It comes last: where it is, everything else is.
+            puts.append(episode_put(scope, episode))
         mentioned = _mentions(distilled.edits, known)
         return Outcome(
             jobs,

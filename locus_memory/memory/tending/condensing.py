@@ -14,9 +14,12 @@ from locus_memory.events import emit
 from locus_memory.memory.extraction.distillate import parse_distillate
 from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, Note
+from locus_memory.memory.layers.log import logged
 from locus_memory.memory.models import has_authority
 from locus_memory.memory.reading.lines import note_lines
+from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
+from locus_memory.store.base import BaseStore
 
 __all__ = ["condense", "condensed", "condensed_lines", "to_condense"]
 
@@ -93,32 +96,46 @@ async def condensed(model: ChatModel, sessions: Sequence[Episode]) -> Episode:
     )
 
 
-async def condense(model: ChatModel, sessions: Sequence[Episode]) -> Episode | None:
-    """Return the result of `condensed`; `None`, with an event: it failed.
+async def condense(
+    store: BaseStore, scope: Scope, model: ChatModel, sessions: Sequence[Episode], now: str
+) -> Episode | None:
+    """Return the result of `condensed`, and log the call; `None`, with an event: it failed.
 
     Args:
+        store: The store of the log.
+        scope: The scope.
         model: The model.
         sessions: The sessions, oldest first.
+        now: The present moment, ISO 8601 in UTC.
     """
     try:
-        return await condensed(model, sessions)
+        async with logged(store, scope, "condense", now):
+            return await condensed(model, sessions)
     except Exception as error:  # noqa: BLE001 - reported; the originals are there
         raise_if_cancelled(error)
         emit("memory.condense_failed", error=error)
         return None
 
 
-async def condensed_lines(model: ChatModel, lines: Sequence[str]) -> list[str]:
+async def condensed_lines(
+    store: BaseStore, scope: Scope, model: ChatModel, lines: Sequence[str], now: str
+) -> list[str]:
     """Return lines of notes, each after its day, condensed as by `condense`; none: it failed.
 
     Args:
+        store: As for `condense`.
+        scope: As for `condense`.
         model: As for `condense`.
         lines: The lines, oldest first; at least one.
+        now: As for `condense`.
+
+    Raises:
+        BackendError: The store failed.
     """
     told = [(line[:_DAY], line[_DAY:].lstrip(":, ")) for line in lines]
     notes = tuple(Note(text, at=day) for day, text in told)
     session = Episode(session_id="", started_at=told[0][0], ended_at=told[-1][0], notes=notes)
-    made = await condense(model, [session])
+    made = await condense(store, scope, model, [session], now)
     found = [] if made is None else note_lines(made)
     return [
         f"{each.moment[:_DAY]}: {each.text[2:]}" for each in sorted(found, key=attrgetter("moment"))

@@ -82,8 +82,10 @@ async def read_record(store: BaseStore, scope: Scope) -> PassRecord:
     return replace(known or PassRecord(), version=item.version)
 
 
-async def write_record(store: BaseStore, scope: Scope, record: PassRecord) -> PassRecord | None:
-    """Write a record in place of its version.
+async def write_record(
+    store: BaseStore, scope: Scope, record: PassRecord, *more: Put
+) -> PassRecord | None:
+    """Write a record in place of its version, together with more.
 
     Returns:
         The record as it is stored; `None`: another process was faster, or the scope was erased.
@@ -94,7 +96,7 @@ async def write_record(store: BaseStore, scope: Scope, record: PassRecord) -> Pa
     value = value_of(record)
     put = Put(namespace=scope.tending, key=_KEY, value=value, if_version=record.version, text="")
     try:
-        await write_together(store, [put])
+        await write_together(store, [put, *more])
     except VersionConflictError:
         return None
     return replace(record, version=record.version + 1)

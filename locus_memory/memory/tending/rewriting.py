@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from locus_memory.chat.base import ChatModel
 from locus_memory.events import emit
 from locus_memory.memory.layers.asking import text_answer
+from locus_memory.memory.layers.log import logged
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.ledger.revision import importance_of, read_memory
 from locus_memory.memory.models import ORIGIN, Memory, Origin, origin_of
@@ -81,7 +83,9 @@ async def tidy_facts(
 
 async def _tidied(work: Pass, model: ChatModel, facts: Sequence[Memory]) -> FactsReport:
     """Ask the model about some facts, and make the changes that are accepted."""
-    answer = await text_answer(model, facts_prompt(facts), "tending")
+    log = logged(work.store, work.scope, "facts", work.now)
+    async with nullcontext() if work.dry_run else log:
+        answer = await text_answer(model, facts_prompt(facts), "tending")
     changes, refused = read_proposal(answer, facts)
     for reason in refused:
         emit("memory.facts_refused", reason=reason)

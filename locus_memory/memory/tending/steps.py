@@ -15,7 +15,7 @@ from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.events import emit
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import adopt
-from locus_memory.memory.layers.runs import LOG_DAYS
+from locus_memory.memory.layers.log import LOG_DAYS
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import is_expired
 from locus_memory.memory.tending.condensing import condense, to_condense
@@ -84,7 +84,7 @@ async def _condense(work: Pass) -> None:
     taken = to_condense(shown, room, as_token_counter(count))
     if not taken:
         return
-    made = await condense(work.model, taken)
+    made = await condense(work.store, work.scope, work.model, taken, work.now)
     if made is not None:
         await book.condense(work.scope, made)
         emit("memory.condensed", sessions=len(made.condenses), notes=len(made.notes))

@@ -10,6 +10,7 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory.memory.base import query_and_limit, search_result
 from locus_memory.memory.layers.asking import text_answer
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, read_episode
+from locus_memory.memory.layers.log import logged
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.models import (
     Memory,
@@ -302,7 +303,8 @@ class RecallVerbs(SingleMemories):
         rows = ["<memories>", *(_row(memory) for memory, _ in found), "</memories>"]
         asked = f"<question>\n{neutralise(query)}\n</question>"
         prompt = [Message.system(_TASK), Message.user("\n".join((*rows, asked)))]
-        answer = await text_answer(self._model, prompt, "reflection", seconds=None)
+        async with logged(self._store, self._scope, "reflect", self._ledger.now()):
+            answer = await text_answer(self._model, prompt, "reflection", seconds=None)
         return answer.strip()[:_LONGEST_ANSWER]
 
     async def plan(
@@ -313,7 +315,9 @@ class RecallVerbs(SingleMemories):
         as_of: Moment | None = None,
         at: Moment | None = None,
     ) -> Plan:
-        """Return what the first run of a new thread with this message is shown; nothing is written.
+        """Return what the first run of a new thread with this message is shown; nothing is counted.
+
+        Only a decision of the gate's model is written, as an entry of the log.
 
         Args:
             query: The message of the user.

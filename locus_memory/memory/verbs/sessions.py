@@ -189,11 +189,14 @@ class SessionVerbs(SingleMemories):
             The lines, oldest first. There are none without a model, in the mode `"manual"`, and if
             the model fails or does not answer with less, which is the event
             `memory.condense_failed`.
+
+        Raises:
+            BackendError: The store failed.
         """
         model = None if self._options.extract_mode == "manual" else self._model
         if model is None or not lines:
             return []
-        return await condensed_lines(model, lines)
+        return await condensed_lines(self._store, self._scope, model, lines, self._ledger.now())
 
     async def _lines(
         self, thread: str, last: Mapping[str, int], said: Sequence[Any], before: int

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
-from time import perf_counter
 from typing import Final
 
 from typing_extensions import override
@@ -17,6 +16,7 @@ from locus_memory.chat.asking import check_model
 from locus_memory.chat.base import ChatModel
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
+from locus_memory.memory.layers.log import LogEntry, log_put, timed
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.tending.passes import (
     Pass,
@@ -31,7 +31,7 @@ from locus_memory.memory.tending.scopes import scopes_below
 from locus_memory.memory.tending.steps import make_steps
 from locus_memory.memory.validity import Moment, moment_in
 from locus_memory.memory.verbs.single import SingleMemories
-from locus_memory.store.item import Namespace
+from locus_memory.store.item import Namespace, Put
 
 __all__ = ["TendingVerbs"]
 
@@ -145,29 +145,32 @@ class TendingVerbs(SingleMemories):
 
     async def _under(self, lease: Lease, work: Pass, record: PassRecord) -> ConsolidationReport:
         """Make a pass; the right to it is given back, whatever happens."""
-        start = perf_counter()
+        entries: list[LogEntry] = []
         try:
-            done = await make_steps(work)
-            record = await self._hold(work, record, lease) or record
-            facts = await self._facts(work, record)
+            with timed("consolidate", work.now, entries.append):
+                done = await make_steps(work)
+                record = await self._hold(work, record, lease) or record
+                facts = await self._facts(work, record)
         except BaseException:
             with suppress(BackendError):
                 await self._write(work, replace(record, lease=None))
             raise
         facts_at = work.now if facts else record.facts_at
         record = replace(record, lease=None, ran_at=work.now, facts_at=facts_at)
-        await self._write(work, record)
-        took = round((perf_counter() - start) * 1_000, 3)
-        return replace(done, facts=facts, scopes=1, duration_ms=took)
+        [entry] = entries
+        await self._write(work, record, log_put(work.scope, entry))
+        return replace(done, facts=facts, scopes=1, duration_ms=entry.duration_ms)
 
     async def _hold(self, work: Pass, record: PassRecord, lease: Lease) -> PassRecord | None:
         """Take the right to a pass, or prolong it; `None`: another process was faster."""
         lease.until = self._clock() + _LEASE
         return await self._write(work, replace(record, lease=lease.to_value()))
 
-    async def _write(self, work: Pass, record: PassRecord) -> PassRecord | None:
+    async def _write(self, work: Pass, record: PassRecord, *more: Put) -> PassRecord | None:
         """Write the record of a pass, but in a dry run."""
-        return record if work.dry_run else await write_record(self._store, work.scope, record)
+        return (
+            record if work.dry_run else await write_record(self._store, work.scope, record, *more)
+        )
 
     async def _facts(self, work: Pass, record: PassRecord) -> tuple[FactsReport, ...]:
         """Ask the model about the facts, at most once a day; a failure is an event."""

@@ -18,13 +18,13 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.episodes import Episode, Note, episode_put
+from locus_memory.memory.layers.log import LogEntry, log_put
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
-from tests.memory.conftest import logged
 from tests.memory.transcripts import transcript_puts
 
 ADA = Scope(("locus_memory", "users", "ada"))
@@ -81,7 +81,7 @@ async def live(store: BaseStore, scope: Scope, told: dict[str, Any]) -> None:
             ),
             *(episode_put(scope, each) for each in episodes),
             *transcript_puts(scope, "t", messages, 1, NOW),
-            logged(scope, NOW),
+            log_put(scope, LogEntry(kind="distill", at=NOW, duration_ms=1.0)),
         ]
     )
     overrides = [said(n, "override", marked=marked) for n, marked in enumerate(told["overrides"])]

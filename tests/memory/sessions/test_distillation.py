@@ -14,7 +14,7 @@ from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
-from tests.memory.conftest import idle
+from tests.memory.conftest import idle, log_of
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
 
 USER = MemoryType.USER
@@ -46,6 +46,8 @@ async def test_a_session_becomes_one_episode_with_one_call(tend, either, clock, 
     assert model.sessions == [[message.content for message in said]]
     assert (episode.session_id, episode.agent_id, episode.turns) == ("t", "helper", (1, 4))
     assert episode.started_at < episode.ended_at
+    (entry,) = await log_of(either, SCOPE)
+    assert (entry.kind, entry.ok, entry.error) == ("distill", True, None)
     (event,) = events.of("memory.extracted")
     assert event.attributes["episodes"] == 1
     assert await either.list_keys(SCOPE.queue) == []
@@ -164,7 +166,7 @@ async def test_secrets_stay_out_of_all_layers(tend, either):
     assert "hunter2secret" not in "".join(held)
 
 
-async def test_a_failing_model_leaves_the_turns(tend, either, events, monkeypatch):
+async def test_a_failing_model_leaves_the_turns_and_a_log_entry(tend, either, events, monkeypatch):
     """Turns are never dropped, however often the model fails."""
     monkeypatch.setattr("locus_memory.memory.queue.worker._MOST_ATTEMPTS", 2)
     failures = [ConnectionError("secret text") for _ in range(7)]
@@ -178,6 +180,9 @@ async def test_a_failing_model_leaves_the_turns(tend, either, events, monkeypatc
     (episode,) = await episodes_of(either)
     assert episode.turns == (1, 2)
     assert events.of("memory.extract_dropped") == []
+    entries = await log_of(either, SCOPE)
+    assert [each.error for each in entries if not each.ok] == ["ConnectionError"] * 7
+    assert "secret text" not in str(entries)
 
 
 async def test_a_function_gives_facts_only(tend, either):

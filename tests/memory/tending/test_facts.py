@@ -25,6 +25,7 @@ from locus_memory.memory.tending.proposal import batches, facts_prompt, read_pro
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 from locus_memory.testing import FakeClock
+from tests.memory.conftest import log_of
 
 SCOPE = Scope(("locus_memory",))
 USER, PROJECT = MemoryType.USER, MemoryType.PROJECT
@@ -98,6 +99,7 @@ async def test_a_model_sees_all_facts(store: BaseStore, clock: FakeClock) -> Non
         f"{n}. user | {key} | {content}" for n, (key, content, _) in enumerate(FACTS, 1)
     ]
     assert await current(manager) == before
+    assert [entry.kind for entry in await log_of(store, SCOPE)] == ["facts"]
 
 
 async def test_accepted_changes_are_written_and_undone(store: BaseStore, clock: FakeClock) -> None:

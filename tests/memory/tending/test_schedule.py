@@ -19,16 +19,16 @@ from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeClock
-from tests.memory.conftest import Events
+from tests.memory.conftest import log_of
 
 HOUR = 3_600.0
 ADA = Scope(("locus_memory", "users", "ada"))
 RUN = AgentState(messages=(), metadata={"user_id": "ada"})
 
 
-def passes(events: Events) -> int:
+async def passes(store: BaseStore) -> int:
     """Return how many passes were made."""
-    return sum(each.attributes["scopes"] for each in events.of("memory.consolidated"))
+    return len([each for each in await log_of(store, ADA) if each.kind == "consolidate"])
 
 
 def managed(store: BaseStore, clock: FakeClock, **options: Any) -> LLMMemoryManager:
@@ -42,7 +42,7 @@ async def touch(manager: LLMMemoryManager) -> None:
     await manager._schedule.wait()
 
 
-async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock, events: Events) -> None:
+async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock) -> None:
     """The first look begins the interval; a run that comes later than it starts the pass."""
     async with InMemoryStore(clock=clock) as store:
         manager = managed(store, clock)
@@ -51,7 +51,7 @@ async def test_a_pass_is_made_when_its_interval_is_over(clock: FakeClock, events
         for hours in (0, 0.5, 1, 22, 3, 1, 23, 1):
             clock.advance(hours * HOUR)
             await touch(manager)
-            made.append(passes(events))
+            made.append(await passes(store))
         assert made == [0, 0, 0, 0, 1, 1, 2, 2]
         await manager.close()
 
@@ -113,7 +113,7 @@ async def test_a_lease_of_another_machine_ends_by_itself(clock: FakeClock) -> No
         await manager.close()
 
 
-async def test_a_first_pass_that_was_interrupted_is_due(clock: FakeClock, events: Events) -> None:
+async def test_a_first_pass_that_was_interrupted_is_due(clock: FakeClock) -> None:
     """Its record has no moment of a whole pass, and the next look makes it."""
     async with InMemoryStore(clock=clock) as store:
         manager = managed(store, clock)
@@ -122,11 +122,11 @@ async def test_a_first_pass_that_was_interrupted_is_due(clock: FakeClock, events
         await touch(manager)
         clock.advance(HOUR)
         await touch(manager)
-        assert passes(events) == 1
+        assert await passes(store) == 1
         await manager.close()
 
 
-async def test_closing_ends_the_pass_in_the_background(clock: FakeClock, events: Events) -> None:
+async def test_closing_ends_the_pass_in_the_background(clock: FakeClock) -> None:
     """A manager closes at once, and another one finishes the pass."""
     async with InMemoryStore(clock=clock) as inner:
         store = Blocking(inner)
@@ -140,7 +140,7 @@ async def test_closing_ends_the_pass_in_the_background(clock: FakeClock, events:
                 await manager._schedule.wait()
         await store.reached.wait()
         await manager.close()
-        assert passes(events) == 0
+        assert await passes(inner) == 0
         assert not [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
         assert (await managed(inner, clock).consolidate()).scopes == 1
 
@@ -178,7 +178,7 @@ async def test_a_failure_in_the_background_is_an_event(clock: FakeClock, events:
         await manager.close()
 
 
-def test_a_manager_that_is_used_in_two_event_loops_goes_on(events: Events) -> None:
+def test_a_manager_that_is_used_in_two_event_loops_goes_on() -> None:
     """The task of a loop that ended is not waited for."""
     clock = FakeClock()
     store = InMemoryStore(clock=clock)
@@ -193,7 +193,7 @@ def test_a_manager_that_is_used_in_two_event_loops_goes_on(events: Events) -> No
     for _ in range(2):
         asyncio.run(use())
         clock.advance(48 * HOUR)
-    assert passes(events) == 1
+    assert asyncio.run(passes(store)) == 1
     asyncio.run(manager.close())
 
 

@@ -72,7 +72,9 @@ async def test_a_simulated_year(retention: float, days: int) -> None:
             assert len(left) == len(facts)
         episodes = [each async for each in EpisodeBook(store).scan(SCOPE)]
         turns = await store.list_namespaces(SCOPE.transcripts, 1_000)
+        log = await store.list_keys(SCOPE.log, 1_000)
         assert len(episodes) == len(turns) == (30 if retention else days)
+        assert len(log) == 31
         kept = [memory async for memory in ada.memories()]
         signs = {each.key: v.salience for each, v in zip(kept, await ada.vitals(kept), strict=True)}
         assert signs.pop("allergy") == 0.2
