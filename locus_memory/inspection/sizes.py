@@ -38,7 +38,7 @@ async def measure_threads(
         deep: Whether to load every state and measure its JSON.
         watch: Shows how far the states are read.
     """
-    from locus_memory.transfer.threads import all_threads  # noqa: PLC0415 - help must be quick
+    from locus_memory.transfer.reading import all_threads  # noqa: PLC0415 - help must be quick
 
     checkpointer, rows = backend.checkpointer, list[dict[str, Any]]()
     named = None if thread is None else await find_thread(checkpointer, thread)

@@ -185,7 +185,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
 
         Short sessions wait no longer. In the mode `"manual"`, nothing is extracted: see `sync_now`.
         """
-        await self._afterwards.wait()
+        await self._reader.afterwards.wait()
         return await self._worker.drain()
 
     @property
@@ -212,7 +212,7 @@ class LLMMemoryManager(SessionVerbs, RecallVerbs, TendingVerbs, FactVerbs):
             return
         try:
             await self._schedule.close()
-            await self._afterwards.wait()
+            await self._reader.afterwards.wait()
             await self._worker.close(self._options.drain_timeout)
         finally:
             if isinstance(self._made, Resource):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import UnionType
 from typing import Any, Final, Literal, TypedDict
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -212,16 +212,10 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
         if value:
             warnings.warn(f"{name} is now options", DeprecationWarning, stacklevel=3)
         told |= value
-    old = {name: told.pop(name) for name in _OLD if name in told}
-    for name in old:
-        warnings.warn(f"the option {name} is now {_OLD[name]}", DeprecationWarning, stacklevel=3)
-    if old.get("enabled") or old.get("batch_messages"):
-        told["extract_mode"] = "session_end"
-    if "gate_mode" in old:
-        old["gate_mode"] = _GATES.get(str(old["gate_mode"]), old["gate_mode"])
-    told |= {_OLD[name]: value for name, value in old.items() if _OLD[name] in _KNOWN}
-    if not old.get("passive", True):
-        told |= {"transcript": False, "memory_budget_tokens": 0}
+    for name, (now, read) in _OLD.items():
+        if name in told:
+            warnings.warn(f"the option {name} is now {now}", DeprecationWarning, stacklevel=3)
+            told |= read(told.pop(name))
     weighed = {_BLENDED[name]: told.pop(name) for name in _BLENDED if name in told}
     if weighed:
         warnings.warn("blend is now a Blend(...)", DeprecationWarning, stacklevel=3)
@@ -229,24 +223,41 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-_KNOWN: Final = {"namespace_prefix", *(each.name for each in fields(MemoryOptions))}
-_OLD: Final = {
-    "batch_messages": "extract_mode='session_end'",
-    "enabled": "extract_mode='session_end'",
-    "extraction_mode": "extract_mode",
-    "token_budget": "memory_budget_tokens",
-    "passive": "transcript=False with memory_budget_tokens=0",
-    "gate_mode": "gate",
-    "cache_idle_seconds": "cache_idle",
-    "episode_retention_days": "retention",
-    "batch_quiet": "session_idle",
-    "summary_debounce_seconds": "session_idle",
-    "namespace_resolver": "namespace_prefix",
-    "max_attempts": "without effect",
-    "consolidation_interval_hours": "without effect",
-    "salience_floor": "without effect",
-}
+_Read = tuple[str, Callable[[Any], dict[str, Any]]]
+"""How an option is called now, and a function that returns what its value means now."""
+
+
+def _renamed(name: str) -> _Read:
+    return name, lambda value: {name: value}
+
+
 _GATES: Final = {"heuristic": "rules", "llm": "model"}
+_SESSIONS: Final[_Read] = (
+    "extract_mode='session_end'",
+    lambda on: {"extract_mode": "session_end"} if on else {},
+)
+_WITHOUT: Final[_Read] = ("without effect", lambda _: {})
+_OLD: Final[Mapping[str, _Read]] = {
+    "batch_messages": _SESSIONS,
+    "enabled": _SESSIONS,
+    "extraction_mode": _renamed("extract_mode"),
+    "token_budget": _renamed("memory_budget_tokens"),
+    "passive": (
+        "transcript=False with memory_budget_tokens=0",
+        lambda on: {} if on else {"transcript": False, "memory_budget_tokens": 0},
+    ),
+    "gate_mode": ("gate", lambda mode: {"gate": _GATES.get(str(mode), mode)}),
+    "cache_idle_seconds": _renamed("cache_idle"),
+    "episode_retention_days": _renamed("retention"),
+    "batch_quiet": _renamed("session_idle"),
+    "summary_debounce_seconds": _renamed("session_idle"),
+    "namespace_resolver": _renamed("namespace_prefix"),
+    "max_attempts": _WITHOUT,
+    "consolidation_interval_hours": _WITHOUT,
+    "salience_floor": _WITHOUT,
+}
+"""The options of earlier versions."""
+
 _BLENDED: Final = {
     "blend_weights": "weights",
     "half_life_days": "half_life_days",

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from locus_memory._internal.cancellation import kept
-from locus_memory.events import emit, uncollected
+from locus_memory._internal.running.background import BackgroundTasks
+from locus_memory.backends.loops import LoopLocal
+from locus_memory.events import emit
 from locus_memory.resources.levels.making import LevelMaker
 from locus_memory.resources.storing.places import Path
 from locus_memory.store.base import scan_all
@@ -20,41 +21,20 @@ _PAGE: Final = 100
 _DRAIN_SECONDS: Final = 30.0
 
 
-class Background:
+class Background(BackgroundTasks):
     """The tasks of all views of one tree, at most four at once in each event loop."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        super().__init__()
+        self._slots: LoopLocal[asyncio.Semaphore] = LoopLocal()
 
-    @property
-    def pending(self) -> int:
-        """The number of tasks that run or wait."""
-        return len(self._tasks)
-
-    def start(self, work: Callable[[], Awaitable[Any]]) -> asyncio.Task[Any]:
-        """Start a function in a task."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            # Tasks of a loop that ended never continue.
-            self._loop, self._slots, self._tasks = loop, asyncio.Semaphore(_AT_ONCE), set()
-        task = kept(loop.create_task(self._slotted(work), context=uncollected()))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    def run(self, work: Callable[[], Awaitable[Any]]) -> asyncio.Task[Any]:
+        """Run a function in a task, once there is a slot."""
+        return self.start(self._slotted(work))
 
     async def _slotted(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        async with self._slots:
+        async with self._slots.get(lambda: asyncio.Semaphore(_AT_ONCE)):
             return await work()
-
-    async def wait(self, seconds: float | None = None) -> None:
-        """Wait for the tasks of this event loop, also those that they start."""
-        if self._loop is not asyncio.get_running_loop():
-            return
-        async with asyncio.timeout(seconds):
-            while self._tasks:
-                await asyncio.wait(set(self._tasks))
 
     async def close(self) -> None:
         """Wait for at most 30 seconds, then cancel; what is cancelled waits in the store."""
@@ -62,10 +42,7 @@ class Background:
             await self.wait(_DRAIN_SECONDS)
         except TimeoutError as error:
             emit("resources.drain_timeout", error=error, pending=self.pending)
-            tasks = set(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*self.cancel(), return_exceptions=True)
 
 
 class Refiner:
@@ -88,7 +65,7 @@ class Refiner:
 
     def add(self, path: Path) -> asyncio.Task[Any] | None:
         """Complete an entry in the background."""
-        return self._background.start(partial(self._tried, path)) if self.is_needed else None
+        return self._background.run(partial(self._tried, path)) if self.is_needed else None
 
     async def complete(self, path: Path) -> None:
         """Complete an entry now.

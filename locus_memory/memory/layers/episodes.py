@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -14,7 +14,6 @@ from typing_extensions import override
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.running.paging import paged
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.memory.layers.fading import faded
 from locus_memory.memory.layers.records import LENIENT, readable, record_of, value_of
 from locus_memory.memory.models import Origin, as_origins, origin_of
 from locus_memory.memory.scope import Scope
@@ -45,7 +44,6 @@ MOST_NOTES: Final = 1_000
 """The most notes of a record."""
 
 _LONGEST: Final = 600
-_LEAST: Final = 1e-9
 _MOST_IDS: Final = 50
 _PAGE: Final = 100
 _DAY: Final = r"\d{4}-\d{2}(?:-\d{2})?"
@@ -194,30 +192,21 @@ class Episode:
             InvalidArgumentError: The value is not an episode.
         """
         try:
-            told: dict[str, Any] = {**value, "notes": tuple(_notes_of(value))}
-            if left := told.get("decayed_at"):
-                # Earlier versions wrote what was left of the salience at that moment.
-                kept = 2 * faded(0.5, told["ended_at"], left)
-                told["salience"] = told.get("salience", 0.5) / max(kept, _LEAST)
+            told = tuple(Note(**each) for each in value.get("notes") or _notes_of(value))
         except (AttributeError, KeyError, TypeError, InvalidArgumentError) as error:
             raise InvalidArgumentError("a stored value that is no Episode") from error
-        return record_of(cls, told)
+        return record_of(cls, {**value, "notes": told})
 
 
-def _notes_of(value: Mapping[str, Any]) -> Iterator[Note]:
-    """Yield the notes of a stored value; those of a digest, which earlier versions wrote."""
-    if "notes" in value:
-        for each in value["notes"]:
-            yield Note(**each)
-        return
-    yield Note(value["summary"])
-    for text in value.get("decisions", ()):
-        yield Note(text, "decision")
-    for text in value.get("action_items", ()):
-        yield Note(text, "task")
-    words = [*value.get("topics", ()), *value.get("entities", ())]
-    if words:
-        yield Note(f"It was about {', '.join(words)}.")
+def _notes_of(digest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the notes of a digest, which earlier versions wrote."""
+    words = [*digest.get("topics", ()), *digest.get("entities", ())]
+    return [
+        {"text": digest["summary"]},
+        *({"text": each, "kind": "decision"} for each in digest.get("decisions", ())),
+        *({"text": each, "kind": "task"} for each in digest.get("action_items", ())),
+        *([{"text": f"It was about {', '.join(words)}."}] if words else ()),
+    ]
 
 
 class _EpisodeFields(Fields):

@@ -32,9 +32,6 @@ __all__ = ["Vitals", "VitalsBook", "VitalsChange", "version_of"]
 _MOST_MESSAGES: Final = 50
 _TRUST_OF_TOOL, _TRAINING = 0.3, 0.02
 _HELPFUL, _UNHELPFUL = 0.1, -0.2
-_AT_ONCE: Final = 4
-"""How many memories are read at once, so that a run need not wait for a long queue of reads."""
-
 VitalsChange = Callable[[Memory, "Vitals"], "Vitals"]
 """Returns the new vital signs of a memory; the same ones if there is nothing to write."""
 
@@ -190,8 +187,8 @@ class VitalsBook:
         moments = {name: value.get("told_at") for (_, name), value in values.items()}
         return {name: each for name, each in moments.items() if isinstance(each, str)}
 
-    async def change(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> dict[str, Vitals]:
-        """Write changed vital signs of current memories; return those of the memories that exist.
+    async def change(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> set[str]:
+        """Write changed vital signs of current memories; return the names of those that exist.
 
         A memory that is not current is left out, so a late change never brings back the record of
         an erased one. If another writer is faster, the change is made again on what it wrote.
@@ -207,7 +204,7 @@ class VitalsBook:
         if self.store.capabilities.batch_operations:
             with suppress(VersionConflictError):
                 return await self._changed(scope, changes)
-        done = dict[str, Vitals]()
+        done = set[str]()
         for name, change in changes.items():
             done |= await insisting(self._changed)(scope, {name: change})
         return done
@@ -222,48 +219,38 @@ class VitalsBook:
         Raises:
             BackendError: The store failed.
         """
-        made = await self._made_of(scope, changes)
-        return [put for _, puts in made for put in puts]
+        made = await self._made(scope, changes)
+        return [put for put in made.values() if put is not None]
 
-    async def _changed(
-        self, scope: Scope, changes: Mapping[str, VitalsChange]
-    ) -> dict[str, Vitals]:
+    async def _changed(self, scope: Scope, changes: Mapping[str, VitalsChange]) -> set[str]:
         """Write changed vital signs, and delete those of a memory that was erased meanwhile."""
-        made = await self._made_of(scope, changes)
-        puts = [put for _, puts in made for put in puts]
+        made = await self._made(scope, changes)
+        puts = [put for put in made.values() if put is not None]
         await self.store.put_batch(puts)
         first = [(scope.current, put.key) for put in puts if put.if_version == 0]
         if first:
             there = await self.store.get_batch(first)
             gone = [(scope.vitals, name[1]) for name in first if name not in there]
             await self.store.delete_batch(gone)
-        return {name: new for name, (new, _) in zip(changes, made, strict=True) if new is not None}
-
-    async def _made_of(
-        self, scope: Scope, changes: Mapping[str, VitalsChange]
-    ) -> list[tuple[Vitals | None, list[Put]]]:
-        """Return what `_made` does for each memory, of which a few are read at once."""
-        names, made = list(changes), list[tuple[Vitals | None, list[Put]]]()
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            made += await asyncio.gather(*(self._made(scope, n, changes[n]) for n in some))
-        return made
+        return set(made)
 
     async def _made(
-        self, scope: Scope, name: str, change: VitalsChange
-    ) -> tuple[Vitals | None, list[Put]]:
-        """Return the new vital signs of a current memory, and their put, if they changed."""
-        current, item = await asyncio.gather(
-            self.store.get_item(scope.current, name), self.store.get_item(scope.vitals, name)
-        )
-        memory = None if current is None else read_memory(current)
-        if memory is None:
-            return None, []
-        old = _read(item and item.value, memory)
-        new, version = change(memory, old), 0 if item is None else item.version
-        value, space = value_of(new), scope.vitals
-        put = Put(namespace=space, key=name, value=value, if_version=version, text="")
-        return new, [] if new == old else [put]
+        self, scope: Scope, changes: Mapping[str, VitalsChange]
+    ) -> dict[str, Put | None]:
+        """Return the put for each memory that is current; `None`: its vital signs stay."""
+        made: dict[str, Put | None] = {}
+        for name, change in changes.items():
+            current, item = await asyncio.gather(
+                self.store.get_item(scope.current, name), self.store.get_item(scope.vitals, name)
+            )
+            memory = None if current is None else read_memory(current)
+            if memory is not None:
+                old = _read(item and item.value, memory)
+                new, version = change(memory, old), 0 if item is None else item.version
+                value, space = value_of(new), scope.vitals
+                put = Put(namespace=space, key=name, value=value, if_version=version, text="")
+                made[name] = None if new == old else put
+        return made
 
 
 def _read(value: object, memory: Memory) -> Vitals:

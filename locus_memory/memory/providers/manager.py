@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeVar
 
 from typing_extensions import override
 
-from locus_memory._internal.cancellation import kept
+from locus_memory._internal.running.background import BackgroundTasks
 from locus_memory.conversation.roles import runs_off_record
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import emit
@@ -217,7 +217,7 @@ class ProviderManager(BaseMemoryManager):
         return result
 
 
-class _Sessions:
+class _Sessions(BackgroundTasks):
     """The latest messages of each session, until the provider is told that it is over.
 
     A session is over when it was quiet for a while, and when `close` is called. A message later
@@ -229,10 +229,10 @@ class _Sessions:
     """
 
     def __init__(self, quiet: float, seconds: float) -> None:
+        super().__init__()
         self._quiet = quiet
         self._seconds = seconds
         self._open: dict[object, tuple[Any, Sequence[Any], asyncio.TimerHandle]] = {}
-        self._ending: set[asyncio.Task[Any]] = set()
 
     def note(self, key: object, provider: Any, messages: Sequence[Any]) -> None:
         """Keep the messages of a session after a turn.
@@ -255,16 +255,13 @@ class _Sessions:
         """Tell the providers that all sessions are over, and wait for them."""
         for key in list(self._open):
             self._end(key)
-        if self._ending:
-            await asyncio.wait(set(self._ending))
+        await self.wait()
 
     def _end(self, key: object) -> None:
         provider, messages, timer = self._open.pop(key)
         timer.cancel()
         told = partial(provider.on_session_end, messages)
-        task = kept(call_hook("on_session_end", told, seconds=self._seconds))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self.start(call_hook("on_session_end", told, seconds=self._seconds))
 
 
 def _memory(found: MemorySearchResult) -> Memory:

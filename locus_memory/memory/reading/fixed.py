@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from locus_memory.errors import InvalidArgumentError
@@ -25,7 +24,7 @@ from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.memory.validity import said_at
 
-__all__ = ["Fixed", "check_room", "fixed_memories", "fixed_of"]
+__all__ = ["check_room", "fixed_memories", "fixed_of"]
 
 _RULE_TOKENS: Final = 200
 """The most tokens of the feedback rules. They have a budget of their own, so that much that a
@@ -36,29 +35,20 @@ _FIXED: Final = Selection(filter={f"metadata.{FIXED}": True}, origins=(Origin.PE
 _RULES: Final = Selection(type=MemoryType.FEEDBACK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
-    """What always holds in a scope.
-
-    Attributes:
-        lines: What a person fixed, the oldest first, and the rules, the most salient first, that
-            fit.
-        left_out: What a person fixed that does not.
-        others: That as facts, and what earlier versions derived about the owner.
-    """
-
-    lines: tuple[Line, ...]
-    left_out: tuple[Line, ...]
-    others: tuple[Line, ...]
-
-
-async def fixed_of(reading: Reading, scope: Scope, budget: int) -> Fixed:
+async def fixed_of(
+    reading: Reading, scope: Scope, budget: int
+) -> tuple[list[Line], list[Line], list[Line]]:
     """Return what always holds in a scope.
 
     Args:
         reading: What is read.
         scope: The scope.
         budget: The tokens of the block.
+
+    Returns:
+        What a person fixed, the oldest first, and the rules, the most salient first, that fit; what
+        a person fixed that does not; and that as facts, with what earlier versions derived about
+        the owner.
 
     Raises:
         BackendError: The store failed.
@@ -68,11 +58,9 @@ async def fixed_of(reading: Reading, scope: Scope, budget: int) -> Fixed:
     fixed, _ = fitting(always, min(reading.fixed_room, budget), reading.count, None)
     ruled, _ = fitting(map(rule_line, rules), _RULE_TOKENS, reading.count, None)
     shown = {each.name for each in fixed}
-    return Fixed(
-        lines=(*fixed, *ruled),
-        left_out=tuple(each for each in always if each.name not in shown),
-        others=tuple(line for line in map(fact_line, known) if line.name not in shown),
-    )
+    left_out = [each for each in always if each.name not in shown]
+    others = [line for line in map(fact_line, known) if line.name not in shown]
+    return [*fixed, *ruled], left_out, others
 
 
 async def fixed_memories(reading: Reading, scope: Scope) -> list[Memory]:

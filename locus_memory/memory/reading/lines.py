@@ -36,6 +36,7 @@ __all__ = [
     "QUOTE_TOKENS",
     "Line",
     "LineKind",
+    "Outcome",
     "always_line",
     "fact_line",
     "fitting",
@@ -78,6 +79,10 @@ LineKind = Literal["override", "rule", "fact", "note", "quote"]
 """What a line shows: a wish that a person wrote, a feedback memory, a memory, a note, or the words
 of a turn."""
 
+Outcome = Literal["stable", "tail", "budget", "gate"]
+"""The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
+kept it back."""
+
 
 class Line(NamedTuple):
     """A line of a block.
@@ -90,6 +95,8 @@ class Line(NamedTuple):
         speaker: The speaker of a quote, or who told a memory, if it is not the user.
         importance: From 0 to 1; what is less important fades first.
         relevance: Its relevance to the message, from 0 to 1.
+        outcome: Its place, where a plan explains it.
+        tokens: Its tokens, counted alone, likewise.
     """
 
     kind: LineKind
@@ -99,6 +106,13 @@ class Line(NamedTuple):
     speaker: str = ""
     importance: float = 0.5
     relevance: float = 0.0
+    outcome: Outcome = "budget"
+    tokens: int = 0
+
+    @property
+    def line(self) -> str:
+        """The whole line, as `text`."""
+        return self.text
 
     def heading(self, zone: tzinfo | None) -> str:
         """Return the line above it, which it shares with others; empty: none.
@@ -219,7 +233,8 @@ def passage_of(text: str, count: TokenCounter, query: Collection[str] = ()) -> s
     """
     if len(text) <= _CHARACTERS_A_TOKEN * QUOTE_TOKENS:
         whole = _one_line(text)
-        if count(whole) <= QUOTE_TOKENS:
+        # Its line is counted again when it is fitted, and the count is remembered.
+        if count(f"- {whole}\n") <= QUOTE_TOKENS or count(whole) <= QUOTE_TOKENS:
             return whole
     return _cut(text, _best_start(text, count, query), count)
 

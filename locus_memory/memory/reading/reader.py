@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
@@ -18,7 +18,7 @@ from locus_memory.memory.extraction.thread import asked, query_of
 from locus_memory.memory.layers.log import timed
 from locus_memory.memory.layers.runs import RunLog, SeenRun
 from locus_memory.memory.reading.gate import is_everyday, needs_memory
-from locus_memory.memory.reading.lines import Line, LineKind, fitting, grouped, oldest_word
+from locus_memory.memory.reading.lines import Line, Outcome, fitting, grouped, oldest_word
 from locus_memory.memory.reading.reading import Reading
 from locus_memory.memory.reading.stable import Stable, build, stable_of, touch
 from locus_memory.memory.reading.tail import tail_lines
@@ -29,34 +29,10 @@ from locus_memory.memory.secrets.detection import secrets_in
 from locus_memory.memory.validity import Then
 from locus_memory.messages import Message
 
-__all__ = ["Outcome", "Plan", "PlannedLine", "Reader"]
-
-Outcome = Literal["stable", "tail", "budget", "gate"]
-"""The place of a line: in the stable part, in the tail, or in neither: it had no room, or the gate
-kept it back."""
-
+__all__ = ["Plan", "Reader"]
 
 _SHARE_OF_WINDOW: Final = 8
 """All that a run is shown takes at most this fraction of its model's window."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedLine:
-    """A line that was found for a run, and its place.
-
-    Attributes:
-        kind: What it shows.
-        line: The whole line.
-        tokens: Its tokens, counted alone.
-        outcome: Its place.
-        name: The `current_key` of its memory, or the key of its session or turn; else empty.
-    """
-
-    kind: LineKind
-    line: str
-    tokens: int
-    outcome: Outcome
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +49,7 @@ class Plan:
         is_kept: Whether the stable part is that of an earlier run of the thread.
         since: The moment of the oldest note or quote in both; empty: there is none.
         shown: The names of the memories in the tail, see `current_key`.
-        lines: If an explanation was requested, each line that was found, and its place.
+        lines: If an explanation was requested, each line that was found, with its place.
     """
 
     stable: str | None = None
@@ -85,26 +61,7 @@ class Plan:
     is_kept: bool = False
     since: str = ""
     shown: tuple[str, ...] = field(default=(), repr=False)
-    lines: tuple[PlannedLine, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A message to plan for.
-
-    Attributes:
-        scope: The scope.
-        query: The message of the user.
-        budget: The most tokens of all that is shown.
-        thread: The thread; empty: it is unknown, and nothing is kept.
-        off_record: Whether nothing of the run is kept or counted.
-    """
-
-    scope: Scope
-    query: str | None
-    budget: int
-    thread: str = ""
-    off_record: bool = False
+    lines: tuple[Line, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,14 +123,24 @@ class Reader(Reading):
             async with asyncio.timeout(timeout):
                 await start()
                 said, at = asked(state.messages), self.now()
-                request = _Request(scope, query_of(said), budget, thread, off_record)
+                query = query_of(said)
                 stable = await stable_of(self, scope, thread, budget, keeps=not off_record)
-                plan = await self._plan(request, stable)
+                plan = await self._plan(scope, query, stable, budget, thread, logs=not off_record)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
             emit("memory.retrieve_failed", error=error)
             return Plan()
         if not off_record:
-            record = self._record(request, stable, plan, said, at)
+            run = SeenRun(
+                thread=thread,
+                at=at,
+                message=query or "",
+                stable=plan.stable,
+                tail=plan.tail,
+                tokens=plan.tokens,
+                items=plan.items,
+                since=plan.since,
+            )
+            record = self._record(scope, run, stable, said)
             self.afterwards.later(record, report_log)
             self.afterwards.count_uses(scope, plan.shown, thread)
         emit(
@@ -186,32 +153,17 @@ class Reader(Reading):
         return plan
 
     async def _record(
-        self,
-        request: _Request,
-        stable: Stable,
-        plan: Plan,
-        said: Sequence[tuple[str, str]],
-        at: str,
+        self, scope: Scope, run: SeenRun, stable: Stable, said: Sequence[tuple[str, str]]
     ) -> None:
         """Record that the stable part of a run was used now, and what the run saw."""
         if not self.options.transcript:
-            await touch(self, request.scope, request.thread, stable)
+            await touch(self, scope, run.thread, stable)
             return
         kinds = [] if self.options.allow_secrets else await secrets_in(said)
         own = [kind for (role, _), kind in zip(said, kinds, strict=bool(kinds)) if role == "user"]
-        run = SeenRun(
-            thread=request.thread,
-            at=at,
-            message=None if any(own[-1:]) else request.query or "",
-            stable=plan.stable,
-            tail=plan.tail,
-            tokens=plan.tokens,
-            items=plan.items,
-            since=plan.since,
-        )
-        put = self.runs.put(request.scope, run)
-        await touch(self, request.scope, request.thread, stable, put)
-        await self.runs.trim(request.scope)
+        run = replace(run, message=None if any(own[-1:]) else run.message)
+        await touch(self, scope, run.thread, stable, self.runs.put(scope, run))
+        await self.runs.trim(scope)
 
     async def plan(
         self, scope: Scope, query: str | None, *, thread: str = "", explain: bool = False
@@ -227,17 +179,26 @@ class Reader(Reading):
         Raises:
             BackendError: The store failed.
         """
-        request = _Request(scope, query, self.options.memory_budget_tokens, thread)
-        keeps = bool(thread) and not explain
-        find = stable_of if keeps else build
-        stable = await find(self, scope, thread, request.budget)
-        return await self._plan(request, stable, explain=explain)
+        budget, keeps = self.options.memory_budget_tokens, bool(thread) and not explain
+        stable = await (stable_of if keeps else build)(self, scope, thread, budget)
+        return await self._plan(scope, query, stable, budget, thread, explain=explain)
 
-    async def _plan(self, request: _Request, stable: Stable, *, explain: bool = False) -> Plan:
-        found = await tail_lines(self, request.scope, request.query, stable, request.thread)
-        is_open = await self._opens(request, found)
+    async def _plan(
+        self,
+        scope: Scope,
+        query: str | None,
+        stable: Stable,
+        budget: int,
+        thread: str,
+        *,
+        explain: bool = False,
+        logs: bool = True,
+    ) -> Plan:
+        """Return the plan for a message; `logs`: whether a decision of the gate is in the log."""
+        found = await tail_lines(self, scope, query, stable, thread)
+        is_open = await self._opens(scope if logs else None, query, found)
         begun = stable.tokens + self._fence if stable.text else 0
-        room, zone = request.budget - begun - self._fence, self.zone
+        room, zone = budget - begun - self._fence, self.zone
         chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
         tail = "".join(
             f"{text}\n" for text in grouped(sorted(chosen, key=attrgetter("moment")), zone)
@@ -257,26 +218,23 @@ class Reader(Reading):
             else (),
         )
 
-    async def _opens(self, request: _Request, found: Sequence[Line]) -> bool:
+    async def _opens(self, scope: Scope | None, query: str | None, found: Sequence[Line]) -> bool:
         """Return whether the gate lets the tail through."""
-        if self.options.gate == "off" or not found or not request.query:
+        if self.options.gate == "off" or not found or not query:
             return True
-        if not is_everyday(request.query, [line.text for line in found]):
+        if not is_everyday(query, [line.text for line in found]):
             return True
         if self.model is None:
             return False
-        log = timed("gate", self.now(), partial(self.afterwards.log, request.scope))
-        return await needs_memory(
-            self.model,
-            request.query,
-            count=self.count,
-            log=nullcontext() if request.off_record else log,
-        )
+        log: AbstractContextManager[None] = nullcontext()
+        if scope is not None:
+            log = timed("gate", self.now(), partial(self.afterwards.log, scope))
+        return await needs_memory(self.model, query, log=log)
 
     def _explained(
         self, stable: Stable, found: Sequence[Line], chosen: Sequence[Line], left_out: Outcome
-    ) -> Iterator[PlannedLine]:
-        """Yield each line that was found, with its place.
+    ) -> Iterator[Line]:
+        """Yield each line that was found, with its place and its tokens.
 
         Args:
             stable: The stable part, which was built just now.
@@ -284,20 +242,15 @@ class Reader(Reading):
             chosen: Those of them that stand in it.
             left_out: The place of the others.
         """
-        for line in stable.lines:
-            yield self._line(line, "stable")
-        for line in found:
-            yield self._line(line, "tail" if line in chosen else left_out)
         seen = {line.text for line in (*stable.lines, *found)}
         others = {line.text: line for line in stable.rest if line.text and line.text not in seen}
-        for line in others.values():
-            yield self._line(line, "budget")
-
-    def _line(self, line: Line, outcome: Outcome) -> PlannedLine:
-        tokens = self.count(f"{line.text}\n")
-        return PlannedLine(
-            kind=line.kind, line=line.text, tokens=tokens, outcome=outcome, name=line.name
-        )
+        placed: list[tuple[Line, Outcome]] = [
+            *((line, "stable") for line in stable.lines),
+            *((line, "tail" if line in chosen else left_out) for line in found),
+            *((line, "budget") for line in others.values()),
+        ]
+        for line, outcome in placed:
+            yield line._replace(outcome=outcome, tokens=self.count(f"{line.text}\n"))
 
 
 def _fenced(lines: str) -> str:

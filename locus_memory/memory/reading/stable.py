@@ -176,17 +176,17 @@ async def build(reading: Reading, scope: Scope, thread: str, budget: int) -> Sta
         BackendError: The store failed.
     """
     newest = await reading.recall.store.search(scope.current, None, 1)
-    fixed, facts, notes, quotes = await asyncio.gather(
+    (always, left_out, others), facts, notes, quotes = await asyncio.gather(
         fixed_of(reading, scope, budget),
         _facts(reading, scope),
         _notes(reading, scope, thread),
         _quotes(reading, scope, thread),
     )
-    always = {line.name for line in fixed.lines}
-    named = {line.name: line for line in (*fixed.others, *facts)}
-    told = [each for each in (*named.values(), *notes) if each.text and each.name not in always]
+    holding = {line.name for line in always}
+    named = {line.name: line for line in (*others, *facts)}
+    told = [each for each in (*named.values(), *notes) if each.text and each.name not in holding]
     told.sort(key=attrgetter("moment"))
-    lines = await _chosen(reading, scope, fixed.lines, told, quotes, budget=budget)
+    lines = await _chosen(reading, scope, always, told, quotes, budget=budget)
     texts = list(grouped(lines, reading.zone))
     if any(line.kind in ("override", "rule") for line in lines):
         texts = [NOTE, *texts]
@@ -195,11 +195,11 @@ async def build(reading: Reading, scope: Scope, thread: str, budget: int) -> Sta
         tokens=sum(reading.count(f"{text}\n") for text in texts),
         names=frozenset(line.name for line in lines if line.name),
         seen_at=newest[0].updated_at.isoformat() if newest else "",
-        left_out=len(fixed.left_out),
+        left_out=len(left_out),
         budget=budget,
         since=oldest_word(lines),
         lines=tuple(lines),
-        rest=(*fixed.left_out, *told, *quotes),
+        rest=(*left_out, *told, *quotes),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Final
 
 from locus_memory._internal.offload import aside
@@ -25,6 +25,7 @@ from locus_memory.memory.reading.stable import Stable
 from locus_memory.memory.recall.recall import FLOOR
 from locus_memory.memory.scope import Scope
 from locus_memory.retrieval.ranking.ranking import Ranked
+from locus_memory.store.item import StoreItem
 from locus_memory.store.text import query_words, stem
 
 __all__ = ["tail_lines"]
@@ -55,28 +56,40 @@ async def tail_lines(
     Raises:
         BackendError: The store failed.
     """
-    new = _new(reading, scope, stable, thread)
+    memories = _memories(reading, scope, query, stable, thread)
     if not query:
-        return await new
-    found = await asyncio.gather(
-        new,
-        _facts(reading, scope, query, stable),
+        return (await memories)[0]
+    (new, facts), notes, quotes = await asyncio.gather(
+        memories,
         _notes(reading, scope, query, thread),
         _quotes(reading, scope, query, thread),
     )
-    shown = stable.names if not found[0] else stable.names - {each.name for each in found[0]}
+    shown = stable.names - {each.name for each in new}
     # The best of each kind in turn: their scores are of different searches.
-    turns = zip_longest(*found[1:])
-    relevant = [each for turn in turns for each in turn if each and each.relevance >= FLOOR]
-    return list(_once([*found[0], *(each for each in relevant if each.name not in shown)]))
+    turns = chain.from_iterable(zip_longest(facts, notes, quotes))
+    relevant = [each for each in turns if each and each.relevance >= FLOOR]
+    return list(_once([*new, *(each for each in relevant if each.name not in shown)]))
 
 
-async def _new(reading: Reading, scope: Scope, stable: Stable, thread: str) -> list[Line]:
+async def _memories(
+    reading: Reading, scope: Scope, query: str | None, stable: Stable, thread: str
+) -> tuple[list[Line], list[Line]]:
+    """Return the memories that are new, and those that a query finds, also without authority."""
+    items: list[StoreItem] = []
+    if stable.is_kept:
+        items = await reading.recall.store.search(scope.current, None, _NEWEST)
+    new = _new(reading, items, stable, thread)
+    # Where there are none, there is nothing to search.
+    if not query or not (items or stable.seen_at):
+        return new, []
+    _, found = await reading.recall.matches(scope, _FACTS, query)
+    told = (each for each in found if each.name not in stable.names)
+    return new, [fact_line(each.memory, relevance=each.relevance) for each in told]
+
+
+def _new(reading: Reading, items: Iterable[StoreItem], stable: Stable, thread: str) -> list[Line]:
     """Return memories with authority that were written since, elsewhere than in this thread."""
-    if not stable.is_kept:
-        return []
     seen = read_moment(stable.seen_at)
-    items = await reading.recall.store.search(scope.current, None, _NEWEST)
     told = [read_memory(item) for item in items if seen is None or item.updated_at >= seen]
     shown = frozenset(stable.text.splitlines())
     return [
@@ -88,13 +101,6 @@ async def _new(reading: Reading, scope: Scope, stable: Stable, thread: str) -> l
         and not is_expired(each, reading.now())
         and shown.isdisjoint(form(each).text for form in (fact_line, rule_line, always_line))
     ]
-
-
-async def _facts(reading: Reading, scope: Scope, query: str, stable: Stable) -> list[Line]:
-    """Return the memories that a query finds, also those without authority."""
-    _, found = await reading.recall.matches(scope, _FACTS, query)
-    told = (each for each in found if each.name not in stable.names)
-    return [fact_line(each.memory, relevance=each.relevance) for each in told]
 
 
 async def _notes(reading: Reading, scope: Scope, query: str, thread: str) -> list[Line]:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from locus_memory.events import emit, uncollected
+from locus_memory._internal.running.background import BackgroundTasks
+from locus_memory.events import emit
 from locus_memory.memory.layers.log import LogEntry, write_log
 from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
 from locus_memory.memory.models import has_authority
@@ -16,7 +17,7 @@ from locus_memory.store.base import BaseStore
 __all__ = ["Afterwards", "report_log"]
 
 
-class Afterwards:
+class Afterwards(BackgroundTasks):
     """Writes in background tasks, which a manager awaits before it closes.
 
     A failure is an event; what a crash interrupts is lost.
@@ -27,10 +28,10 @@ class Afterwards:
     """
 
     def __init__(self, store: BaseStore, now: Callable[[], str]) -> None:
+        super().__init__()
         self._store = store
         self._vitals = VitalsBook(store)
         self._now = now
-        self._tasks: set[asyncio.Task[None]] = set()
         self._counting: asyncio.Task[None] | None = None
 
     def count_uses(self, scope: Scope, recalled: Iterable[str], thread: str) -> None:
@@ -63,19 +64,7 @@ class Afterwards:
             work: The work.
             failed: Reports an error.
         """
-        task = asyncio.create_task(
-            _reported(work, failed), name="locus-memory-afterwards", context=uncollected()
-        )
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def wait(self) -> None:
-        """Wait for the tasks of this event loop; those of a loop that ended never continue."""
-        loop = asyncio.get_running_loop()
-        while mine := [task for task in self._tasks if task.get_loop() is loop]:
-            await asyncio.wait(mine)
-            self._tasks.difference_update(mine)
+        return self.start(_reported(work, failed))
 
     async def _count(
         self,

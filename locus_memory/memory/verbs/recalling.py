@@ -236,7 +236,7 @@ class RecallVerbs(SingleMemories):
         chosen, most, then = as_origins(origins), check_limit(limit), self._then(as_of, at)
         while True:
             space = self._scope.episodes
-            found = await self._recall.notes.search(space, query, most, min_score=FLOOR)
+            found = await self._reader.recall.notes.search(space, query, most, min_score=FLOOR)
             read = [(read_episode(hit.item), hit.relevance) for hit in found]
             told = [(_told(each, chosen, then, query), score) for each, score in read if each]
             kept = [(each, score) for each, score in told if each]
@@ -273,7 +273,7 @@ class RecallVerbs(SingleMemories):
         """
         chosen, spoken = as_origins(origins), _said_until(self._then(as_of, at))
         spoken |= {} if chosen is None else {"speaker": {"$in": sorted(chosen)}}
-        space, search = self._scope.transcripts, self._recall.turns.search
+        space, search = self._scope.transcripts, self._reader.recall.turns.search
         found = search(space, query, limit, filter=spoken or None, recursive=True, min_score=FLOOR)
         return list(await found)
 
@@ -337,7 +337,7 @@ class RecallVerbs(SingleMemories):
         spoken: Any = {"filter": _said_until(then), "recursive": True}
         turns = [*await self._store.search(self._scope.transcripts, None, _TURNS, **spoken)]
         if query:
-            hits = self._recall.turns.search(self._scope.transcripts, query, _HITS, **spoken)
+            hits = self._reader.recall.turns.search(self._scope.transcripts, query, _HITS, **spoken)
             turns += [hit.item for hit in await hits]
         said = await said_then(self._store, self._scope, then, reversed(turns))
         async with self._recalling(then, query, further=said) as recall:

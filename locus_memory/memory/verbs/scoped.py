@@ -101,7 +101,7 @@ class ScopedManager(BaseMemoryManager):
         if isinstance(embedder, Embedder):
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
-        self._recall = Recall(self._store, embedder, clock=clock)
+        recall = Recall(self._store, embedder, clock=clock)
         extractor = as_extractor(extract_fn)
         self._made: object = None if extractor is extract_fn else extractor
         self._model = _model_of(extractor)
@@ -111,16 +111,15 @@ class ScopedManager(BaseMemoryManager):
                 "gate='model' asks the model of the extractor: pass extract_fn=LLMExtractor(model)"
             )
         self.recall_timeout = options.recall_timeout
-        self._afterwards = Afterwards(self._store, self._ledger.now)
         phrases = extractor if isinstance(extractor, HeuristicExtractor) else None
         self._queue = ExtractionQueue(self._store, self._scope, self._ledger.now, options, phrases)
-        parts = (extractor, self._ledger, self._recall, options)
+        parts = (extractor, self._ledger, recall, options)
         self._extraction = Extraction(*parts, holds=self._queue.holds)
         self._worker = Worker(self._queue, self._extraction, options, clock)
         self._reader = Reader(
-            recall=self._recall,
+            recall=recall,
             options=options,
-            afterwards=self._afterwards,
+            afterwards=Afterwards(self._store, self._ledger.now),
             unread=self._queue.unread if self._extraction.is_by_model else None,
             count=self._count,
             now=self._ledger.now,

@@ -7,7 +7,7 @@ from typing import Final
 
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.names import all_checkpoints, find_fork_point, find_thread, hides
-from locus_memory.transfer.threads import all_threads
+from locus_memory.transfer.reading import all_threads
 from locus_memory.web.models import Answer, ThreadAsked
 from locus_memory.web.questions.data import Data
 

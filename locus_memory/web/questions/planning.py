@@ -10,8 +10,7 @@ from locus_memory.inspection.memories import runs_of
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryType
-from locus_memory.memory.reading.lines import LineKind
-from locus_memory.memory.reading.reader import Outcome
+from locus_memory.memory.reading.lines import LineKind, Outcome
 from locus_memory.memory.scope import split_key
 from locus_memory.web.models import Answer, Limit, ThenAsked, UserAsked
 from locus_memory.web.questions.data import Data
@@ -109,7 +108,7 @@ async def plan_run(data: Data, asked: PlanAsked) -> PlanAnswer:
         lines=[
             PlanLine(
                 kind=each.kind,
-                line=each.line,
+                line=each.text,
                 tokens=each.tokens,
                 outcome=each.outcome,
                 **_memory(each.name),

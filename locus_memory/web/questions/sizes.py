@@ -10,7 +10,7 @@ from pydantic import Field
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.names import hides
 from locus_memory.inspection.sizes import Step, measure_growth
-from locus_memory.transfer.threads import all_threads
+from locus_memory.transfer.reading import all_threads
 from locus_memory.web.models import Answer, Asked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.documents import DocumentsAsked, list_documents

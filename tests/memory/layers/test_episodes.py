@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -74,7 +73,6 @@ def test_a_digest_of_an_earlier_version_is_read_as_notes() -> None:
         "decisions": ["The move is in May."],
         "action_items": ["Call Bob."],
         "salience": 0.5,
-        "decayed_at": "2026-03-01T10:20:00.000000+00:00",
         "turns": [3, 12],
     }
     episode = Episode.from_value(value)
@@ -85,8 +83,6 @@ def test_a_digest_of_an_earlier_version_is_read_as_notes() -> None:
         ("event", "It was about move, Graz, Bob."),
     ]
     assert Episode.from_value(episode.to_value()) == episode
-    later = {**value, "salience": 0.5 / math.e, "decayed_at": "2026-03-31T10:20:00.000000+00:00"}
-    assert Episode.from_value(later).salience == pytest.approx(0.5)
 
 
 async def test_a_repeat_replaces_its_own_episode() -> None:

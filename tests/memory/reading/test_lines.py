@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.memory.models import Memory
 from locus_memory.memory.moments import local_day
@@ -123,3 +124,15 @@ def test_what_fits_never_costs_more_than_the_budget(texts, budget):
         sum(expected_tokens(f"{text}\n") for text in grouped(chosen, UTC))
         <= max(tokens, 0) + len(lines) * 20
     )
+
+
+@given(st.text(max_size=400), st.integers(1, 7))
+def test_a_text_is_shown_whole_if_it_has_80_tokens(text, size):
+    """Whatever counts them."""
+
+    def count(line):
+        return -(-len(line) // size)
+
+    whole = neutralise(text)
+    passage = passage_of(text, count)
+    assert (passage == whole) if count(whole) <= QUOTE_TOKENS else count(passage) <= QUOTE_TOKENS

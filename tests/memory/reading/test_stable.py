@@ -157,7 +157,7 @@ async def test_a_run_that_ends_after_an_erasure_writes_nothing_of_it(make_world,
     world = make_world(extract_fn=None, transcript=True)
     await world.knows("Ada lives in Graz.", "Ada has a dog.")
     await world.shown(QUESTION)
-    await world.manager._afterwards.wait()
+    await world.manager._reader.afterwards.wait()
     reader = world.manager._reader
     opens, reached, goes_on = reader._opens, asyncio.Event(), asyncio.Event()
 
@@ -172,10 +172,10 @@ async def test_a_run_that_ends_after_an_erasure_writes_nothing_of_it(make_world,
         await reached.wait()
     await forget(world.store, query="Graz")
     await world.shown(QUESTION)
-    await world.manager._afterwards.wait()
+    await world.manager._reader.afterwards.wait()
     goes_on.set()
     await running
-    await world.manager._afterwards.wait()
+    await world.manager._reader.afterwards.wait()
     assert "Graz" not in "".join(await world.shown(QUESTION))
     seen = await reader.runs.newest(world.scope, None, 10)
     assert not any("Graz" in str(each) for each in seen)

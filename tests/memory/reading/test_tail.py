@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.memory.inject import strip
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
+from locus_memory.store.wrappers.base import StoreWrapper
 from tests.memory.conftest import FailingStore, PlainStore
 
 MANY = [f"Ada saw the bird number {n} in a very large and green park." for n in range(300)]
@@ -86,7 +88,17 @@ async def test_the_gate_keeps_the_tail_back(make_world, mode):
     assert "cats" in (await world.shown("Were my cats in Lisbon?", thread="b"))[1]
 
 
-@pytest.mark.parametrize(("answer", "opens"), [("yes", True), ("No.", False), ("maybe", False)])
+ANSWERS = [
+    ("yes", True),
+    ("No.", False),
+    ("maybe", False),
+    ("<think>no, or</think>\nYes.", True),
+    ("<think>yes, or yes</think> no", False),
+    ("<thinking>yes", False),
+]
+
+
+@pytest.mark.parametrize(("answer", "opens"), ANSWERS)
 async def test_a_model_decides_where_the_rules_keep_it_back(make_world, answer, opens):
     class Told:
         name = "told"
@@ -100,6 +112,33 @@ async def test_a_model_decides_where_the_rules_keep_it_back(make_world, answer, 
     world = make_world(gate="model", extract_fn=Told())
     await world.said("one", "I moved to Lisbon with two cats.")
     assert ("Lisbon" in (await world.shown("How big is Lisbon?"))[1]) is opens
+
+
+@pytest.mark.parametrize(
+    "text", ["How big is it? ", "里斯本有多大。", "ما حجم لشبونة؟ ", "\U0001f1f5"]
+)
+async def test_the_model_sees_both_ends_of_a_long_message(make_world, text):
+    """In any script, the prompt is short."""
+    seen = []
+
+    class Told:
+        name = "told"
+
+        async def extract(self, messages, memories):
+            return []
+
+        async def model(self, messages):
+            seen.extend(each.content for each in messages)
+            return Message.assistant("no")
+
+    world = make_world(gate="model", extract_fn=Told())
+    await world.said("one", "Lisbon is cold.")
+    await world.shown(f"Lisbon first. {text * 500} Or last?")
+    task, shown = seen
+    assert shown.startswith("Lisbon first.")
+    assert shown.endswith("Or last?")
+    assert len(shown.encode()) <= 1_005
+    assert "one word" in task
 
 
 async def test_a_model_that_fails_keeps_it_back(make_world, events):
@@ -167,7 +206,35 @@ async def test_a_plan_tells_the_place_of_each_line(make_world):
     shown = [each for each in plan.lines if each.outcome in ("stable", "tail")]
     assert plan.items == len(shown)
     assert all(each.line in plan.block for each in shown)
+    assert all(each.tokens == expected_tokens(f"{each.text}\n") for each in plan.lines)
     assert await world.store.list_keys(world.scope.blocks) == []
+
+
+class Asked(StoreWrapper):
+    """A store that notes the namespaces in which words are looked for."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.searched = []
+
+    async def search(self, namespace, query=None, *args, **options):
+        if query is not None:
+            self.searched.append(namespace)
+        return await super().search(namespace, query, *args, **options)
+
+
+async def test_a_scope_without_facts_is_not_searched_for_them(make_world, clock):
+    """Until there is one, also in the middle of a thread whose stable part knows none."""
+    world = make_world(store=Asked(InMemoryStore(clock=clock)))
+    await world.said("one", "I moved to Lisbon.")
+    for _ in range(2):
+        assert "I moved to Lisbon." in (await world.shown("How big is Lisbon?"))[1]
+    assert world.scope.transcripts in world.store.searched
+    assert world.scope.current not in world.store.searched
+    await world.knows("Ada keeps bees in Lisbon.", origin="tool")
+    assert "bees" in (await world.shown("How big is Lisbon?"))[1]
+    await world.manager.delete("user:Ada keeps bees in Lisbon.")
+    assert "bees" not in (await world.shown("How big is Lisbon?"))[1]
 
 
 def test_the_gate_is_off_and_the_budget_is_large_by_default():

@@ -89,7 +89,7 @@ async def _condemned(checkpointer: BaseCheckpointer, days: float) -> int:
         limit = datetime.now(UTC) - timedelta(days=days)
     except OverflowError:
         return 0
-    from locus_memory.transfer.threads import all_threads  # noqa: PLC0415 - help must be quick
+    from locus_memory.transfer.reading import all_threads  # noqa: PLC0415 - help must be quick
 
     return sum(
         [await _older(checkpointer, name, limit) async for name in all_threads(checkpointer)]
