@@ -24,7 +24,7 @@ _ERRORS: Final = frozenset(
         *("checkpoint.not_pruned", "checkpoint.unreadable_parent", "documents.embed_failed"),
         *("integrations.call_failed", "integrations.checkpoint_unreadable"),
         *("integrations.item_unreadable", "integrations.line_skipped"),
-        *("integrations.search_failed", "integrations.usage_not_stored"),
+        "integrations.search_failed",
         *("memory.embed_failed", "memory.extract_dropped", "memory.extract_parked"),
         *("memory.queue_unreadable", "memory.record_unreadable"),
         *("memory.save_failed", "memory.scope_failed"),

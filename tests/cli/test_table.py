@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import typer
 
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.cli.app import app
 from locus_memory.registry import open_backend
 
@@ -180,15 +182,20 @@ def filled(ok, empty_directory):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_command_of_one_write(name, filled, ok, monkeypatch):
-    writes = []
-    write = SQLiteDatabase.write
-
-    async def counted(self, work):
-        writes.append(work)
-        return await write(self, work)
-
-    monkeypatch.setattr(SQLiteDatabase, "write", counted)
+    calls = Counter()
+    for owner, verb in ((SQLiteDatabase, "write"), (SQLiteStore, "clear_namespace")):
+        monkeypatch.setattr(owner, verb, counting(calls, getattr(owner, verb)))
     ok(*(each.format(identity=filled) for each in CALLS[name]))
     # What runs were shown is dropped before and after: without it, they read what is there.
-    others = [work for work in writes if name == "rm" or "_clear" not in work.__qualname__]
-    assert len(others) == 1
+    dropped = 0 if name == "rm" else calls["clear_namespace"]
+    assert calls["write"] - dropped == 1
+
+
+def counting(calls, verb):
+    """Return a method that counts its calls."""
+
+    async def counted(*arguments, **options):
+        calls[verb.__name__] += 1
+        return await verb(*arguments, **options)
+
+    return counted

@@ -55,7 +55,7 @@ RECORDS = [
     (("stats",), 1, 5),
     (("stats", "--deep"), 1, 7),
     (("threads", "rm", "t", "--dry-run"), 1, 3),
-    (("eval",), 5, 12),
+    (("eval",), 6, 12),
 ]
 
 
