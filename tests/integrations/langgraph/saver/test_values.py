@@ -205,7 +205,7 @@ SHAPES = st.recursive(
 
 
 @given(st.lists(SHAPES, min_size=2, max_size=4), st.booleans())
-@example([{"a": (1, 2)}, {"a": [1, 2]}], False)  # noqa: FBT003 - hypothesis takes no names here
+@example([{"a": (1, 2)}, {"a": [1, 2]}], False)
 def test_another_value_never_has_the_bytes_of_one_before(values, is_list):
     typed = {}
     for value in values:
