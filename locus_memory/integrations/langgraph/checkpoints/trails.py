@@ -59,7 +59,8 @@ class Index:
 
     def alone(self, checkpoint_ids: Collection[str]) -> list[str]:
         """Return, oldest first, the records of separate writes of these checkpoints."""
-        return [name for name, (of, _) in self.written.items() if of in checkpoint_ids][::-1]
+        wanted = set(checkpoint_ids)
+        return [name for name, (of, _) in self.written.items() if of in wanted][::-1]
 
     def carriers(self, checkpoint_ids: Collection[str]) -> list[Head]:
         """Return, oldest first, the checkpoints that may carry writes of these."""
