@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 
 import pytest
 
@@ -64,3 +66,32 @@ def test_tasks_of_an_event_loop_that_ended_are_forgotten():
         asyncio.run(hang())
         assert tasks.pending == 0
     asyncio.run(asyncio.wait_for(tasks.wait(), 5))
+
+
+def test_event_loops_in_threads_share_the_tasks():
+    tasks, failed = BackgroundTasks(), []
+
+    async def start_and_wait():
+        for _ in range(30):
+            for _ in range(1_000):
+                tasks.start(asyncio.sleep(0))
+            assert tasks.pending >= 1_000
+            await tasks.wait()
+
+    def work():
+        try:
+            asyncio.run(start_and_wait())
+        except RuntimeError as error:
+            failed.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert (failed, tasks.pending) == ([], 0)

@@ -29,7 +29,7 @@ class BackgroundTasks:
     @property
     def pending(self) -> int:
         """The number of tasks that are not done."""
-        return sum(not (task.done() or task.get_loop().is_closed()) for task in self._tasks)
+        return sum(not (task.done() or task.get_loop().is_closed()) for task in [*self._tasks])
 
     async def wait(self, seconds: float | None = None) -> None:
         """Wait for the tasks of this event loop, also those that they start.
@@ -53,4 +53,6 @@ class BackgroundTasks:
 
     def _mine(self) -> list[asyncio.Task[Any]]:
         loop = asyncio.get_running_loop()
-        return [task for task in self._tasks if task.get_loop() is loop and not task.done()]
+        # A copy: other threads may add theirs meanwhile.
+        tasks = [*self._tasks]
+        return [task for task in tasks if task.get_loop() is loop and not task.done()]

@@ -71,13 +71,15 @@ def loads(content: bytes) -> Any:
         marker, sizes, document = read_json(content[start:end])
         if any(size < 0 for size in sizes) or sum(sizes) != len(content) - end:
             raise ValueError("the sizes of the values are wrong")
+        if content.count(orjson.dumps(marker), start, end) != len(sizes) + 1:
+            raise ValueError("there are not as many markers as values")
         ends = accumulate(sizes, initial=end)
         values = [content[start:stop] for start, stop in pairwise(ends)]
         _fill(document, marker, values)
     except (AttributeError, RecursionError, TypeError) as error:
         raise ValueError("it is no frame") from error
     if values:
-        raise ValueError("it has more values than markers")
+        raise ValueError("a marker is not in the place of a value")
     return document
 
 

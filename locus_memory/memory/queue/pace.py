@@ -161,6 +161,11 @@ class Allowance:
     clock: Callable[[], float]
 
     @property
+    def today(self) -> int:
+        """The number of the day."""
+        return int(self.clock() // _DAY)
+
+    @property
     def rest(self) -> float:
         """The seconds of the day that are left, after which the calls begin again."""
         return _DAY - self.clock() % _DAY
@@ -196,7 +201,7 @@ class Allowance:
     @insisting
     async def _add(self, *, calls: int, tokens: int = 0, is_asked: bool = False) -> bool:
         """Add to the count of today, unless it is asked for a call, and the count is used up."""
-        today = int(self.clock() // _DAY)
+        today = self.today
         item = await self.store.get_item(self.scope.tending, _KEY)
         match None if item is None else item.value:
             case {"day": day, "calls": int(made), "tokens": int(spent)} if day == today:

@@ -120,6 +120,7 @@ class Worker:
         self._allowance = (
             None if most is None else Allowance(queue.store, queue.scope, *most, clock)
         )
+        self._spent_on: int | None = None
         self._units: dict[Namespace | str, _Unit] = {}
         self._parked: set[str] = set()
         self._closed = False
@@ -307,6 +308,9 @@ class Worker:
 
     async def _formed(self, unit: _Unit) -> tuple[list[Trip], float]:
         """Return what is to be handled now, and the seconds until there may be more."""
+        if rest := self._rest(unit):
+            # Without a read: what waits grows with each turn of the day.
+            return [], rest
         passed = asyncio.get_running_loop().time()
         # What ends from now on is handled at the next look, all of it together.
         ended, unit.ended = unit.ended, set()
@@ -335,6 +339,12 @@ class Worker:
             emit("memory.extract_parked", error=error, thread=job.thread, attempts=job.attempts)
         return True
 
+    def _rest(self, unit: _Unit) -> float:
+        """Return the seconds until a day has calls again, as far as is known here; 0: it has."""
+        allowance = None if unit.insists else self._allowance
+        is_spent = allowance is not None and allowance.today == self._spent_on
+        return allowance.rest if allowance is not None and is_spent else 0.0
+
     async def _travel(self, unit: _Unit, trip: Trip) -> None:
         """Handle sessions together; of a long backlog, the first jobs."""
         every = [job for session in trip for job in session]
@@ -360,6 +370,7 @@ class Worker:
             elif unit.insists or self._allowance is None or await self._allowance.take():
                 await self._attempt(unit, held)
             else:
+                self._spent_on = self._allowance.today
                 await self._queue.give_back(held)
                 self._put_off(unit, jobs, self._allowance.rest)
 

@@ -76,7 +76,9 @@ async def needs_memory(model: ChatModel, text: str, *, log: AbstractContextManag
     try:
         with log:
             answer = await text_answer(model, prompt, "gate", seconds=_SECONDS)
-        return set(_ANSWER.findall(read_documents(answer).rest.casefold())) == {"yes"}
+        told = read_documents(answer)
+        said = " ".join((told.rest, *(each.source for each in told.documents)))
+        return set(_ANSWER.findall(said.casefold())) == {"yes"}
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported; the rules decide
         raise_if_cancelled(error)
         emit("memory.gate_failed", error=error)

@@ -223,7 +223,13 @@ class TestCopies:
                     "SELECT checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' ORDER BY 1"
                 )
             ]
-            changes = [("msgpack", b"\xc1", ids[1]), ("pickle", b"x", ids[2])]
+            # Old releases wrote the objects of classes into JSON.
+            message = {"lc": 2, "type": "constructor", "id": ["langchain", "AIMessage"]}
+            changes = [
+                ("msgpack", b"\xc1", ids[1]),
+                ("pickle", b"x", ids[2]),
+                ("json", json.dumps({"channel_values": {"messages": [message]}}).encode(), ids[3]),
+            ]
             saver.conn.executemany(
                 "UPDATE checkpoints SET type = ?, checkpoint = ? WHERE checkpoint_id = ?", changes
             )
@@ -231,9 +237,9 @@ class TestCopies:
         with collect() as events:
             async with open_backend("memory") as backend:
                 [root, *_] = await copied(where, backend)
-        assert (root.unreadable, root.missing, root.saved) == (2, 0, len(ids) - 2)
+        assert (root.unreadable, root.missing, root.saved) == (3, 0, len(ids) - 3)
         told = [each for each in events if each.name == "integrations.checkpoint_unreadable"]
-        assert [each.attributes["checkpoint"] for each in told] == ids[1:3]
+        assert [each.attributes["checkpoint"] for each in told] == ids[1:4]
 
 
 class TestCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -115,3 +116,33 @@ async def test_what_may_not_be_read_today_was_not_tried(store, clock):
         assert await manager.drain() == 2
         for item in await store.scan(("locus_memory", "queue")):
             assert (item.value["attempts"], item.value["lease"]) == (0, None)
+
+
+@pytest.mark.parametrize("mode", ["background", "session_end"])
+async def test_what_waits_for_tomorrow_is_not_read_at_each_turn(store, clock, mode, monkeypatch):
+    model, read = Metered(), []
+    options = {"extract_mode": mode, "extraction_budget": (1, 10_000), "clock": clock}
+    async with LLMMemoryManager(store, extract_fn=LLMExtractor(model), **options) as manager:
+        await talk(manager, "a", "b")
+        assert await manager.drain() == 1
+        scan = type(store).scan
+
+        async def counted(self, *names, **more):
+            found = await scan(self, *names, **more)
+            read.append(len(found))
+            return found
+
+        monkeypatch.setattr(type(store), "scan", counted)
+        said = []
+        for number in range(40):
+            said += [Message.user(f"{number}: {LONG}"), Message.assistant("Nice.")]
+            state = AgentState(messages=tuple(said), metadata={"thread_id": "c"})
+            await manager.on_session_end(state)
+            await asyncio.sleep(0.001)
+        # Where each turn reads all turns of the day, it is 40 * 41 / 2.
+        assert sum(read) < 2 * 40
+        monkeypatch.undo()
+        clock.advance(86_400)
+        assert await manager.drain() > 0
+        assert model.calls == 2
+        assert (await manager.sync_now(), manager.pending) == (0, 0)

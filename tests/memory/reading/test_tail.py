@@ -93,6 +93,9 @@ ANSWERS = [
     ("No.", False),
     ("maybe", False),
     ("<think>no, or</think>\nYes.", True),
+    ('{"answer": "yes"}', True),
+    ('<think>{"answer": "no"}</think>```json\n[{"needed": "Yes"}]\n```', True),
+    ('{"answer": "no"}', False),
     ("<think>yes, or yes</think> no", False),
     ("<thinking>yes", False),
 ]

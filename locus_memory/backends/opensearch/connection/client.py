@@ -41,8 +41,8 @@ class OpenSearchClient(LoopClient):
         self._options = options
         self._place = place
         turns = Turns(size, options.acquire_timeout, f"opensearch {place}")
-        super().__init__(turns, f"opensearch {place}", owned=owned)
         self._running: set[asyncio.Task[Any]] = set()
+        super().__init__(turns, f"opensearch {place}", owned=owned)
 
     @override
     def use(self) -> PoolUse:

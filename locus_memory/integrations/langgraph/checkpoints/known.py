@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from locus_memory.integrations.langgraph.checkpoints.messages import packed
+from locus_memory.integrations.langgraph.checkpoints.messages import told_apart
 from locus_memory.integrations.langgraph.checkpoints.serializer import StrictSerializer
 from locus_memory.integrations.langgraph.checkpoints.values import Tree, encode_value
 
@@ -62,7 +62,7 @@ class _Recalling:
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         self.place += 1
-        content = packed(obj)
+        content = told_apart(obj)
         if content is None:
             return self._serde.dumps_typed(obj)
         key = self.channel, self.place, type(obj), content

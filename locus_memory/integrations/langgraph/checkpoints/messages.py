@@ -25,7 +25,7 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.serde import jsonplus
 
-__all__ = ["MESSAGES", "as_validated", "packed", "unpacked"]
+__all__ = ["MESSAGES", "as_validated", "packed", "told_apart", "unpacked"]
 
 MESSAGES: Final[Mapping[tuple[str, str], type[BaseMessage]]] = {
     (kind.__module__, kind.__name__): kind
@@ -156,6 +156,33 @@ def _packed_message(value: Any) -> ormsgpack.Ext:
         raise TypeError
     parts = kind.__module__, kind.__name__, value.__dict__, "model_validate_json"
     return ormsgpack.Ext(jsonplus.EXT_PYDANTIC_V2, ormsgpack.packb(parts, option=_ONLY_PLAIN))
+
+
+def told_apart(value: Any) -> bytes | None:
+    """Return bytes that two values of plain data and messages share only if they are alike.
+
+    In `packed`, a tuple is the same as a list.
+
+    Returns:
+        `None` for a value that is, or holds, something else.
+    """
+    option = _ONLY_PLAIN | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    try:
+        return ormsgpack.packb(value, default=_told_apart, option=option)
+    except ormsgpack.MsgpackEncodeError:
+        return None
+
+
+def _told_apart(value: Any) -> ormsgpack.Ext:
+    kind: type = type(value)
+    is_message = kind in _KINDS and not value.__pydantic_extra__
+    if not is_message and kind is not tuple:
+        raise TypeError
+    parts = [kind.__module__, kind.__name__, value.__dict__] if is_message else [*value]
+    content = told_apart(parts)
+    if content is None:
+        raise TypeError
+    return ormsgpack.Ext(int(is_message), content)
 
 
 def unpacked(content: bytes) -> BaseMessage | None:

@@ -76,9 +76,14 @@ class WaitingRoom:
                     waiting.carried.set_result(stored)
 
     def take(self, name: str, checkpoint_id: str | None) -> list[Waiting]:
-        """Return the writes that wait for a child of a checkpoint; see `saving`."""
+        """Return the writes that wait for a child of a checkpoint; see `saving`.
+
+        Args:
+            name: The place.
+            checkpoint_id: The checkpoint; `None`: the child has no parent, and holds no writes.
+        """
         key = id(asyncio.get_running_loop()), name, checkpoint_id or ""
-        return self._waiting.pop(key, [])
+        return self._waiting.pop(key, []) if checkpoint_id else []
 
 
 def encode_writes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -186,14 +187,19 @@ class Reader:
     ) -> dict[str, list[TaskWrites]]:
         """Return the pending writes of checkpoints, in the order they were stored."""
         place = index.place
-        names = [
-            (place.name, each.checkpoint_id, each.record) for each in index.carriers(checkpoint_ids)
+        carried = [
+            (head.info.created_at, place.name, head.checkpoint_id, head.record)
+            for head in index.carriers(checkpoint_ids)
         ]
-        names += [
-            (place.writes, each, f"{place.writes} {each}") for each in index.alone(checkpoint_ids)
+        alone = [
+            (index.written[each][1], place.writes, each, f"{place.writes} {each}")
+            for each in index.alone(checkpoint_ids)
         ]
         documents = await asyncio.gather(
-            *(self.read(name, each, record if cached else "") for name, each, record in names)
+            *(
+                self.read(name, each, record if cached else "")
+                for _, name, each, record in heapq.merge(carried, alone, key=itemgetter(0))
+            )
         )
         records: dict[str, list[TaskWrites]] = {name: [] for name in checkpoint_ids}
         for document in documents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from locus_memory.checkpoint.base import CheckpointInfo
@@ -24,12 +25,13 @@ class Index:
     Attributes:
         place: The place.
         heads: The checkpoints by id, newest first.
-        written: The records of separate writes, newest first, with their checkpoints.
+        written: The records of separate writes, newest first, with their checkpoints and the
+            moments at which they were stored.
     """
 
     place: Place
     heads: dict[str, Head]
-    written: dict[str, str]
+    written: dict[str, tuple[str, datetime]]
 
     @classmethod
     def of(
@@ -39,7 +41,10 @@ class Index:
         return cls(
             place,
             {info.checkpoint_id: Head.of(info) for info in infos},
-            {info.checkpoint_id: str(info.metadata.get("of")) for info in writes},
+            {
+                info.checkpoint_id: (str(info.metadata.get("of")), info.created_at)
+                for info in writes
+            },
         )
 
     @property
@@ -54,7 +59,8 @@ class Index:
 
     def alone(self, checkpoint_ids: Collection[str]) -> list[str]:
         """Return, oldest first, the records of separate writes of these checkpoints."""
-        return [name for name, of in self.written.items() if of in checkpoint_ids][::-1]
+        wanted = set(checkpoint_ids)
+        return [name for name, (of, _) in self.written.items() if of in wanted][::-1]
 
     def carriers(self, checkpoint_ids: Collection[str]) -> list[Head]:
         """Return, oldest first, the checkpoints that may carry writes of these."""

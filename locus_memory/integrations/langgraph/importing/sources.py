@@ -62,7 +62,8 @@ class Dialect:
     """How the tables of the two savers differ.
 
     Attributes:
-        content: The type and the content of a checkpoint.
+        content: The type and the content of a checkpoint; the type `jsonb` is a column's, and no
+            saver has it.
         writes: The table of pending writes.
         write: The path and the value of a write.
         has_blobs: Whether the values of the channels have a table of their own.
@@ -78,7 +79,7 @@ class Dialect:
 
 _SQLITE: Final = Dialect("type, checkpoint", "writes", ("task_path", "value"), False, 1)
 _POSTGRESQL: Final = Dialect(
-    "'json', checkpoint",
+    "'jsonb', checkpoint",
     "checkpoint_writes",
     ("task_path", "blob"),
     True,
@@ -174,7 +175,7 @@ async def open_source(where: str) -> AsyncGenerator[Source]:
 def _of_row(row: Sequence[Any], values: Iterable[Any], writes: Iterable[Any]) -> Stored:
     checkpoint_id, parent, kind, content, metadata = row
     try:
-        loaded = orjson.loads(content) if kind == "json" else _serde.loads_typed((kind, content))
+        loaded = orjson.loads(content) if kind == "jsonb" else _serde.loads_typed((kind, content))
         checkpoint = _object(loaded)
         inline: Mapping[str, Any] = checkpoint.get("channel_values") or {}
         blobs = {channel: _serde.loads_typed((kind, blob)) for channel, kind, blob in values}

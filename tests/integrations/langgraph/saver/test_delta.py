@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from random import Random
 from typing import Annotated, TypedDict
 
@@ -14,7 +15,9 @@ from langgraph.graph import END, START, StateGraph
 
 from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage
 from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.integrations.langgraph.checkpoints.trails import Index
 from locus_memory.integrations.langgraph.saver import LocusSaver
+from locus_memory.integrations.langgraph.threads import Place
 
 ADA = {"configurable": {"thread_id": "ada"}}
 BOB = {"configurable": {"thread_id": "bob"}}
@@ -174,6 +177,27 @@ async def test_what_is_remembered_is_what_is_stored(seed):
             wanted = {"config": thread.of(name), "channels": ["messages"]}
             fresh = await opened().aget_delta_channel_history(**wanted)
             assert await savers[0].aget_delta_channel_history(**wanted) == fresh
+
+
+class Compared(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    count = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Compared.count += 1
+        return str.__eq__(self, other)
+
+
+def test_the_writes_of_many_ancestors_are_found_in_one_pass():
+    names = [Compared(f"{number:04}") for number in range(1_000)]
+    written = {f"w{name}": (Compared(name), datetime.now(UTC)) for name in reversed(names)}
+    index = Index(Place.at("ada", ""), {}, written)
+    Compared.count = 0
+    assert index.alone(names) == [f"w{name}" for name in names]
+    assert Compared.count <= 4 * len(names)
 
 
 @pytest.mark.slow

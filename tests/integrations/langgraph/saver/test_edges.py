@@ -286,3 +286,34 @@ async def test_an_allowing_clone_shares_what_is_stored(saver):
     await put(saver, "1", value=1)
     assert (await clone.aget_tuple(config())).checkpoint["channel_values"] == {"value": 1}
     assert clone.serde is not saver.serde
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+async def test_the_first_write_of_a_task_stays_although_a_checkpoint_carries_later_ones(
+    saver, number
+):
+    where = await put(saver, "1")
+    for each in range(number):
+        await saver.aput_writes(where, [("c", f"first {each}"), ("d", each)], f"task {each}")
+    later = [("c", "later"), ("d", "later"), ("e", "later")]
+    await asyncio.gather(
+        *(saver.aput_writes(where, later, f"task {each}") for each in range(number)),
+        put(saver, "2", parent="1"),
+    )
+    expected = [
+        (f"task {each}", channel, value)
+        for each in range(number)
+        for channel, value in (("c", f"first {each}"), ("d", each), ("e", "later"))
+    ]
+    assert (await saver.aget_tuple(where)).pending_writes == expected
+    assert [found.pending_writes async for found in saver.alist(where)] == [expected]
+
+
+async def test_writes_on_no_checkpoint_are_not_those_of_a_first_one(saver):
+    assert await saver.aget_tuple(config()) is None
+    _, where = await asyncio.gather(
+        saver.aput_writes(config(), [("c", 1)], "task"), put(saver, "1")
+    )
+    found = await saver.aget_tuple(where)
+    assert found.parent_config is None
+    assert found.pending_writes == []

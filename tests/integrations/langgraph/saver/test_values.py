@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import decimal
@@ -15,7 +16,7 @@ from itertools import islice
 
 import ormsgpack
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.base import empty_checkpoint
@@ -180,6 +181,37 @@ def test_what_was_added_is_encrypted_alone(count, is_dict):
     assert cipher.salt == 1004
     assert again["log"]["l"][0] != again["log"]["l"][1]
     assert len(typed) == 2
+
+
+class Exact:
+    """A serializer that tells a tuple from a list."""
+
+    def dumps_typed(self, obj):
+        return "repr", repr(obj).encode()
+
+    def loads_typed(self, data):
+        return ast.literal_eval(data[1].decode())
+
+
+SHAPES = st.recursive(
+    st.sampled_from([0, False, 0.0, -0.0, "", b"", None, "語", 1, True]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.lists(inner, max_size=2).map(tuple)
+        | st.dictionaries(st.sampled_from(["a", "é", 1]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.lists(SHAPES, min_size=2, max_size=4), st.booleans())
+@example([{"a": (1, 2)}, {"a": [1, 2]}], False)
+def test_another_value_never_has_the_bytes_of_one_before(values, is_list):
+    typed = {}
+    for value in values:
+        channels = {"log": [value] if is_list else value}
+        trees, typed = encode_channels(Exact(), channels, typed)
+        assert repr(decode_value(Exact(), trees["log"])) == repr(channels["log"])
 
 
 def test_what_a_conversation_says_is_held_once():
