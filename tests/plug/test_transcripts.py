@@ -207,6 +207,20 @@ def test_what_is_no_record_is_passed(host: str, content: bytes, tmp_path: Path) 
         words.encode()
 
 
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize("half", ["\ud83d", "\ude00", "\ud83d\ud83d"])
+def test_a_turn_with_half_a_character_is_kept(host: str, half: str, tmp_path: Path) -> None:
+    whole = json.dumps(SHAPES[host][0][0])
+    words = SHAPES[host][0][1][1]
+    path = tmp_path / "session.jsonl"
+    path.write_text(
+        whole.replace(words, f"{words} 😀 {json.dumps(half)[1:-1]} गर्मी") + "\n", "utf-8"
+    )
+    [(_, kept)] = read(path, host)
+    marks = "\ufffd" * len(half)
+    assert kept == f"{words} 😀 {marks} गर्मी"
+
+
 def test_a_line_without_its_end_waits(tmp_path: Path) -> None:
     path = lines(tmp_path / "session.jsonl", claude("user", "One."))
     whole = json.dumps(claude("user", "Two."))
