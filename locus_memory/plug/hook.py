@@ -10,7 +10,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -225,10 +225,8 @@ async def _keep(
     told = turns_of(event.get("messages") or (), host.turn)
     sent = [message for message in told if message.id not in known]
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
-    if path and host.moments[event["hook_event_name"]] is Moment.END and not Path(path).exists():
-        # A session that ends before its first message has no file.
-        return
-    parts = new_turns(Path(path), place, host.turn) if path else [Said(sent, place)]
+    is_last = host.moments[event["hook_event_name"]] is Moment.END
+    parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
     options = MemoryOptions(extract_mode="inline" if reads else "manual")
     extractor = None if reads else _not_now
     async with LLMMemoryManager(store, extract_fn=extractor, options=options) as manager:
@@ -241,6 +239,11 @@ async def _keep(
             with suppress(VersionConflictError):
                 # Another hook of the session was faster: the next one finds what is known.
                 version = await store.put(_SPACE, session, now, if_version=version)
+
+
+def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said]:
+    """Return what was said in a file; a session that ends before its first message has none."""
+    return () if is_last and not path.exists() else new_turns(path, place, host.turn)
 
 
 async def _not_now(messages: object, existing: object) -> list[Any]:
