@@ -92,6 +92,12 @@ def plug(
 
 def _absolute(url: str | None) -> str | None:
     """Return a URL that means the same in every folder."""
-    if url is None or not url.startswith(_FILE):
+    from locus_memory._internal.providers.address import is_path  # noqa: PLC0415 - help must be quick
+    from locus_memory.backends.providers import PROVIDERS  # noqa: PLC0415 - the same
+
+    files = PROVIDERS["sqlite"]
+    if url == _FILE.removesuffix(":"):
+        url = f"{_FILE}{files.default}"
+    if url is None or not (url.startswith(_FILE) or is_path(url, files.suffixes, PROVIDERS)):
         return url
     return f"{_FILE}{Path(url.removeprefix(_FILE)).expanduser().absolute()}"
