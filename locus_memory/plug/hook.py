@@ -238,7 +238,7 @@ async def _keep(
                 continue
             with suppress(VersionConflictError):
                 # Another hook of the session was faster: the next one finds what is known.
-                version = await store.put(_SPACE, session, now, if_version=version)
+                version = await store.put(_SPACE, session, now, text="", if_version=version)
 
 
 def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said]:

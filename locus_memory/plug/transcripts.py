@@ -13,6 +13,7 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
 from locus_memory.messages import Message, Role
 
 __all__ = [
+    "MOST_AT_ONCE",
     "Said",
     "Turn",
     "claude_turn",
@@ -30,6 +31,9 @@ Turn = Callable[[Mapping[str, Any]], tuple[str, str] | None]
 _LONGEST_LINE: Final = 2**24
 _AT_ONCE: Final = 2**21
 """The bytes of a transcript after which what was read is kept, before more is read."""
+
+MOST_AT_ONCE: Final = 250
+"""The messages after which it is kept: a hook that runs out of time has kept some of them."""
 
 _LONGEST_ID: Final = 100
 _ENDS: Final = 6
@@ -86,7 +90,7 @@ def new_turns(path: Path, start: int, turn: Turn) -> Iterator[Said]:
                 messages.pop(message.id or "", None)
                 messages[message.id or ""] = message
             place = file.tell()
-            if place - begun > _AT_ONCE:
+            if place - begun > _AT_ONCE or len(messages) >= MOST_AT_ONCE:
                 yield Said([*messages.values()], place)
                 begun, messages = place, {}
         yield Said([*messages.values()], place)

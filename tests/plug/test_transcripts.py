@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
 from locus_memory.plug.hosts import HOSTS
-from locus_memory.plug.transcripts import new_turns, turns_of
+from locus_memory.plug.transcripts import MOST_AT_ONCE, new_turns, turns_of
 
 SHOWN = f"{STABLE_OPENING}- Ada is allergic to nuts.\n{BLOCK_CLOSE}"
 
@@ -249,6 +249,17 @@ def test_the_output_of_a_tool_is_short(words: str) -> None:
     result = [{"type": "tool_result", "content": words}]
     for message in turns_of([claude("user", result)], HOSTS["claude-code"].turn):
         assert len(message.content or "") <= 1_220
+
+
+def test_a_transcript_of_many_short_turns_is_read_in_parts(tmp_path: Path) -> None:
+    count = 2 * MOST_AT_ONCE + 7
+    turns = [claude("user", f"Turn {n}.", uuid=f"{n}") for n in range(count)]
+    path = lines(tmp_path / "session.jsonl", *turns)
+    parts = list(new_turns(path, 0, HOSTS["claude-code"].turn))
+    assert [len(part.messages) for part in parts] == [MOST_AT_ONCE, MOST_AT_ONCE, 7]
+    said = [message.content for part in parts for message in part.messages]
+    assert said == [f"Turn {n}." for n in range(count)]
+    assert parts[-1].end == path.stat().st_size
 
 
 def test_a_large_transcript_is_read_in_parts_and_one_large_line_is_passed(tmp_path: Path) -> None:
