@@ -220,7 +220,8 @@ async def _keep(
     """
     session, path = event["session_id"], event.get("transcript_path")
     found = await store.get_item(_SPACE, session)
-    value, version = (found.value, found.version) if found else ({"place": 0}, 0)
+    value: dict[str, Any] = found.value if found else {"place": 0}
+    version = found.version if found else 0
     place, known = value["place"], value.get("known", [])
     told = turns_of(event.get("messages") or (), host.turn)
     sent = [message for message in told if message.id not in known]

@@ -211,8 +211,10 @@ def test_what_is_no_record_is_passed(host: str, content: bytes, tmp_path: Path) 
 @pytest.mark.parametrize("host", ["claude-code", "codex", "gemini"])
 @pytest.mark.parametrize("half", ["\\ud83d", "a\\ude00", "\\ud83d\\ud83d"])
 def test_a_turn_with_half_a_character_is_kept(host: str, half: str, tmp_path: Path) -> None:
-    words = SHAPES[host][0][1][1]
-    record = json.dumps(SHAPES[host][0][0]).replace(words, f"{words} 😀 {half} गर्मी")
+    shape, said = SHAPES[host][0]
+    assert said is not None
+    words = said[1]
+    record = json.dumps(shape).replace(words, f"{words} 😀 {half} गर्मी")
     path = tmp_path / "session.jsonl"
     path.write_text(f"{record}\n", encoding="utf-8")
     [(_, kept)] = read(path, host)
