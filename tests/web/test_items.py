@@ -129,6 +129,15 @@ async def test_an_error_names_a_field_that_is_called_query(client, path):
     assert "query: Field required" in answer.json()["error"]["message"]
 
 
+async def test_an_error_of_a_long_name_is_short(client):
+    for method, path in (("GET", "history"), ("POST", "undo")):
+        asked = {"key": "x" * 3_000, "user": "y" * 900}
+        what = {"params": asked} if method == "GET" else {"json": asked}
+        answer = await client.request(method, f"/memory/{path}", **what)
+        assert 400 <= answer.status_code < 500
+        assert len(answer.json()["error"]["message"]) < 1_000
+
+
 async def pages(client, path, field, **asked):
     """Return all entries of a list, page by page; a page is never empty but for the first."""
     found, cursor = [], None
