@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.names import namespaces_below
@@ -90,7 +91,7 @@ def scoped_manager(store: BaseStore, namespace: Namespace, user: str | None) -> 
 
 def for_user(user: str | None) -> str:
     """Return the end of a message about a user's memories."""
-    return "" if user is None else f" for user {user!r}"
+    return "" if user is None else f" for user {quote(user)}"
 
 
 async def users(store: BaseStore, manager: LLMMemoryManager) -> list[str]:
@@ -236,7 +237,7 @@ async def history_of(
     """
     versions = await manager.history(key, kind)
     if not versions:
-        raise CommandError(f"no memory {key!r}{for_user(user)}")
+        raise CommandError(f"no memory {quote(key)}{for_user(user)}")
     return [await version(sources, each) for each in versions]
 
 
@@ -253,7 +254,7 @@ async def undo_change(
     after = _current(await manager.history(key, kind))
     gone = next((each for name, each in before.items() if after.get(name) != each), None)
     if restored is None and gone is None:
-        raise CommandError(f"no change of {key!r} to undo{for_user(user)}")
+        raise CommandError(f"no change of {quote(key)} to undo{for_user(user)}")
     return {
         "user": user,
         "key": key,

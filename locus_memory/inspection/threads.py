@@ -189,7 +189,7 @@ async def prune_thread(
     infos = await all_checkpoints(backend.checkpointer, thread_id)
     condemned = [
         info
-        for info in infos[: len(infos) - (keep or 1)]
+        for info in infos[: max(0, len(infos) - (keep or 1))]
         if before is None or info.created_at < before
     ]
     deleted = len(condemned)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,8 +27,8 @@ from locus_memory.memory import LLMMemoryManager, MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.plug.hosts import HOSTS, Host, Moment
 from locus_memory.plug.projects import project_of
-from locus_memory.plug.settings import data_folder
-from locus_memory.plug.transcripts import Said, new_turns, turns_of
+from locus_memory.plug.settings import COMMAND, data_folder
+from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
 from locus_memory.registry import get_store
 from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
@@ -41,6 +41,9 @@ SECONDS: Final = 2.0
 _SHARES: Final = (1_500, 500)
 """The tokens of what is shown of a project, and of a person. Hosts cut what is longer than 10,000
 characters."""
+
+_KNOWN: Final = 1_000
+"""The messages of a session without a file whose ids are remembered: one taken back may return."""
 
 _LARGEST_EVENT: Final = 2**24
 _LARGEST_LOG: Final = 2**20
@@ -102,10 +105,10 @@ def _hook(host: Host, options: list[str]) -> NoReturn:
     guard = Timer(SECONDS, os._exit, (0,))
     guard.daemon = True
     guard.start()
-    failed = data_folder() / "failed"
     try:
         data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        event = orjson.loads(sys.stdin.buffer.read(_LARGEST_EVENT))
+        failed = data_folder() / "failed"
+        event = read_json(sys.stdin.buffer.read(_LARGEST_EVENT))
         settings = Settings.read(options)
         moment = host.moments[event["hook_event_name"]]
         output = asyncio.run(answer(host, event, settings))
@@ -118,15 +121,15 @@ def _hook(host: Host, options: list[str]) -> NoReturn:
         if moment is Moment.END and settings.model is not None:
             _begin_distilling(event["cwd"], options)
     except BaseException as error:  # noqa: BLE001 - it is logged; the host must not see it
-        _log(error)
-        with suppress(OSError):
-            failed.touch()
+        with suppress(OSError, RuntimeError):
+            _log(error)
+            (data_folder() / "failed").touch()
     os._exit(0)
 
 
 def _begin_distilling(folder: str, options: Sequence[str]) -> None:
     """Start a process that outlives the hook, and the host."""
-    command = [sys.executable, "-m", "locus_memory", "hook", "distil", *options]
+    command = [*COMMAND, "distil", *options]
     nothing = subprocess.DEVNULL
     subprocess.Popen(  # noqa: S603 - the command of this process itself
         command, cwd=folder, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
@@ -217,20 +220,31 @@ async def _keep(
     """
     session, path = event["session_id"], event.get("transcript_path")
     found = await store.get_item(_SPACE, session)
-    place, version = (found.value["place"], found.version) if found else (0, 0)
-    sent = turns_of(event.get("messages") or (), host.turn)
-    parts = new_turns(Path(path), place, host.turn) if path else [Said(sent, place)]
+    value: dict[str, Any] = found.value if found else {"place": 0}
+    version = found.version if found else 0
+    place, known = value["place"], value.get("known", [])
+    told = turns_of(event.get("messages") or (), host.turn)
+    sent = [message for message in told if message.id not in known]
+    known = [*known, *(message.id for message in sent)][-_KNOWN:]
+    is_last = host.moments[event["hook_event_name"]] is Moment.END
+    parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
     options = MemoryOptions(extract_mode="inline" if reads else "manual")
     extractor = None if reads else _not_now
     async with LLMMemoryManager(store, extract_fn=extractor, options=options) as manager:
         for messages, end in parts:
             if messages:
                 await manager.add(messages, user_id=project, thread_id=session)
-            if end == place:
+            now = {"place": end, "known": known}
+            if now == value:
                 continue
             with suppress(VersionConflictError):
                 # Another hook of the session was faster: the next one finds what is known.
-                version = await store.put(_SPACE, session, {"place": end}, if_version=version)
+                version = await store.put(_SPACE, session, now, text="", if_version=version)
+
+
+def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said]:
+    """Return what was said in a file; a session that ends before its first message has none."""
+    return () if is_last and not path.exists() else new_turns(path, place, host.turn)
 
 
 async def _not_now(messages: object, existing: object) -> list[Any]:

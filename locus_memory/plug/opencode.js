@@ -5,6 +5,12 @@ import { spawn } from "node:child_process"
 const COMMAND = []
 const LATEST = 200
 
+// What the command reads of a message: the outputs and images of its tools may be large.
+const words = ({ info, parts }) => ({
+  info: { id: info.id, role: info.role },
+  parts: parts.filter((part) => part.type === "text" && !part.synthetic).map(({ type, text }) => ({ type, text })),
+})
+
 // Resolves to what the command shows; to nothing, whatever fails.
 const ask = (name, session, cwd, more) =>
   new Promise((resolve) => {
@@ -47,7 +53,7 @@ export const LocusMemory = async ({ client, directory }) => {
       if (event.type !== "session.idle") return
       const session = event.properties.sessionID
       const { data } = await client.session.messages({ path: { id: session } })
-      await ask("session.idle", session, directory, { messages: (data ?? []).slice(-LATEST) })
+      await ask("session.idle", session, directory, { messages: (data ?? []).slice(-LATEST).map(words) })
     },
   }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -17,11 +18,21 @@ import orjson
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.plug.hosts import Host
 
-__all__ = ["Change", "Originals", "changes", "data_folder"]
+__all__ = ["COMMAND", "Change", "Originals", "changes", "data_folder"]
+
+COMMAND: Final = (sys.executable, "-P", "-m", "locus_memory", "hook")
+"""The command of a hook. It runs in the folder of a project, whose files `-P` keeps from being
+imported in place of modules."""
 
 _NAME: Final = "locus-memory"
 _OURS: Final = " -m locus_memory hook "
-_TABLE: Final = re.compile(rf"\n?^\[mcp_servers\.{_NAME}\]\n(?:(?!\[).*\n?)*", re.MULTILINE)
+_ROWS: Final = r"\]\n(?:(?:[ \t]*(?:#.*)?\n)*[ \t]*[^\[#\s].*\n?)*"
+"""The rows of a table of TOML, without the comments and empty lines before the next table."""
+
+_TABLE: Final = re.compile(rf"\n?^\[mcp_servers\.{_NAME}{_ROWS}", re.MULTILINE)
+_TABLES: Final = re.compile(rf"\n?^\[mcp_servers\.{_NAME}(?:\.[^\]\n]+)?{_ROWS}", re.MULTILINE)
+"""Our table, and those below it: Codex writes there which tools need no approval."""
+
 _SECONDS: Final = 10
 
 Edit = Callable[[str, list[str] | None], str]
@@ -61,8 +72,11 @@ class Change(NamedTuple):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f".{path.name}.{os.getpid()}")
+        is_new = not path.exists()
+        # There may be keys in it, which nobody else may read meanwhile either.
+        beside.touch(mode=0o666 if is_new else 0o600)
         beside.write_bytes(self.after.encode())
-        if path.exists():
+        if not is_new:
             beside.chmod(path.stat().st_mode & 0o777)
         beside.replace(path)
 
@@ -129,11 +143,11 @@ def changes(
         except (ValueError, AttributeError, TypeError):
             raise InvalidArgumentError(
                 f"{path} is not as its host documents it, so it stays as it is;"
-                " --print shows what belongs in it"
+                " the page of the host shows where the hooks belong"
             ) from None
-        if command is None and (original := originals.of(path, before)):
-            after = original[0] or ""
         told = before if after == before else after or None
+        if command is None and (original := originals.of(path, before)):
+            told = original[0]
         found.append(Change(path, before, told, without == (before or "")))
     return [each for each in found if each.before != each.after]
 
@@ -232,7 +246,7 @@ def _server(command: Sequence[str]) -> list[str]:
 
 def _table_in(text: str, command: list[str] | None) -> str:
     """Put our table at the end of TOML, or take it out; every other line stays as it is."""
-    rest = _TABLE.sub("", text, count=1)
+    rest = (_TABLES if command is None else _TABLE).sub("", text)
     if command is not None:
         program, *arguments = _server(command)
         # A string, or a list of strings, is written in JSON as in TOML.

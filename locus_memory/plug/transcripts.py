@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,6 +13,7 @@ from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
 from locus_memory.messages import Message, Role
 
 __all__ = [
+    "MOST_AT_ONCE",
     "Said",
     "Turn",
     "claude_turn",
@@ -19,6 +21,7 @@ __all__ = [
     "gemini_turn",
     "new_turns",
     "opencode_turn",
+    "read_json",
     "turns_of",
 ]
 
@@ -28,6 +31,9 @@ Turn = Callable[[Mapping[str, Any]], tuple[str, str] | None]
 _LONGEST_LINE: Final = 2**24
 _AT_ONCE: Final = 2**21
 """The bytes of a transcript after which what was read is kept, before more is read."""
+
+MOST_AT_ONCE: Final = 250
+"""The messages after which it is kept: a hook that runs out of time has kept some of them."""
 
 _LONGEST_ID: Final = 100
 _ENDS: Final = 6
@@ -84,7 +90,7 @@ def new_turns(path: Path, start: int, turn: Turn) -> Iterator[Said]:
                 messages.pop(message.id or "", None)
                 messages[message.id or ""] = message
             place = file.tell()
-            if place - begun > _AT_ONCE:
+            if place - begun > _AT_ONCE or len(messages) >= MOST_AT_ONCE:
                 yield Said([*messages.values()], place)
                 begun, messages = place, {}
         yield Said([*messages.values()], place)
@@ -96,10 +102,25 @@ def turns_of(records: Iterable[Any], turn: Turn) -> list[Message]:
     return [message for message in read if message is not None]
 
 
+def read_json(text: bytes) -> Any:
+    """Read JSON; a half character, which a program in JavaScript may write, is replaced.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(_whole(json.dumps(json.loads(text), ensure_ascii=False)))
+        except RecursionError:
+            raise ValueError from None
+
+
 def _record(line: bytes) -> Any:
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return read_json(line)
+    except ValueError:
         return None
 
 
@@ -119,11 +140,15 @@ def _message_of(record: Any, turn: Turn, place: str) -> Message | None:
 
 def _own_words(text: str) -> str:
     """Return a text without what was shown in it as memory, and without half characters."""
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    whole = _whole(text)
     for opening, closing in _SHOWN:
         before, *shown = whole.split(opening)
         whole = "".join((before, *(each.partition(closing)[2] for each in shown)))
     return whole.strip()
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _ends(text: str) -> str:

@@ -160,9 +160,11 @@ def _explain_stale(conflict: tree.VersionConflictError) -> tuple[int, ErrorDetai
 
 def _invalid(error: ValidationError | RequestValidationError) -> str:
     """Return the fields of a request that are wrong; the given values are left out."""
-    names = [
-        ".".join(str(part) for part in each["loc"] if part not in _PLACES) or "body"
-        for each in error.errors()
-    ]
-    told = (f"{name}: {each['msg']}" for name, each in zip(names, error.errors(), strict=True))
-    return "; ".join(list(told)[:5])[:1_000]
+    told: list[str] = []
+    for each in error.errors()[:5]:
+        place = list(map(str, each["loc"]))
+        if isinstance(error, RequestValidationError) and place[:1] and place[0] in _PLACES:
+            # A field may have the same name.
+            del place[0]
+        told.append(f"{'.'.join(place) or 'body'}: {each['msg']}")
+    return "; ".join(told)[:1_000]

@@ -18,6 +18,7 @@ import pytest
 from locus_memory.memory import LLMMemoryManager
 from locus_memory.plug.hook import Settings, answer, run
 from locus_memory.plug.hosts import HOSTS, Moment
+from locus_memory.plug.settings import COMMAND
 from locus_memory.registry import get_store
 
 EVENTS = {name: {v: k for k, v in host.moments.items()} for name, host in HOSTS.items()}
@@ -151,6 +152,34 @@ async def test_hooks_that_repeat_and_overlap_keep_each_turn_once(
     assert set(found.values()) == {1}
 
 
+@pytest.mark.parametrize("left", [0, 1, 4, 9])
+async def test_messages_that_are_taken_back_double_none_that_stay(
+    left: int, folder: Path, settings: Settings
+) -> None:
+    session, host = Session("opencode", "one", folder), HOSTS["opencode"]
+    for number in range(10):
+        session.says("user", f"Turn {number} is about herons.")
+    await answer(host, session.event(Moment.END), settings)
+    taken = session.records[left:]
+    session.records = [*session.records[:left], said("opencode", "user", "Once more.", "new")]
+    await answer(host, session.event(Moment.END), settings)
+    session.records = [*session.records[:left], *taken]
+    await answer(host, session.event(Moment.END), settings)
+    found = await words_of(settings.url)
+    assert len(found) == 11
+    assert set(found.values()) == {1}
+
+
+async def test_a_session_that_ends_before_its_first_message_is_no_failure(
+    folder: Path, settings: Settings
+) -> None:
+    session = Session("claude-code", "one", folder)
+    session.path.unlink()
+    assert await answer(HOSTS["claude-code"], session.event(Moment.END), settings) == {}
+    with pytest.raises(FileNotFoundError):
+        await answer(HOSTS["claude-code"], session.event(Moment.KEEP), settings)
+
+
 async def test_what_tells_to_do_something_from_a_tool_is_no_rule(
     folder: Path, settings: Settings
 ) -> None:
@@ -179,7 +208,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def hook(host: str, url: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "locus_memory", "hook", host, "--url", url, *options]
+    return [*COMMAND, host, "--url", url, *options]
 
 
 @pytest.mark.parametrize(
@@ -210,6 +239,41 @@ def test_a_hook_exits_with_0_and_says_nothing_whatever_it_gets(
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (tmp_path / "data/locus_memory/hook.log").stat().st_size < 2_000
+
+
+@pytest.mark.parametrize("name", ["asyncio", "locus_memory", "typing", "orjson"])
+def test_no_file_of_a_project_is_imported(name: str, tmp_path: Path, folder: Path) -> None:
+    (folder / f"{name}.py").write_text("open('touched', 'w')\n")
+    session = Session("claude-code", "one", folder)
+    session.says("user", "We deploy with `make ship`.")
+    url = f"sqlite:{tmp_path / 'x.db'}"
+    done = subprocess.run(
+        [*COMMAND, "claude-code", "--url", url],
+        input=json.dumps(session.event(Moment.KEEP)).encode(),
+        capture_output=True,
+        env=environment(tmp_path),
+        cwd=folder,
+        check=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")
+    assert not (folder / "touched").exists()
+    assert asyncio.run(words_of(url)) == {"We deploy with `make ship`.": 1}
+
+
+def test_a_user_without_a_home_folder_is_no_failure_of_the_host() -> None:
+    code = (
+        "import pathlib\n"
+        "def home():\n    raise RuntimeError\n"
+        "pathlib.Path.home = home\n"
+        "from locus_memory.cli import main\n"
+        "main(['hook', 'codex'])\n"
+    )
+    own = {k: v for k, v in os.environ.items() if k not in {"XDG_DATA_HOME", "LOCALAPPDATA"}}
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=b"{}", capture_output=True, env=own, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_a_database_that_fails_is_told_at_the_next_start_until_all_is_kept(

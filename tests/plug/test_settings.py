@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.plug.hosts import HOSTS, Host
-from locus_memory.plug.settings import Originals, changes
+from locus_memory.plug.settings import COMMAND, Change, Originals, changes
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
 values = st.recursive(
@@ -39,7 +38,7 @@ documents = st.fixed_dictionaries(
 
 
 def command(host: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "locus_memory", "hook", host, *options]
+    return [*COMMAND, host, *options]
 
 
 def plug(host: str, folder: Path, *options: str, removes: bool = False) -> int:
@@ -99,6 +98,15 @@ def test_removing_gives_the_bytes_of_before(
     assert path.read_text(encoding="utf-8") == was
 
 
+@pytest.mark.parametrize("host", HOSTS)
+def test_an_empty_file_stays(host: str, tmp_path: Path) -> None:
+    path = HOSTS[host].files(tmp_path).servers
+    write(path, "")
+    plug(host, tmp_path)
+    assert plug(host, tmp_path, removes=True)
+    assert path.read_bytes() == b""
+
+
 @pytest.mark.parametrize("host", ["claude-code", "gemini", "opencode"])
 def test_what_a_person_changes_meanwhile_stays(host: str, tmp_path: Path) -> None:
     path = HOSTS[host].files(tmp_path).servers
@@ -145,6 +153,30 @@ def test_toml_keeps_its_comments_and_comes_back(text: str, tmp_path: Path) -> No
     assert "late" in tomllib.loads(path.read_text())
     plug("codex", tmp_path, removes=True)
     assert tomllib.loads(path.read_text()) == {**tomllib.loads(text), "late": {"x": 1}}
+
+
+def test_what_codex_writes_below_our_table_stays_and_goes_with_it(tmp_path: Path) -> None:
+    path = HOSTS["codex"].files(tmp_path).servers
+    write(path, "model = 'x'\n")
+    plug("codex", tmp_path)
+    below = '[mcp_servers.locus-memory.tools.recall]\napproval_mode = "approve"\n'
+    write(path, f"{path.read_text()}\n{below}\n# mine\n\n[late]\nx = 1\n")
+    plug("codex", tmp_path, "--person", "ada")
+    server = tomllib.loads(path.read_text())["mcp_servers"]["locus-memory"]
+    assert server["tools"] == {"recall": {"approval_mode": "approve"}}
+    assert server["args"][-2:] == ["--person", "ada"]
+    plug("codex", tmp_path, removes=True)
+    assert path.read_text() == "model = 'x'\n\n# mine\n\n[late]\nx = 1\n"
+
+
+def test_a_comment_before_the_next_table_stays(tmp_path: Path) -> None:
+    path = HOSTS["codex"].files(tmp_path).servers
+    write(path, "")
+    plug("codex", tmp_path)
+    own = "startup_timeout_sec = 9\nenv_vars = [\n  'A', # why\n\n  'B',\n]\n"
+    write(path, f"{path.read_text()}{own}# mine\n[late]\n")
+    plug("codex", tmp_path, removes=True)
+    assert path.read_text() == "# mine\n[late]\n"
 
 
 @pytest.mark.parametrize("host", ["claude-code", "codex", "gemini"])
@@ -200,6 +232,23 @@ def test_the_mode_and_the_link_of_a_file_stay(tmp_path: Path) -> None:
     assert path.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
     assert "mcpServers" in real.read_text()
+
+
+def test_what_only_its_owner_reads_is_never_readable_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, seen = tmp_path / "settings.json", list[int]()
+    write(path, "{}")
+    path.chmod(0o600)
+    real = Path.chmod
+
+    def chmod(self: Path, mode: int) -> None:
+        seen.append(self.stat().st_mode & 0o777)
+        real(self, mode)
+
+    monkeypatch.setattr(Path, "chmod", chmod)
+    Change(path, "{}", '{"key": "secret"}').write()
+    assert seen == [0o600]
 
 
 def test_the_folders_of_the_user_follow_the_variables_of_the_hosts(

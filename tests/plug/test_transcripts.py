@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
 from locus_memory.plug.hosts import HOSTS
-from locus_memory.plug.transcripts import new_turns, turns_of
+from locus_memory.plug.transcripts import MOST_AT_ONCE, new_turns, turns_of
 
 SHOWN = f"{STABLE_OPENING}- Ada is allergic to nuts.\n{BLOCK_CLOSE}"
 
@@ -207,6 +208,20 @@ def test_what_is_no_record_is_passed(host: str, content: bytes, tmp_path: Path) 
         words.encode()
 
 
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize("half", ["\\ud83d", "a\\ude00", "\\ud83d\\ud83d"])
+def test_a_turn_with_half_a_character_is_kept(host: str, half: str, tmp_path: Path) -> None:
+    shape, said = SHAPES[host][0]
+    assert said is not None
+    words = said[1]
+    record = json.dumps(shape).replace(words, f"{words} 😀 {half} गर्मी")
+    path = tmp_path / "session.jsonl"
+    path.write_text(f"{record}\n", encoding="utf-8")
+    [(_, kept)] = read(path, host)
+    marks = re.sub(r"\\u.{4}", "\ufffd", half)
+    assert kept == f"{words} 😀 {marks} गर्मी"
+
+
 def test_a_line_without_its_end_waits(tmp_path: Path) -> None:
     path = lines(tmp_path / "session.jsonl", claude("user", "One."))
     whole = json.dumps(claude("user", "Two."))
@@ -236,6 +251,17 @@ def test_the_output_of_a_tool_is_short(words: str) -> None:
     result = [{"type": "tool_result", "content": words}]
     for message in turns_of([claude("user", result)], HOSTS["claude-code"].turn):
         assert len(message.content or "") <= 1_220
+
+
+def test_a_transcript_of_many_short_turns_is_read_in_parts(tmp_path: Path) -> None:
+    count = 2 * MOST_AT_ONCE + 7
+    turns = [claude("user", f"Turn {n}.", uuid=f"{n}") for n in range(count)]
+    path = lines(tmp_path / "session.jsonl", *turns)
+    parts = list(new_turns(path, 0, HOSTS["claude-code"].turn))
+    assert [len(part.messages) for part in parts] == [MOST_AT_ONCE, MOST_AT_ONCE, 7]
+    said = [message.content for part in parts for message in part.messages]
+    assert said == [f"Turn {n}." for n in range(count)]
+    assert parts[-1].end == path.stat().st_size
 
 
 def test_a_large_transcript_is_read_in_parts_and_one_large_line_is_passed(tmp_path: Path) -> None:

@@ -82,10 +82,16 @@ async def filled(backend):
     deadline=None,
     max_examples=10,
 )
-@given(data=st.data(), tag=st.sampled_from([None, "*", '"1"', '"0"', "x", '"1.ff"']))
-async def test_the_answer_is_a_result_or_an_error_of_the_client(serving, operation, data, tag):
+@given(
+    data=st.data(),
+    tag=st.sampled_from([None, "*", '"1"', '"0"', "x", '"1.ff"']),
+    condition=st.sampled_from(["if-match", "if-none-match"]),
+)
+async def test_the_answer_is_a_result_or_an_error_of_the_client(
+    serving, operation, data, tag, condition
+):
     asked = data.draw(requests_of(operation))
-    headers = {} if tag is None else {"if-match": tag}
+    headers = {} if tag is None else {condition: tag}
     async with open_backend("memory", state_type=None) as backend:
         await filled(backend)
         async with serving(backend) as client:

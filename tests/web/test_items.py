@@ -116,6 +116,28 @@ async def test_a_document_that_is_known_is_not_sent_again(client):
     assert (await get(client, ["a"], "k", **{"if-none-match": tag})).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/health", "/threads", "/memory/list", "/export/facts"])
+@pytest.mark.parametrize("tag", ['"x"', "*", "W/", ","])
+async def test_an_answer_without_a_tag_is_always_sent(client, path, tag):
+    assert (await client.get(path, headers={"if-none-match": tag})).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/memory/search", "/documents/search"])
+async def test_an_error_names_a_field_that_is_called_query(client, path):
+    answer = await client.get(path)
+    assert answer.status_code == 422
+    assert "query: Field required" in answer.json()["error"]["message"]
+
+
+async def test_an_error_of_a_long_name_is_short(client):
+    for method, path in (("GET", "history"), ("POST", "undo")):
+        asked = {"key": "x" * 3_000, "user": "y" * 900}
+        what = {"params": asked} if method == "GET" else {"json": asked}
+        answer = await client.request(method, f"/memory/{path}", **what)
+        assert 400 <= answer.status_code < 500
+        assert len(answer.json()["error"]["message"]) < 1_000
+
+
 async def pages(client, path, field, **asked):
     """Return all entries of a list, page by page; a page is never empty but for the first."""
     found, cursor = [], None

@@ -95,6 +95,9 @@ async def test_a_pruning_is_previewed(backend, client):
     done = (await client.post("/threads/prune", json={**body, "dry_run": False})).json()
     assert (done["deleted"], done["total"]) == (3, 5)
     assert await backend.checkpointer.list_checkpoints("trip") == ids[:2:-1]
+    for keep in (2, 3, 4, 100):
+        body = {"thread": "trip", "keep_last": keep, "dry_run": True}
+        assert (await client.post("/threads/prune", json=body)).json()["checkpoint_ids"] == []
     body = {"thread": "trip", "older_than": "2000-01-01T00:00:00", "dry_run": False}
     assert (await client.post("/threads/prune", json=body)).json()["deleted"] == 0
     del body["older_than"]

@@ -123,9 +123,9 @@ class Operation(APIRoute):
                 response = await handle(request)
             except Exception as error:  # noqa: BLE001 - the table of errors knows each of them
                 return error_response(error)
-            if request.method == "GET" and _FILES.is_not_modified(
-                response.headers, request.headers
-            ):
+            if request.method != "GET" or "etag" not in response.headers:
+                return response
+            if _FILES.is_not_modified(response.headers, request.headers):
                 return NotModifiedResponse(response.headers)
             return response
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -307,3 +308,34 @@ def test_a_comparison_of_long_texts_has_both_too(place, old, new):
     pieces = compare_words(left, right)
     assert "".join(text for kind, text in pieces if kind != "added") == left
     assert "".join(text for kind, text in pieces if kind != "removed") == right
+
+
+def test_no_texts_take_much_longer_to_compare_than_prose():
+    """The server answers nobody else meanwhile."""
+
+    def seconds(old, new):
+        begun = time.perf_counter()
+        compare_words(old, new)
+        return time.perf_counter() - begun
+
+    prose = [" ".join(f"w{n * step % 307}" for n in range(1_000)) for step in (7, 11)]
+    assert seconds(".," * 1_000, ",;" * 1_000) < 20 * seconds(*prose)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("गर्मी में पानी", "गर्मी में चाय", "गर्मी में "),
+        ("கடல் நீர்", "கடல் மீன்", "கடல் "),
+        ("שָׁלוֹם עוֹלָם", "שָׁלוֹם חָבֵר", "שָׁלוֹם "),
+        ("cafe\u0301 noir", "cafe noir", " noir"),
+    ],
+)
+def test_a_word_is_compared_with_its_vowel_signs(old, new, same):
+    assert sorted(compare_words(old, new)) == sorted(
+        [
+            ("same", same),
+            ("removed", old.removeprefix(same).removesuffix(same)),
+            ("added", new.removeprefix(same).removesuffix(same)),
+        ]
+    )

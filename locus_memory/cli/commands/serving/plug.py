@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -52,20 +51,28 @@ def plug(
     --url names another.
     """
     from locus_memory.plug.hosts import HOSTS  # noqa: PLC0415 - help must be quick
-    from locus_memory.plug.settings import Originals, changes, data_folder  # noqa: PLC0415 - the same
+    from locus_memory.plug.settings import (  # noqa: PLC0415 - the same
+        COMMAND,
+        Originals,
+        changes,
+        data_folder,
+    )
 
     if host not in HOSTS:
         raise CommandError(f"no host {host!r}: there are {', '.join(HOSTS)}")
     given = {"--url": _absolute(url or context.obj.url), "--person": person, "--model": model}
     options = [each for name, value in given.items() if value for each in (name, value)]
-    command = [sys.executable, "-m", "locus_memory", "hook", host, *options]
-    command += ["--by-remote"] if by_remote else []
+    command = [*COMMAND, host, *options, *(["--by-remote"] if by_remote else [])]
     originals = Originals(data_folder() / "originals")
     folder = Path.cwd() if project else None
     found = changes(HOSTS[host], folder, None if remove else command, originals)
     for change in [] if dry_run else found:
+        # What is killed in between still knows the text from before.
+        if not remove:
+            originals.keep(change)
         change.write()
-        originals.keep(change)
+        if remove:
+            originals.keep(change)
     if as_json or context.obj.as_json:
         told = [{"path": f"{path}", "before": was, "after": now} for path, was, now, _ in found]
         print_json({"changes": told})
@@ -85,6 +92,12 @@ def plug(
 
 def _absolute(url: str | None) -> str | None:
     """Return a URL that means the same in every folder."""
-    if url is None or not url.startswith(_FILE):
+    from locus_memory._internal.providers.address import is_path  # noqa: PLC0415 - help must be quick
+    from locus_memory.backends.providers import PROVIDERS  # noqa: PLC0415 - the same
+
+    files = PROVIDERS["sqlite"]
+    if url == _FILE.removesuffix(":"):
+        url = f"{_FILE}{files.default}"
+    if url is None or not (url.startswith(_FILE) or is_path(url, files.suffixes, PROVIDERS)):
         return url
     return f"{_FILE}{Path(url.removeprefix(_FILE)).expanduser().absolute()}"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple
+from unicodedata import category
 
 __all__ = ["Piece", "compare_words"]
 
 _WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _MOST: Final = 2_000
 """Of longer texts, only the common beginning and end are found: the rest takes too long."""
+
+_MOST_PAIRS: Final = 20_000
+"""The pairs of equal words of two texts; of more, the same. The time grows with them."""
 
 
 class Piece(NamedTuple):
@@ -28,11 +33,14 @@ class Piece(NamedTuple):
 
 def compare_words(old: str, new: str) -> list[Piece]:
     """Return both texts as pieces: those of the old one in order, and those of the new one."""
-    left, right = _WORDS.findall(old), _WORDS.findall(new)
-    if max(len(left), len(right)) > _MOST:
+    left, right = _words(old), _words(new)
+    counts = Counter(right)
+    pairs = sum(counts[word] for word in left if not word.isspace())
+    if max(len(left), len(right)) > _MOST or pairs > _MOST_PAIRS:
         return list(_roughly(old, new))
     pieces: list[Piece] = []
-    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    # Spaces are only matched beside a word: there are too many pairs of them.
+    matcher = SequenceMatcher(str.isspace, left, right, autojunk=False)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
             pieces.append(Piece("same", "".join(left[a:a_end])))
@@ -42,6 +50,16 @@ def compare_words(old: str, new: str) -> list[Piece]:
         if b < b_end:
             pieces.append(Piece("added", "".join(right[b:b_end])))
     return pieces
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, its spaces and its signs; a vowel sign belongs to its word."""
+    letters = text if text.isascii() else "".join(map(_letter, text))
+    return [text[slice(*found.span())] for found in _WORDS.finditer(letters)]
+
+
+def _letter(char: str) -> str:
+    return "x" if category(char).startswith("M") else char
 
 
 def _roughly(old: str, new: str) -> Iterator[Piece]:

@@ -48,6 +48,22 @@ def test_the_options_of_the_hooks_are_written_and_a_file_has_its_whole_path(ok, 
     assert [each["before"] for each in changes] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:team.db", "shop/team.db"),
+        ("./team.db", "shop/team.db"),
+        ("../team.db", "shop/../team.db"),
+        ("team.db", "shop/team.db"),
+        ("~/team.sqlite", "team.sqlite"),
+        ("sqlite", "shop/locus.db"),
+    ],
+)
+def test_a_file_is_the_same_one_in_every_project(ok, home, url, path):
+    changes = json.loads(ok("plug", "codex", "--url", url, "--json").out)["changes"]
+    assert f"--url sqlite:{home / path}" in changes[0]["after"]
+
+
 def test_a_host_that_there_is_not_is_refused(run):
     result = run("plug", "vim")
     assert result.code == 1
