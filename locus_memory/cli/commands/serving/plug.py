@@ -98,6 +98,8 @@ def _absolute(url: str | None) -> str | None:
     files = PROVIDERS["sqlite"]
     if url == _FILE.removesuffix(":"):
         url = f"{_FILE}{files.default}"
+    if url is not None and url.startswith("@"):
+        raise CommandError("a preset may be another one in each project: name its URL")
     if url is None or not (url.startswith(_FILE) or is_path(url, files.suffixes, PROVIDERS)):
         return url
     return f"{_FILE}{Path(url.removeprefix(_FILE)).expanduser().absolute()}"

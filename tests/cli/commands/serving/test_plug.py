@@ -70,6 +70,12 @@ def test_a_host_that_there_is_not_is_refused(run):
     assert "claude-code, codex, gemini, opencode" in result.err
 
 
+def test_a_preset_is_refused_since_a_project_may_define_it(run, home):
+    result = run("plug", "codex", "--url", "@team")
+    assert (result.code, "name its URL" in result.err) == (1, True)
+    assert not (home / ".codex").exists()
+
+
 def test_settings_that_are_no_json_stay_as_they_are(run, home):
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text("// mine\n{}")
