@@ -249,4 +249,4 @@ def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said
 
 async def _not_now(messages: object, existing: object) -> list[Any]:
     """Stand for the model, which reads what waits in a process of its own."""
-    raise NotImplementedError
+    raise RuntimeError("a hook has no model: `distil` reads what waits")
