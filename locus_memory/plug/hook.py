@@ -249,4 +249,5 @@ def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said
 
 async def _not_now(messages: object, existing: object) -> list[Any]:
     """Stand for the model, which reads what waits in a process of its own."""
+    del messages, existing
     raise RuntimeError("a hook has no model: `distil` reads what waits")
