@@ -178,28 +178,43 @@ async def answer(host: Host, event: Mapping[str, Any], settings: Settings) -> di
     moment, project = host.moments[name], settings.project(event["cwd"])
     async with get_store(settings.url) as store:
         if moment in {Moment.KEEP, Moment.END}:
-            await _keep(store, host, event, project, reads=settings.model is None)
+            await _keep(store, host, event, project, settings)
             return {}
         thread, prompt = event["session_id"], event.get("prompt") or ""
         prompt = prompt if moment is Moment.PROMPT else None
         users = zip((project, settings.person), _SHARES, strict=True)
-        shown = [await _shown(store, user, most, thread, prompt) for user, most in users]
+        shown = [
+            await _shown(_manager(store, settings, most), user, thread, prompt)
+            for user, most in users
+        ]
     text = "\n".join(filter(None, shown))
     output = {"hookEventName": name, "additionalContext": text}
     return {"hookSpecificOutput": output} if text else {}
 
 
-async def _shown(store: BaseStore, user: str, tokens: int, thread: str, prompt: str | None) -> str:
+def _manager(store: BaseStore, settings: Settings, tokens: int = 0) -> LLMMemoryManager:
+    """Return a manager that shows so many tokens; what waits for a model, it leaves to the model.
+
+    The stable part is that of the start of the session, which the host still has.
+    """
+    has_model = settings.model is not None
+    options = MemoryOptions(
+        memory_budget_tokens=tokens,
+        cache_idle=86_400.0,
+        extract_mode="manual" if has_model else "inline",
+    )
+    return LLMMemoryManager(store, extract_fn=_not_now if has_model else None, options=options)
+
+
+async def _shown(made: LLMMemoryManager, user: str, thread: str, prompt: str | None) -> str:
     """Return what is known of a user: for a message what answers it, else the stable part.
 
-    The stable part is that of the start of the session, which the host still has: what is new
-    since then stands in what answers a message.
+    What is new since the stable part was made stands in what answers a message.
     """
     state = AgentState(metadata={"thread_id": thread, "user_id": user})
     if prompt is not None:
         state = state.with_message(Message.user(prompt))
-    options = MemoryOptions(memory_budget_tokens=tokens, cache_idle=86_400.0)
-    async with LLMMemoryManager(store, options=options) as manager:
+    async with made as manager:
         told = (await manager.on_session_start(state)).messages
     if prompt is None:
         return told[0].content or "" if told else ""
@@ -207,7 +222,7 @@ async def _shown(store: BaseStore, user: str, tokens: int, thread: str, prompt: 
 
 
 async def _keep(
-    store: BaseStore, host: Host, event: Mapping[str, Any], project: str, *, reads: bool
+    store: BaseStore, host: Host, event: Mapping[str, Any], project: str, settings: Settings
 ) -> None:
     """Keep what was said since the last hook, once each, however often this is repeated.
 
@@ -216,7 +231,7 @@ async def _keep(
         host: The host.
         event: What it sent.
         project: Whose words they become.
-        reads: Whether phrases are read now; otherwise, what is kept waits for a model.
+        settings: The settings of the hook.
     """
     session, path = event["session_id"], event.get("transcript_path")
     found = await store.get_item(_SPACE, session)
@@ -228,9 +243,7 @@ async def _keep(
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
     is_last = host.moments[event["hook_event_name"]] is Moment.END
     parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
-    options = MemoryOptions(extract_mode="inline" if reads else "manual")
-    extractor = None if reads else _not_now
-    async with LLMMemoryManager(store, extract_fn=extractor, options=options) as manager:
+    async with _manager(store, settings) as manager:
         for messages, end in parts:
             if messages:
                 await manager.add(messages, user_id=project, thread_id=session)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from locus_memory.memory import LLMMemoryManager
+from locus_memory.memory import LLMMemoryManager, MemoryOptions
 from locus_memory.plug.hook import Settings, answer, run
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
@@ -379,3 +379,35 @@ def test_the_path_of_a_hook_imports_neither_typer_nor_rich_nor_numpy(tmp_path: P
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert not done.stdout.strip()
+
+
+@pytest.mark.slow
+async def test_a_model_reads_what_waits_in_a_process_of_its_own(
+    folder: Path, tmp_path: Path, model_endpoint: str
+) -> None:
+    url = f"sqlite:{tmp_path / 'agents.db'}"
+    session = Session("claude-code", "one", folder)
+    session.says("user", "I am allergic to hazelnuts, in case lunch comes up.")
+    session.says("assistant", "Noted.")
+    own = environment(tmp_path) | {
+        "OPENAI_API_KEY": "x",
+        "OPENAI_BASE_URL": f"http://{model_endpoint}/v1",
+    }
+    # A hook that shows something leaves what waits to the model as well.
+    for moment in (Moment.KEEP, Moment.START, Moment.PROMPT, Moment.END):
+        await asyncio.to_thread(
+            subprocess.run,
+            hook("claude-code", url, "--model", "openai:made"),
+            input=json.dumps(session.event(moment)).encode(),
+            env=own,
+            check=True,
+            timeout=60,
+        )
+    user = Settings(url=url, person="").project(str(folder))
+    async with LLMMemoryManager(url, options=MemoryOptions(extract_mode="manual")) as manager:
+        for _ in range(300):
+            known = [each async for each in manager.for_user(user).memories()]
+            if known:
+                break
+            await asyncio.sleep(0.1)
+    assert [each.content for each in known] == ["The user is allergic to hazelnuts."]
