@@ -1,7 +1,7 @@
 """A hook of a coding agent: it reads the event on standard input, and never stands in the way.
 
-It exits with 0 whatever happens, and within `SECONDS`: what it could not do then, the next hook
-does. What failed is in a log, and never in the conversation.
+It exits with 0 whatever happens, and within `SECONDS`: what it could not keep then, the next hook
+keeps, of whatever session it is. What failed is in a log, and never in the conversation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import orjson
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory import LLMMemoryManager, MemoryOptions
 from locus_memory.messages import Message
-from locus_memory.plug.hosts import HOSTS, Host, Moment
+from locus_memory.plug import journal
+from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
 from locus_memory.plug.settings import COMMAND, data_folder
 from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
@@ -96,35 +97,48 @@ def run(arguments: Sequence[str]) -> list[str]:
         _distil(Settings.read(options))
         sys.exit(0)
     if name in HOSTS:
-        _hook(HOSTS[name], options)
+        _hook(name, options)
     return ["plug", "--help"]
 
 
-def _hook(host: Host, options: list[str]) -> NoReturn:
+def _hook(name: str, options: list[str]) -> NoReturn:
     """Answer one event of a host, and exit with 0."""
     guard = Timer(SECONDS, os._exit, (0,))
     guard.daemon = True
     guard.start()
     try:
-        data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        failed = data_folder() / "failed"
-        event = read_json(sys.stdin.buffer.read(_LARGEST_EVENT))
-        settings = Settings.read(options)
-        moment = host.moments[event["hook_event_name"]]
-        output = asyncio.run(answer(host, event, settings))
-        if moment is Moment.START and failed.exists():
-            output["systemMessage"] = f"locus-memory could not keep a session: see {_log_file()}"
-        if output:
-            os.write(sys.stdout.fileno(), orjson.dumps(output))
-        if moment in {Moment.KEEP, Moment.END}:
-            failed.unlink(missing_ok=True)
-        if moment is Moment.END and settings.model is not None:
-            _begin_distilling(event["cwd"], options)
+        event, settings = read_json(sys.stdin.buffer.read(_LARGEST_EVENT)), Settings.read(options)
+        moment = HOSTS[name].moments[event["hook_event_name"]]
+        if moment in KEEPING:
+            opened = journal.write(name, options, event)
+            asyncio.run(answer(HOSTS[name], event, settings))
+            journal.close(opened)
+            if moment is Moment.END and settings.model is not None:
+                _begin_distilling(event["cwd"], options)
+            _make_up()
+        else:
+            output = asyncio.run(answer(HOSTS[name], event, settings))
+            if moment is Moment.START and journal.left():
+                output["systemMessage"] = (
+                    f"locus-memory has yet to keep a session: see {_log_file()}"
+                )
+            if output:
+                os.write(sys.stdout.fileno(), orjson.dumps(output))
     except BaseException as error:  # noqa: BLE001 - it is logged; the host must not see it
-        with suppress(OSError, RuntimeError):
-            _log(error)
-            (data_folder() / "failed").touch()
+        _log(error)
     os._exit(0)
+
+
+def _make_up() -> None:
+    """Keep what hooks before left: they failed, ran out of time, or were killed."""
+    for path in journal.left():
+        with suppress(Exception):
+            name, options, event = journal.read(path)
+            try:
+                asyncio.run(answer(HOSTS[name], event, Settings.read(options)))
+            except FileNotFoundError as error:
+                _log(error)
+            journal.close(path)
 
 
 def _begin_distilling(folder: str, options: Sequence[str]) -> None:
@@ -154,7 +168,8 @@ def _log_file() -> Path:
 
 
 def _log(error: BaseException) -> None:
-    with suppress(OSError):
+    with suppress(OSError, RuntimeError):
+        data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         path = _log_file()
         is_small = path.exists() and path.stat().st_size < _LARGEST_LOG
         with path.open("a" if is_small else "w", encoding="utf-8") as log:
@@ -177,7 +192,7 @@ async def answer(host: Host, event: Mapping[str, Any], settings: Settings) -> di
     name = event["hook_event_name"]
     moment, project = host.moments[name], settings.project(event["cwd"])
     async with get_store(settings.url) as store:
-        if moment in {Moment.KEEP, Moment.END}:
+        if moment in KEEPING:
             await _keep(store, host, event, project, settings)
             return {}
         thread, prompt = event["session_id"], event.get("prompt") or ""

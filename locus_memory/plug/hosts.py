@@ -17,7 +17,7 @@ from locus_memory.plug.transcripts import (
     opencode_turn,
 )
 
-__all__ = ["HOSTS", "Files", "Host", "Moment"]
+__all__ = ["HOSTS", "KEEPING", "Files", "Host", "Moment"]
 
 
 class Moment(StrEnum):
@@ -31,6 +31,10 @@ class Moment(StrEnum):
     PROMPT = "prompt"
     KEEP = "keep"
     END = "end"
+
+
+KEEPING: Final = frozenset((Moment.KEEP, Moment.END))
+"""What keeps what was said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ def project_of(folder: Path, *, by_remote: bool = False) -> str:
         identity = _remote_of(common) or str(common)
         name = re.split(r"[/:]", identity.removesuffix("/.git"))[-1]
     mark = blake2b(identity.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
-    return f"project:{name[:40]}-{mark}"
+    # The bytes of a name need not be UTF-8, and a user is text.
+    whole = name.encode("utf-8", "replace").decode()
+    return f"project:{whole[:40]}-{mark}"
 
 
 def _common_folder(place: Path) -> Path:

@@ -102,12 +102,16 @@ class Originals:
     def keep(self, change: Change) -> None:
         """Remember the text from before a change; one with our settings in it is no original."""
         known = [change.before] if change.is_first else self.of(change.path, change.before)
-        place = self._place(change.path)
-        place.unlink(missing_ok=True)
-        if known and change.after is not None:
+        self.drop(change.path)
+        if known:
+            place = self._place(change.path)
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             place.touch(mode=0o600)
             place.write_bytes(orjson.dumps([known[0], change.after]))
+
+    def drop(self, path: Path) -> None:
+        """Forget the text of a file."""
+        self._place(path).unlink(missing_ok=True)
 
     def _place(self, path: Path) -> Path:
         mark = blake2b(os.fsencode(path.resolve()), digest_size=8).hexdigest()

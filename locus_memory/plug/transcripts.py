@@ -181,9 +181,9 @@ def claude_turn(record: Mapping[str, Any]) -> tuple[str, str] | None:
     if role not in {"user", "assistant"} or any(record.get(name) for name in added):
         return None
     content = record["message"]["content"]
-    results = [] if isinstance(content, str) else [
-        each for each in content if isinstance(each, dict) and each.get("type") == "tool_result"
-    ]  # fmt: skip
+    parts = [] if isinstance(content, str) else content
+    results = [each for each in parts if isinstance(each, dict)]
+    results = [each for each in results if each.get("type") == "tool_result"]
     if results:
         return "tool", _ends("\n".join(_text_of(each.get("content")) for each in results))
     text = _text_of(content, "text")

@@ -295,10 +295,82 @@ def test_a_database_that_fails_is_told_at_the_next_start_until_all_is_kept(
     session.says("user", "We deploy with `make ship`.")
     broken, url = f"sqlite:{folder}", f"sqlite:{tmp_path / 'agents.db'}"
     assert call(broken, Moment.KEEP) == {}
+    grow_old(tmp_path)
     assert "hook.log" in call(url, Moment.START)["systemMessage"]
     assert call(url, Moment.KEEP) == {}
     assert "systemMessage" not in call(url, Moment.START)
     assert asyncio.run(words_of(url)) == {"We deploy with `make ship`.": 1}
+
+
+def grow_old(tmp_path: Path) -> None:
+    """Let the hooks that are not done be over for a while."""
+    for note in (tmp_path / "data/locus_memory/open").iterdir():
+        os.utime(note, (time.time() - 60, time.time() - 60))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_the_last_hook_of_a_session_left_is_kept_by_that_of_another(
+    host: str, folder: Path, tmp_path: Path
+) -> None:
+    """No further hook of the session follows."""
+
+    def call(session: Session, moment: Moment) -> None:
+        subprocess.run(
+            hook(host, f"sqlite:{tmp_path / 'agents.db'}"),
+            input=json.dumps(session.event(moment)).encode(),
+            env=environment(tmp_path),
+            check=True,
+            timeout=60,
+        )
+
+    one, two = Session(host, "one", folder), Session(host, "two", folder)
+    one.says("user", "We deploy with `make ship`.")
+    two.says("user", "The staging database is called heron.")
+    # A folder is in the place of the database as long as it is away.
+    (tmp_path / "agents.db").mkdir()
+    call(one, Moment.END)
+    (tmp_path / "agents.db").rmdir()
+    assert len([*(tmp_path / "data/locus_memory/open").iterdir()]) == 1
+    grow_old(tmp_path)
+    call(two, Moment.KEEP)
+    found = asyncio.run(words_of(f"sqlite:{tmp_path / 'agents.db'}"))
+    assert found == dict.fromkeys(
+        ["We deploy with `make ship`.", "The staging database is called heron."], 1
+    )
+    assert not [*(tmp_path / "data/locus_memory/open").iterdir()]
+
+
+def test_a_damaged_note_and_a_lost_transcript_hold_up_nothing(tmp_path: Path, folder: Path) -> None:
+    session = Session("claude-code", "one", folder)
+    session.says("user", "We deploy with `make ship`.")
+    notes = tmp_path / "data/locus_memory/open"
+    notes.mkdir(parents=True)
+    gone = {**session.event(Moment.KEEP), "transcript_path": "/none", "session_id": "gone"}
+    (notes / "a-1").write_bytes(json.dumps(["claude-code", [], gone]).encode())
+    for name, content in (("b-1", b"{"), ("c-1", b'["vim", [], {}]'), ("d-1", b"[1]")):
+        (notes / name).write_bytes(content)
+    grow_old(tmp_path)
+    url = f"sqlite:{tmp_path / 'agents.db'}"
+    for _ in range(2):
+        subprocess.run(
+            hook("claude-code", url),
+            input=json.dumps(session.event(Moment.KEEP)).encode(),
+            env=environment(tmp_path),
+            check=True,
+            timeout=60,
+        )
+    assert asyncio.run(words_of(url)) == {"We deploy with `make ship`.": 1}
+    assert sorted(each.name for each in notes.iterdir()) == ["b-1", "c-1", "d-1"]
+    for note in notes.iterdir():
+        os.utime(note, (0, 0))
+    subprocess.run(
+        hook("claude-code", url),
+        input=json.dumps(session.event(Moment.KEEP)).encode(),
+        env=environment(tmp_path),
+        check=True,
+        timeout=60,
+    )
+    assert not [*notes.iterdir()]
 
 
 def test_a_silent_database_is_given_up_within_the_limit(tmp_path: Path, folder: Path) -> None:

@@ -47,7 +47,10 @@ def plug(host: str, folder: Path, *options: str, removes: bool = False) -> int:
     found = changes(HOSTS[host], folder, given, originals)
     for change in found:
         change.write()
-        originals.keep(change)
+        if removes:
+            originals.drop(change.path)
+        else:
+            originals.keep(change)
     return len(found)
 
 

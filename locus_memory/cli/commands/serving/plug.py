@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.printing.output import note, print_json, write_out
 from locus_memory.inspection.errors import CommandError
+
+if TYPE_CHECKING:
+    from locus_memory.plug.settings import Change
 
 __all__ = ["plug"]
 
@@ -72,22 +75,21 @@ def plug(
             originals.keep(change)
         change.write()
         if remove:
-            originals.keep(change)
+            originals.drop(change.path)
     if as_json or context.obj.as_json:
         told = [{"path": f"{path}", "before": was, "after": now} for path, was, now, _ in found]
         print_json({"changes": told})
-        return
-    for change in found:
-        rows = difflib.unified_diff(
-            (change.before or "").splitlines(),
-            (change.after or "").splitlines(),
-            f"{change.path}",
-            f"{change.path}",
-            lineterm="",
-        )
-        write_out("".join(f"{row}\n" for row in rows))
-    if not found:
+    elif found:
+        write_out("".join(map(_difference, found)))
+    else:
         note("nothing to change")
+
+
+def _difference(change: Change) -> str:
+    before, after = ((text or "").splitlines() for text in (change.before, change.after))
+    name = f"{change.path}"
+    rows = difflib.unified_diff(before, after, name, name, lineterm="")
+    return "".join(f"{row}\n" for row in rows)
 
 
 def _absolute(url: str | None) -> str | None:
