@@ -245,9 +245,8 @@ class Worker:
         """Find the jobs in the store; returns whether that worked."""
         try:
             async for job in self._queue.jobs():
-                if self._queue.reads(job):
-                    unit = self._unit_of(job.namespace, job.lane)
-                    unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) | {job.key})
+                unit = self._unit_of(job.namespace, job.lane)
+                unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) | {job.key})
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
             emit("memory.queue_failed", error=error)
             return False
@@ -319,7 +318,7 @@ class Worker:
         free, pauses = list[list[Job]](), [end - passed for end in unit.failed.values()]
         for lane in [each for each in unit.jobs if each not in unit.failed]:
             before = unit.jobs[lane]
-            jobs = [job for job in await self._queue.waiting(lane) if self._queue.reads(job)]
+            jobs = await self._queue.waiting(lane)
             # What was queued meanwhile may be missing.
             unit.keep(lane, frozenset(job.key for job in jobs) | (unit.jobs[lane] - before))
             if any(Lease.holds(job.lease, self._clock()) for job in jobs):
