@@ -23,8 +23,8 @@ SCRIPTS = ("zebrawood", "Sandelholz", "палисандр", "シタン紫檀", "
 
 
 def marks(door):
-    # Of a word of two scripts, each part is a word of the index.
-    return [f"{word}zq{door}" for word in SCRIPTS]
+    # Of a word of two scripts, each part is a word of the index: a short one is found by chance.
+    return [f"{word}zq{door}borkum" for word in SCRIPTS]
 
 
 async def memories(store, folder):
