@@ -49,6 +49,8 @@ class Job:
         context: A `document` of the assistant's message that the first of the user answers, if it
             is in no message of the job: shown once more, and never new.
         asked: Whether that message, known or not, asked for a secret.
+        by_extractor: Whether it waits for an extractor, such as a model, which phrases do not
+            replace.
     """
 
     key: Annotated[str, Field(exclude=True)]
@@ -63,6 +65,7 @@ class Job:
     agent: str | None = None
     context: dict[str, Any] | None = None
     asked: bool = False
+    by_extractor: bool = False
 
     @classmethod
     def unqueued(cls, namespace: Namespace, thread: str, said: Iterable[Any], now: str) -> Self:

@@ -195,6 +195,7 @@ class ExtractionQueue:
             agent=agent,
             context=context,
             asked=asked,
+            by_extractor=self._phrases is None,
         )
         # Until the write succeeds, the stored cursor is unknown.
         self._cursors.discard(lane)
@@ -283,6 +284,10 @@ class ExtractionQueue:
             job = Job.from_item(item)
             if job is not None:
                 yield job
+
+    def reads(self, job: Job) -> bool:
+        """Whether the extractor of this process may read a job, whoever queued it."""
+        return self._phrases is None or not job.by_extractor
 
     async def waiting(self, lane: str) -> list[Job]:
         """Return the jobs of a thread, in order."""

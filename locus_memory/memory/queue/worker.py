@@ -168,11 +168,11 @@ class Worker:
 
         Args:
             scope: Only the jobs of this scope; `None`: all.
-            insists: Also try jobs that the pace leaves alone, and jobs that ended their process
-                at each attempt.
+            insists: Also try jobs that the pace leaves alone, jobs that ended their process at
+                each attempt, and jobs that wait for an extractor that this process does not have.
         """
         self._bind()
-        await self._find()
+        await self._find(insists=insists)
         for unit in self._units_of(scope):
             unit.insists |= insists
             self._end(unit, unit.jobs)
@@ -241,12 +241,17 @@ class Worker:
             unit.waits.clear()
         self._slots = nullcontext() if self._pace.mode == "inline" else asyncio.Semaphore(_AT_ONCE)
 
-    async def _find(self) -> bool:
-        """Find the jobs in the store; returns whether that worked."""
+    async def _find(self, *, insists: bool = False) -> bool:
+        """Find the jobs in the store; returns whether that worked.
+
+        Args:
+            insists: Also those that wait for an extractor that this process does not have.
+        """
         try:
             async for job in self._queue.jobs():
-                unit = self._unit_of(job.namespace, job.lane)
-                unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) | {job.key})
+                if insists or self._queue.reads(job):
+                    unit = self._unit_of(job.namespace, job.lane)
+                    unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) | {job.key})
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run
             emit("memory.queue_failed", error=error)
             return False
@@ -318,7 +323,10 @@ class Worker:
         free, pauses = list[list[Job]](), [end - passed for end in unit.failed.values()]
         for lane in [each for each in unit.jobs if each not in unit.failed]:
             before = unit.jobs[lane]
-            jobs = await self._queue.waiting(lane)
+            is_asked = unit.insists or lane in unit.waits
+            jobs = [
+                job for job in await self._queue.waiting(lane) if is_asked or self._queue.reads(job)
+            ]
             # What was queued meanwhile may be missing.
             unit.keep(lane, frozenset(job.key for job in jobs) | (unit.jobs[lane] - before))
             if any(Lease.holds(job.lease, self._clock()) for job in jobs):

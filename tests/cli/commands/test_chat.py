@@ -419,6 +419,12 @@ def test_an_interrupt_while_the_model_answers_leaves_what_was_said(ok, run, endp
     assert messages(ok, "t") == [("user", "I live in Lyon.")]
     resumed = run("chat", "t", "--scripted")
     assert (resumed.code, resumed.out) == (0, "Noted.\n")
+    # What waits for a model is left to one.
+    assert ok("memories", "--json").json["total"] == 0
+    home = {"type": "user", "key": "home", "content": "The user lives in Lyon.", "messages": [1]}
+    told = {"changes": [home | {"op": "add"}], "identity": [], "notes": []}
+    endpoint.answers[:] = ["Noted.", json.dumps(told)]
+    ok("chat", "t", "--model", "tiny", "--base-url", endpoint.url, stdin=b"I sail.\n")
     assert ok("memories", "--json").json["total"] == 1
 
 

@@ -65,6 +65,43 @@ async def test_each_message_is_extracted_from_once(make, store, scripted):
     assert await waiting(store) == 0
 
 
+async def test_what_waits_for_a_model_is_not_read_by_the_phrases_of_another_process(
+    make, store, scripted
+):
+    """Such a process is a tool, a server or a hook on the same database."""
+    extractor = scripted()
+    first = make(extract_fn=extractor, extract_mode="manual")
+    await first.on_session_end(run_of(conversation("I live in Vienna.", "Noted."), user_id="ada"))
+    assert await waiting(store) == 1
+    plain = make(extract_fn=None)
+    await plain.open()
+    assert await plain.drain() == 0
+    said = conversation("I live in Vienna.", "Noted.", "My name is Ada.", "Hello.")
+    await plain.on_session_end(run_of(said, user_id="ada"))
+    assert await plain.drain() == 0
+    facts = [each.content async for each in plain.for_user("ada").memories()]
+    assert not [each for each in facts if "Vienna" in each]
+    assert [each for each in facts if "Ada" in each]
+    assert await waiting(store) == 1
+    assert await first.for_user("ada").sync_now() == 0
+    assert extractor.texts == [["I live in Vienna.", "Noted."]]
+    assert await waiting(store) == 0
+
+
+async def test_phrases_read_what_waits_for_a_model_when_somebody_asks_for_it(make, store, scripted):
+    extractor = scripted()
+    first = make(extract_fn=extractor, extract_mode="manual")
+    for user in ("ada", "bob"):
+        said = conversation("I live in Vienna.", "Noted.")
+        await first.on_session_end(run_of(said, user_id=user))
+    plain = make(extract_fn=None)
+    assert await plain.for_user("ada").sync_now() == 0
+    assert await waiting(store) == 1
+    facts = [each.content async for each in plain.for_user("ada").memories()]
+    assert [each for each in facts if "Vienna" in each]
+    assert not [each async for each in plain.for_user("bob").memories()]
+
+
 async def test_nothing_new_costs_no_call_and_no_write(make, store, scripted):
     extractor = scripted()
     manager = make(extract_fn=extractor)
