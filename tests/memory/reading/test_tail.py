@@ -144,6 +144,41 @@ async def test_the_model_sees_both_ends_of_a_long_message(make_world, text):
     assert "one word" in task
 
 
+STORIES = [
+    ("Which antibiotics must I avoid?", "I am allergic to antibiotics with penicillin."),
+    ("Welche Antibiotika darf ich nicht nehmen?", "Gegen Antibiotika mit Penicillin allergisch."),
+    ("我不能用哪种抗生素？", "我对青霉素类抗生素过敏。"),
+    ("避けるべき抗生物質は何ですか。", "私はペニシリン系の抗生物質にアレルギーがあります。"),
+    ("ฉันต้องหลีกเลี่ยงยาปฏิชีวนะชนิดใด", "ฉันแพ้ยาปฏิชีวนะเพนิซิลลิน"),
+    ("Какие антибиотики мне нельзя?", "У меня аллергия на антибиотики пенициллин."),
+    ("ما المضادات الحيوية التي أتجنبها؟", "عندي حساسية من المضادات الحيوية."),
+]
+AROUND = {
+    "a story": "Hello again. The weather at the harbour was grey, and the boats stayed in all day. ",
+    "code": "for number in range(10):\n    print(number * width, end=separator)\n",
+    "log": "2026-05-01T10:00:00Z INFO worker=3 took=120ms status=ok ",
+    "no spaces": "海边的天气很阴沉，船整天都没有出海。",
+    "one word": "x" * 300,
+}
+
+
+@pytest.mark.parametrize(("question", "fact"), STORIES)
+@pytest.mark.parametrize("around", AROUND)
+async def test_a_question_is_found_wherever_it_stands_in_a_long_message(
+    make_world, question, fact, around
+):
+    """A greeting, a story or code around a request does not hide what answers it."""
+    world = make_world(memory_budget_tokens=300)
+    await world.said("one", fact)
+    for number in range(60):
+        await world.said(f"t{number}", f"Page {number} is about sailing near island {number}.")
+    text = AROUND[around] * (1 + 1_200 // len(AROUND[around]))
+    for message in (f"{question}\n{text}", f"{text}\n{question}\n{text}", f"{text}\n{question}"):
+        stable, tail = await world.shown(message)
+        assert fact not in stable
+        assert fact in tail, message[:50]
+
+
 async def test_a_model_that_fails_keeps_it_back(make_world, events):
     class Told:
         name = "told"
