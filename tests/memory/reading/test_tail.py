@@ -1,5 +1,7 @@
 """The tail: what answers the message, in front of it, and nothing twice."""
 
+# ruff: noqa: RUF001 - texts in many scripts
+
 from __future__ import annotations
 
 import pytest
@@ -154,7 +156,7 @@ STORIES = [
     ("ما المضادات الحيوية التي أتجنبها؟", "عندي حساسية من المضادات الحيوية."),
 ]
 AROUND = {
-    "a story": "Hello again. The weather at the harbour was grey, and the boats stayed in all day. ",
+    "a story": "Hello again. The weather was grey, and the boats stayed in all day. ",
     "code": "for number in range(10):\n    print(number * width, end=separator)\n",
     "log": "2026-05-01T10:00:00Z INFO worker=3 took=120ms status=ok ",
     "no spaces": "海边的天气很阴沉，船整天都没有出海。",
