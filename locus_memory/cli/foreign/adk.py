@@ -9,8 +9,8 @@ from locus_memory.cli.foreign.family import Asked, Importer, Show
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
-    from locus_memory.integrations.adk.importing.copying import Copied
-    from locus_memory.integrations.adk.importing.sources import Source
+    from locus_memory.integrations.adk.importing.copying import CopiedSession
+    from locus_memory.integrations.adk.importing.sources import SessionSource
 
 __all__ = ["adk_importer"]
 
@@ -33,7 +33,7 @@ def adk_importer(asked: Asked) -> Importer[Any]:
     require("google.adk", "adk", needed_by="the import of sessions")
     from locus_memory.integrations.adk.importing.sources import open_source  # noqa: PLC0415 - an extra
 
-    async def copy(source: Source, backend: Backend, show: Show) -> list[Copied]:
+    async def copy(source: SessionSource, backend: Backend, show: Show) -> list[CopiedSession]:
         from locus_memory.integrations.adk.importing.copying import import_sessions  # noqa: PLC0415 - an extra
 
         return await import_sessions(source, backend, session_id=asked.thread, on_session=show)

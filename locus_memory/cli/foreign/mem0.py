@@ -20,7 +20,7 @@ from locus_memory.transfer.chats.exact_json import parse_json
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.integrations.mem0.export import Exported
-    from locus_memory.integrations.mem0.importing import Copied, Source
+    from locus_memory.integrations.mem0.importing import CopiedMemories, MemorySource
 
 __all__ = ["memory_importer"]
 
@@ -39,7 +39,7 @@ _FAULTS: Final = {
 def memory_importer(asked: Asked) -> Importer[Any]:
     """Return the import of the history of mem0, and of the memories in a file of `get_all`."""
 
-    async def copy(source: Source, backend: Backend, show: Show) -> list[Copied]:
+    async def copy(source: MemorySource, backend: Backend, show: Show) -> list[CopiedMemories]:
         from locus_memory.integrations.mem0.importing import import_memories  # noqa: PLC0415 - help must be quick
 
         def count(user: str | None, completed: int) -> None:
@@ -61,14 +61,14 @@ def memory_importer(asked: Asked) -> Importer[Any]:
 
 
 @asynccontextmanager
-async def _opened(asked: Asked) -> AsyncGenerator[Source]:
+async def _opened(asked: Asked) -> AsyncGenerator[MemorySource]:
     from locus_memory.integrations.mem0.history import open_history  # noqa: PLC0415 - help must be quick
-    from locus_memory.integrations.mem0.importing import Source  # noqa: PLC0415 - the same
+    from locus_memory.integrations.mem0.importing import MemorySource  # noqa: PLC0415 - the same
 
     exported = _exported(asked.files[0]) if asked.files else None
     with ExitStack() as stack:
         history = stack.enter_context(open_history(asked.where)) if asked.where else None
-        yield Source(history, exported)
+        yield MemorySource(history, exported)
 
 
 def _exported(name: str) -> list[Exported]:

@@ -9,7 +9,7 @@ from locus_memory.cli.foreign.family import Asked, Importer, Show
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
-    from locus_memory.integrations.openai_agents.importing import Copied, Source
+    from locus_memory.integrations.openai_agents.importing import BranchSource, CopiedBranch
 
 __all__ = ["session_importer"]
 
@@ -30,7 +30,7 @@ def session_importer(asked: Asked) -> Importer[Any]:
     require("agents.memory", "openai-agents", needed_by="the import of sessions")
     from locus_memory.integrations.openai_agents.importing import open_source  # noqa: PLC0415 - an extra
 
-    async def copy(source: Source, backend: Backend, show: Show) -> list[Copied]:
+    async def copy(source: BranchSource, backend: Backend, show: Show) -> list[CopiedBranch]:
         from locus_memory.integrations.openai_agents.importing import (  # noqa: PLC0415 - an extra
             import_sessions,
         )

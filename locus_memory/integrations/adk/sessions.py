@@ -56,7 +56,7 @@ from locus_memory.store.item import (
     quick_put,
 )
 
-__all__ = ["Head", "LocusSessionService", "Place"]
+__all__ = ["Head", "LocusSessionService", "SessionIds"]
 
 _NAMESPACE: Final = ("adk",)
 _HEADS: Final = 4096
@@ -73,7 +73,7 @@ _NUMBERS: Final = "0"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionIds:
     """The ids of a session."""
 
     app: str
@@ -81,8 +81,8 @@ class Place:
     session: str
 
     @classmethod
-    def checked(cls, app_name: object, user_id: object, session_id: object) -> Place:
-        """Return the place of ids, each a non-empty string."""
+    def checked(cls, app_name: object, user_id: object, session_id: object) -> SessionIds:
+        """Return ids, each a non-empty string."""
         return cls(
             check_identifier(app_name, "app_name"),
             check_identifier(user_id, "user_id"),
@@ -127,7 +127,9 @@ class LocusSessionService(OverStore, BaseSessionService):
         self._namespace = check_namespace(namespace)
         self._take(where)
         self._heads: RecentlyUsed[Head] = RecentlyUsed(_HEADS)
-        self._locks: WeakValueDictionary[tuple[int, Place], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[int, SessionIds], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"
@@ -149,16 +151,16 @@ class LocusSessionService(OverStore, BaseSessionService):
             BackendError: The database failed.
         """
         name = _stripped(session_id) or platform_uuid.new_uuid()
-        place = Place.checked(app_name, user_id, name)
+        ids = SessionIds.checked(app_name, user_id, name)
         written = state_of(state or {}, "state")
         head = Head(0, uuid4().hex, 1, platform_time.get_time())
-        while not await self._begun(place, head, written):
-            if await self._head(place) is not None:
+        while not await self._begun(ids, head, written):
+            if await self._head(ids) is not None:
                 raise AlreadyExistsError(f"Session with id {name} already exists.")
-            deleted = await self.store.get_item(self._sessions_of(place), name)
+            deleted = await self.store.get_item(self._sessions_of(ids), name)
             head = replace(head, version=0 if deleted is None else deleted.version)
         own = split(written)[2]
-        return _session(place, head, merged(*await self._shared(place), own))
+        return _session(ids, head, merged(*await self._shared(ids), own))
 
     @override
     async def get_session(
@@ -173,16 +175,16 @@ class LocusSessionService(OverStore, BaseSessionService):
         name = _stripped(session_id)
         if not name:
             return None
-        place = Place.checked(app_name, user_id, name)
-        head = await self._head(place)
+        ids = SessionIds.checked(app_name, user_id, name)
+        head = await self._head(ids)
         if head is None:
             return None
         (app, user), own, events = await asyncio.gather(
-            self._shared(place),
-            self._read(self._state_of(place), f"{head.log}="),
-            self._events(place, head.log, config or GetSessionConfig()),
+            self._shared(ids),
+            self._read(self._state_of(ids), f"{head.log}="),
+            self._events(ids, head.log, config or GetSessionConfig()),
         )
-        return _session(place, head, merged(app, user, own), events)
+        return _session(ids, head, merged(app, user, own), events)
 
     @override
     async def list_sessions(
@@ -205,23 +207,23 @@ class LocusSessionService(OverStore, BaseSessionService):
         name = _stripped(session_id)
         if not name:
             return
-        place = Place.checked(app_name, user_id, name)
-        while (head := await self._head(place)) is not None:
+        ids = SessionIds.checked(app_name, user_id, name)
+        while (head := await self._head(ids)) is not None:
             ttl = _DAY if self.store.capabilities.ttl else None
             try:
                 await self.store.put(
-                    self._sessions_of(place), name, None, ttl=ttl, if_version=head.version, text=""
+                    self._sessions_of(ids), name, None, ttl=ttl, if_version=head.version, text=""
                 )
             except VersionConflictError:
                 continue
-            self._heads.discard(repr(place))
-            await self._erase(place, head.log)
+            self._heads.discard(repr(ids))
+            await self._erase(ids, head.log)
             return
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> Json:
         """Return the state of a user, its keys without the prefix `user:`."""
-        return (await self._shared(Place.checked(app_name, user_id, "-")))[1]
+        return (await self._shared(SessionIds.checked(app_name, user_id, "-")))[1]
 
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -235,114 +237,114 @@ class LocusSessionService(OverStore, BaseSessionService):
         """
         if event.partial:
             return event
-        place = Place.checked(session.app_name, session.user_id, session.id)
+        ids = SessionIds.checked(session.app_name, session.user_id, session.id)
         document = document_of(event)
-        key = (id(asyncio.get_running_loop()), place)
+        key = (id(asyncio.get_running_loop()), ids)
         async with self._locks.setdefault(key, asyncio.Lock()):
-            is_new = await finished(self._append(place, document))
+            is_new = await finished(self._append(ids, document))
         if is_new:
             await super().append_event(session=session, event=event)
             session.last_update_time = event.timestamp
         return event
 
-    async def _begun(self, place: Place, head: Head, state: Json) -> bool:
+    async def _begun(self, ids: SessionIds, head: Head, state: Json) -> bool:
         """Store the record and the state of a new session; false if there is a record."""
-        record = self._record(place, head, if_version=head.version)
-        writes = [record, *self._states(place, head.log, state)]
+        record = self._record(ids, head, if_version=head.version)
+        writes = [record, *self._states(ids, head.log, state)]
         try:
             await write_together(self.store, writes)
         except VersionConflictError:
             return False
-        self._heads.put(repr(place), replace(head, version=head.version + 1))
+        self._heads.put(repr(ids), replace(head, version=head.version + 1))
         return True
 
-    async def _append(self, place: Place, document: Json) -> bool:
+    async def _append(self, ids: SessionIds, document: Json) -> bool:
         """Store an event behind the last one; false if it is there already.
 
         Raises:
             SessionNotFoundError: There is no such session.
         """
-        head = self._heads.get(repr(place)) or await self._head(place)
+        head = self._heads.get(repr(ids)) or await self._head(ids)
         numbers: StoreItem | None = None
         wait = 0.0
         while head is not None:
             following, moment = head.next + 1, float(document["timestamp"])
             after = Head(head.version + 1, head.log, following, moment)
-            writes = self._writes(place, head, after, document, numbers)
+            writes = self._writes(ids, head, after, document, numbers)
             try:
                 await write_together(self.store, writes)
             except VersionConflictError:
-                self._heads.discard(repr(place))
+                self._heads.discard(repr(ids))
             else:
-                self._heads.put(repr(place), after)
+                self._heads.put(repr(ids), after)
                 return True
             await asyncio.sleep(random.uniform(0, wait))  # noqa: S311 - no secret
             wait = min(_LONGEST_WAIT, wait * 2 + 0.001)
-            head = await self._head(place)
+            head = await self._head(ids)
             if head is not None:
-                numbers = await self._numbers(place, head.log, document["id"])
-                if await self._is_there(place, head.log, document, numbers):
+                numbers = await self._numbers(ids, head.log, document["id"])
+                if await self._is_there(ids, head.log, document, numbers):
                     return False
-        raise SessionNotFoundError(f"Session {place.session} not found.")
+        raise SessionNotFoundError(f"Session {ids.session} not found.")
 
     def _writes(
-        self, place: Place, head: Head, after: Head, document: Json, numbers: StoreItem | None
+        self, ids: SessionIds, head: Head, after: Head, document: Json, numbers: StoreItem | None
     ) -> list[Put | Delete]:
         """Return the writes of an append: the record, the number under the id, event and state.
 
         The record is put at the version of `head`, which makes it that of `after`.
         """
-        log = self._log_of(place, head.log)
+        log = self._log_of(ids, head.log)
         known, version = ([], 0) if numbers is None else (_numbers_of(numbers), numbers.version)
         name = f":{document['id']}"
         return [
-            self._record(place, after, if_version=head.version),
+            self._record(ids, after, if_version=head.version),
             quick_put(log, name, [*known, head.next], if_version=version, text=""),
             quick_put(log, _key(head.next), document, if_version=0, text=""),
-            *self._states(place, head.log, document["actions"].get("state_delta") or {}),
+            *self._states(ids, head.log, document["actions"].get("state_delta") or {}),
         ]
 
-    def _record(self, place: Place, head: Head, *, if_version: int) -> Put:
+    def _record(self, ids: SessionIds, head: Head, *, if_version: int) -> Put:
         value = {"log": head.log, "next": head.next, "updated": head.updated}
-        namespace = self._sessions_of(place)
-        return quick_put(namespace, place.session, value, if_version=if_version, text="")
+        namespace = self._sessions_of(ids)
+        return quick_put(namespace, ids.session, value, if_version=if_version, text="")
 
-    def _states(self, place: Place, log: str, delta: Json) -> Iterable[Put]:
+    def _states(self, ids: SessionIds, log: str, delta: Json) -> Iterable[Put]:
         app, user, own = split(delta)
         for key, value in own.items():
-            yield quick_put(self._state_of(place), f"{log}={key}", value, text="")
-        for namespace, part in zip(self._shared_of(place), (app, user), strict=True):
+            yield quick_put(self._state_of(ids), f"{log}={key}", value, text="")
+        for namespace, part in zip(self._shared_of(ids), (app, user), strict=True):
             for key, value in part.items():
                 yield quick_put(namespace, f"={key}", value, text="")
 
-    async def _head(self, place: Place) -> Head | None:
+    async def _head(self, ids: SessionIds) -> Head | None:
         """Return the stored record, and keep it; of an unreadable one, what its log tells."""
         try:
-            item = await self.store.get_item(self._sessions_of(place), place.session)
+            item = await self.store.get_item(self._sessions_of(ids), ids.session)
             head = None if item is None else _head_of(item)
         except (*DAMAGE, *NOT_OURS) as error:
-            tell_unreadable(self._sessions_of(place), place.session, error)
+            tell_unreadable(self._sessions_of(ids), ids.session, error)
             # It would refuse every later append.
-            await self.store.delete(self._sessions_of(place), place.session)
-            head = await self._recovered(place)
-            await write_together(self.store, [self._record(place, head, if_version=head.version)])
-            return await self._head(place)
+            await self.store.delete(self._sessions_of(ids), ids.session)
+            head = await self._recovered(ids)
+            await write_together(self.store, [self._record(ids, head, if_version=head.version)])
+            return await self._head(ids)
         if head is not None:
-            self._heads.put(repr(place), head)
+            self._heads.put(repr(ids), head)
         return head
 
-    async def _recovered(self, place: Place) -> Head:
+    async def _recovered(self, ids: SessionIds) -> Head:
         newest = Head(0, uuid4().hex, 1, 0.0)
-        async for log in labels_below(self.store, self._log_of(place)):
-            last = await self._events(place, log, GetSessionConfig(num_recent_events=1))
-            keys = await all_keys(self.store, self._log_of(place, log), _NUMBERS)
+        async for log in labels_below(self.store, self._log_of(ids)):
+            last = await self._events(ids, log, GetSessionConfig(num_recent_events=1))
+            keys = await all_keys(self.store, self._log_of(ids, log), _NUMBERS)
             if keys and last and last[0].timestamp >= newest.updated:
                 newest = Head(0, log, int(keys[-1]) + 1, last[0].timestamp)
         return newest
 
-    async def _numbers(self, place: Place, log: str, event_id: str) -> StoreItem | None:
+    async def _numbers(self, ids: SessionIds, log: str, event_id: str) -> StoreItem | None:
         """Return the item with the numbers of the events that have an id."""
-        namespace, key = self._log_of(place, log), f":{event_id}"
+        namespace, key = self._log_of(ids, log), f":{event_id}"
         try:
             return await self.store.get_item(namespace, key)
         except DAMAGE as error:
@@ -351,15 +353,15 @@ class LocusSessionService(OverStore, BaseSessionService):
             return None
 
     async def _is_there(
-        self, place: Place, log: str, document: Json, numbers: StoreItem | None
+        self, ids: SessionIds, log: str, document: Json, numbers: StoreItem | None
     ) -> bool:
         for number in [] if numbers is None else _numbers_of(numbers):
-            found = await get_readable(self.store, self._log_of(place, log), _key(number), _value)
+            found = await get_readable(self.store, self._log_of(ids, log), _key(number), _value)
             if found is not None and found[1] == document:
                 return True
         return False
 
-    async def _events(self, place: Place, log: str, config: GetSessionConfig) -> list[Event]:
+    async def _events(self, ids: SessionIds, log: str, config: GetSessionConfig) -> list[Event]:
         """Return the last events, the oldest first."""
         most, after = config.num_recent_events, config.after_timestamp
         found: list[Event] = []
@@ -369,7 +371,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         page = 500 if most is None else min(most, 500)
         async for _, event in readable(
             self.store,
-            self._log_of(place, log),
+            self._log_of(ids, log),
             _event_of,
             prefix=_NUMBERS,
             descending=last,
@@ -383,30 +385,28 @@ class LocusSessionService(OverStore, BaseSessionService):
         return found[::-1] if last else found
 
     async def _of_user(self, app: str, user: str) -> list[Session]:
-        place = Place(app, user, "-")
+        ids = SessionIds(app, user, "-")
         heads = {
             item.key: head
-            async for item, head in readable(self.store, self._sessions_of(place), _head_of)
+            async for item, head in readable(self.store, self._sessions_of(ids), _head_of)
             if head is not None
         }
         if not heads:
             return []
         shared, states = await asyncio.gather(
-            self._shared(place), self._read(self._state_of(place), "")
+            self._shared(ids), self._read(self._state_of(ids), "")
         )
         own: dict[str, Json] = {}
         for key, value in states.items():
             log, _, name = key.partition("=")
             own.setdefault(log, {})[name] = value
         return [
-            _session(Place(app, user, name), head, merged(*shared, own.get(head.log, {})))
+            _session(SessionIds(app, user, name), head, merged(*shared, own.get(head.log, {})))
             for name, head in heads.items()
         ]
 
-    async def _shared(self, place: Place) -> tuple[Json, Json]:
-        app, user = await asyncio.gather(
-            *(self._read(each, "=") for each in self._shared_of(place))
-        )
+    async def _shared(self, ids: SessionIds) -> tuple[Json, Json]:
+        app, user = await asyncio.gather(*(self._read(each, "=") for each in self._shared_of(ids)))
         return app, user
 
     async def _read(self, namespace: Namespace, prefix: str) -> Json:
@@ -416,26 +416,26 @@ class LocusSessionService(OverStore, BaseSessionService):
             async for item, value in readable(self.store, namespace, _value, prefix=prefix or None)
         }
 
-    async def _erase(self, place: Place, log: str) -> None:
+    async def _erase(self, ids: SessionIds, log: str) -> None:
         """Delete the state and the events of a session that has no record any more."""
-        states = self._state_of(place)
+        states = self._state_of(ids)
         keys = await all_keys(self.store, states, f"{log}=")
         await self.store.delete_batch([(states, key) for key in keys])
-        await self.store.clear_namespace(self._log_of(place, log))
+        await self.store.clear_namespace(self._log_of(ids, log))
 
-    def _sessions_of(self, place: Place) -> Namespace:
-        return (*self._namespace, "sessions", place.app, place.user)
+    def _sessions_of(self, ids: SessionIds) -> Namespace:
+        return (*self._namespace, "sessions", ids.app, ids.user)
 
-    def _log_of(self, place: Place, *log: str) -> Namespace:
-        return (*self._namespace, "logs", place.app, place.user, place.session, *log)
+    def _log_of(self, ids: SessionIds, *log: str) -> Namespace:
+        return (*self._namespace, "logs", ids.app, ids.user, ids.session, *log)
 
-    def _state_of(self, place: Place) -> Namespace:
-        return (*self._namespace, "session_states", place.app, place.user)
+    def _state_of(self, ids: SessionIds) -> Namespace:
+        return (*self._namespace, "session_states", ids.app, ids.user)
 
-    def _shared_of(self, place: Place) -> tuple[Namespace, Namespace]:
+    def _shared_of(self, ids: SessionIds) -> tuple[Namespace, Namespace]:
         return (
-            (*self._namespace, "app_states", place.app),
-            (*self._namespace, "user_states", place.app, place.user),
+            (*self._namespace, "app_states", ids.app),
+            (*self._namespace, "user_states", ids.app, ids.user),
         )
 
 
@@ -443,11 +443,11 @@ def _stripped(session_id: object) -> str | None:
     return check_identifier(session_id, "session_id").strip() if session_id else None
 
 
-def _session(place: Place, head: Head, state: Json, events: Iterable[Event] = ()) -> Session:
+def _session(ids: SessionIds, head: Head, state: Json, events: Iterable[Event] = ()) -> Session:
     return Session(
-        app_name=place.app,
-        user_id=place.user,
-        id=place.session,
+        app_name=ids.app,
+        user_id=ids.user,
+        id=ids.session,
         state=state,
         events=list(events),
         last_update_time=head.updated,

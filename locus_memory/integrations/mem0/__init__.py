@@ -9,7 +9,7 @@ memory.search("Where does she live?", filters={"user_id": "ada"})
 ```
 
 The package `mem0ai` is not needed. Read `memory.py` for the verbs, and `inferring.py` for what an
-extractor makes of messages; `places.py` finds memories by their ids, and `filters.py`, `shapes.py`
+extractor makes of messages; `slots.py` finds memories by their ids, and `filters.py`, `shapes.py`
 and `configuration.py` read and write what mem0 does. Of an import, read `history.py` first: the
 rows of the database as changes of memories. `export.py` is the JSON of `get_all`, and
 `importing.py` writes both as memories.

@@ -16,7 +16,7 @@ from typing import Final
 from locus_memory.integrations.foreign import need_columns, sqlite_source
 from locus_memory.memory.moments import read_moment
 
-__all__ = ["Change", "History", "open_history"]
+__all__ = ["History", "PastVersion", "open_history"]
 
 _WHAT: Final = "mem0's history"
 _NEEDED: Final = ("memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at")
@@ -31,7 +31,7 @@ _EVENTS: Final = frozenset(("ADD", "UPDATE", "DELETE"))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PastVersion:
     """A change of a memory; `content` is `None` for its deletion."""
 
     at: datetime
@@ -62,7 +62,7 @@ class History:
     def __init__(self, connection: sqlite3.Connection) -> None:
         need_columns(connection, "history", _NEEDED)
         self.unreadable = 0
-        self._changes: dict[str, list[Change]] = {}
+        self._changes: dict[str, list[PastVersion]] = {}
         for given in connection.execute(_ROWS):
             row = _row_of(given)
             if row is None:
@@ -74,7 +74,7 @@ class History:
         """Yield the ids of the memories."""
         return iter(self._changes)
 
-    def of(self, memory_id: str) -> list[Change]:
+    def of(self, memory_id: str) -> list[PastVersion]:
         """Return the changes of a memory."""
         return self._changes.get(memory_id, [])
 
@@ -82,12 +82,12 @@ class History:
         changes = self._changes.setdefault(row.memory_id, [])
         if not changes and row.event != "ADD" and row.old is not None:
             # The row of its creation is gone, but not its content.
-            changes.append(Change(row.created_at or _NEVER, row.old))
+            changes.append(PastVersion(row.created_at or _NEVER, row.old))
         stated = row.created_at if row.event == "ADD" else row.updated_at
         moment = stated or row.updated_at or _NEVER
         if changes:
             moment = max(moment, changes[-1].at + _TICK)
-        changes.append(Change(moment, None if row.event == "DELETE" else row.new))
+        changes.append(PastVersion(moment, None if row.event == "DELETE" else row.new))
 
 
 @contextmanager

@@ -10,17 +10,17 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.mem0.export import Exported
-from locus_memory.integrations.mem0.history import Change, History
+from locus_memory.integrations.mem0.history import History, PastVersion
 from locus_memory.memory.facts import Fact, read_fact
 from locus_memory.memory.manager import LLMMemoryManager
 
-__all__ = ["Copied", "Source", "import_memories"]
+__all__ = ["CopiedMemories", "MemorySource", "import_memories"]
 
 _SOURCE: Final = "mem0"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MemorySource:
     """The history of mem0, what its `get_all` returned, or both.
 
     Attributes:
@@ -33,7 +33,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedMemories:
     """The result of the import of the memories of one user.
 
     Attributes:
@@ -54,13 +54,13 @@ class Copied:
 
 
 async def import_memories(
-    source: Source,
+    source: MemorySource,
     manager: LLMMemoryManager,
     *,
     user: str | None = None,
     trust: bool = False,
     on_user: Callable[[str | None, int], None] = lambda _, __: None,
-) -> list[Copied]:
+) -> list[CopiedMemories]:
     """Write memories of mem0 as memories of their users, with their past versions.
 
     A memory keeps its id as the `fact_id`, and gets the key `fact:<id>`. What is known already
@@ -78,14 +78,14 @@ async def import_memories(
         BackendError: The database failed; repeat the import.
     """
     plans = _planned(source, user)
-    done: list[Copied] = []
+    done: list[CopiedMemories] = []
     for name in sorted(plans, key=lambda name: name or ""):
         plan = plans[name]
         scoped = manager if name is None else manager.for_user(name)
         facts = sorted(plan.facts, key=lambda fact: fact.said_at or "")
         saved = len(await scoped.import_history(facts, trust=trust))
         numbers = len(plan.names), len(facts), saved, plan.unreadable, plan.unknown
-        done.append(Copied(name, *numbers))
+        done.append(CopiedMemories(name, *numbers))
         on_user(name, sum(each.memories for each in done))
     return done
 
@@ -99,7 +99,9 @@ class _Plan:
     unreadable: int = 0
     unknown: int = 0
 
-    def add(self, memory_id: str, changes: Sequence[Change], metadata: Mapping[str, Any]) -> None:
+    def add(
+        self, memory_id: str, changes: Sequence[PastVersion], metadata: Mapping[str, Any]
+    ) -> None:
         self.names.add(memory_id)
         content = ""
         for change in changes:
@@ -110,7 +112,7 @@ class _Plan:
                 self.unreadable += 1
 
 
-def _planned(source: Source, user: str | None) -> dict[str | None, _Plan]:
+def _planned(source: MemorySource, user: str | None) -> dict[str | None, _Plan]:
     plans: dict[str | None, _Plan] = {}
     history, exported = source.history, source.exported
     for each in exported or ():
@@ -131,18 +133,18 @@ def _planned(source: Source, user: str | None) -> dict[str | None, _Plan]:
     return plans
 
 
-def _versions(memory: Exported, changes: Sequence[Change]) -> Iterator[Change]:
+def _versions(memory: Exported, changes: Sequence[PastVersion]) -> Iterator[PastVersion]:
     """Yield the changes of a memory, and its exported content if that is newer than all of them."""
     yield from changes
     if not changes:
-        yield Change(memory.at or datetime(1970, 1, 1, tzinfo=UTC), memory.content)
+        yield PastVersion(memory.at or datetime(1970, 1, 1, tzinfo=UTC), memory.content)
         return
     last = changes[-1]
     if memory.at is not None and memory.at > last.at and memory.content != last.content:
-        yield Change(memory.at, memory.content)
+        yield PastVersion(memory.at, memory.content)
 
 
-def _fact(memory_id: str, change: Change, content: str, metadata: Mapping[str, Any]) -> Fact:
+def _fact(memory_id: str, change: PastVersion, content: str, metadata: Mapping[str, Any]) -> Fact:
     """Return a change as a fact.
 
     Raises:

@@ -20,9 +20,8 @@ from locus_memory.integrations.mem0.configuration import arguments_of
 from locus_memory.integrations.mem0.export import expiry
 from locus_memory.integrations.mem0.filters import checked_filters
 from locus_memory.integrations.mem0.inferring import Inference
-from locus_memory.integrations.mem0.places import Places
 from locus_memory.integrations.mem0.shapes import (
-    Place,
+    Slot,
     change_of,
     changes_of,
     literal,
@@ -31,6 +30,7 @@ from locus_memory.integrations.mem0.shapes import (
     said_in,
     told_by,
 )
+from locus_memory.integrations.mem0.slots import Slots
 from locus_memory.memory.extraction.extraction import check_length
 from locus_memory.memory.extraction.extractors import as_extractor
 from locus_memory.memory.forgetting.forget import forget
@@ -136,7 +136,7 @@ class AsyncMemory(Resource):
             options=options,
             clock=clock,
         )
-        self._places = Places(self._store, self._ledger, namespace_prefix)
+        self._slots = Slots(self._store, self._ledger, namespace_prefix)
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
@@ -212,7 +212,7 @@ class AsyncMemory(Resource):
         if memory_type is not None or prompt is not None:
             raise InvalidArgumentError("memory_type and prompt are not supported: see extract_fn")
         who = checked_filters(None, user_id=user_id, agent_id=agent_id, run_id=run_id)
-        said, scope = said_in(messages), self._places.scope(who.get("user_id"))
+        said, scope = said_in(messages), self._slots.scope(who.get("user_id"))
         told = told_by(metadata or {}) | part_of(who) | expiry(expiration_date)
         edits: Sequence[Statement | Retirement] = (
             await self._inference.edits(scope, said, told)
@@ -266,12 +266,12 @@ class AsyncMemory(Resource):
         recall = self._recalls[show_expired]
         least = least if await recall.can_search() else 0.0
         found: list[tuple[float, str | None, Fact]] = []
-        async for user, selection in self._places.selected(wanted):
-            told = await recall.matching(self._places.scope(user), most, query, selection)
+        async for user, selection in self._slots.selected(wanted):
+            told = await recall.matching(self._slots.scope(user), most, query, selection)
             found += [(score, user, each) for each, score in told if score >= (least or 0.0)]
         found.sort(key=itemgetter(0), reverse=True)
         best = found[:most]
-        rows = [await self._places.row(user, each) | {"score": score} for score, user, each in best]
+        rows = [await self._slots.row(user, each) | {"score": score} for score, user, each in best]
         for each in rows if explain else ():
             each["score_details"] = {"final_score": each["score"], "threshold": least}
         return {"results": rows}
@@ -305,12 +305,12 @@ class AsyncMemory(Resource):
         wanted = checked_filters(filters, user_id=user_id, agent_id=agent_id, run_id=run_id)
         most = _most(top_k, limit, user_id, agent_id, run_id)
         found: list[tuple[str, str | None, Fact]] = []
-        async for user, selection in self._places.selected(wanted):
-            recall, scope = self._recalls[show_expired], self._places.scope(user)
+        async for user, selection in self._slots.selected(wanted):
+            recall, scope = self._recalls[show_expired], self._slots.scope(user)
             newest = [each.memory for each in await recall.newest(scope, most, selection)]
             found += [(said_at(each), user, each) for each in newest]
         found.sort(key=itemgetter(0), reverse=True)
-        return {"results": [await self._places.row(*each[1:]) for each in found[:most]]}
+        return {"results": [await self._slots.row(*each[1:]) for each in found[:most]]}
 
     async def get(self, memory_id: str) -> _Row | None:
         """Return a memory, also an expired one; `None` if there is none.
@@ -318,10 +318,10 @@ class AsyncMemory(Resource):
         Raises:
             BackendError: The store failed.
         """
-        found = await self._places.current(memory_id)
+        found = await self._slots.current(memory_id)
         if found is None:
             return None
-        return await self._places.row(found[0].user, found[1]) | {"score": None}
+        return await self._slots.row(found[0].user, found[1]) | {"score": None}
 
     async def update(
         self,
@@ -331,7 +331,7 @@ class AsyncMemory(Resource):
         expiration_date: object = _UNSET,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Change a memory, which keeps its id.
+        """PastVersion a memory, which keeps its id.
 
         Args:
             memory_id: Its id.
@@ -347,14 +347,14 @@ class AsyncMemory(Resource):
         content = data if text is None else text
         if content is None and metadata is None and expiration_date is _UNSET:
             raise InvalidArgumentError("give a text, metadata or an expiration_date to change")
-        place, known = await self._there(memory_id)
+        slot, known = await self._there(memory_id)
         told = merged(known.metadata, told_by(metadata or {}))
         if expiration_date is not _UNSET:
             told |= {EXPIRES_AT: None} | expiry(expiration_date)
         content = known.content if content is None else content
         told |= {} if same_content(content, known.content) else {ORIGIN: Origin.PERSON.value}
         new = check_length(replace(known, content=content, metadata=told), LONGEST_CONTENT)
-        await self._ledger.apply(place.scope, [Statement(new)])
+        await self._ledger.apply(slot.scope, [Statement(new)])
         return {"message": "The memory is updated."}
 
     async def delete(self, memory_id: str) -> dict[str, str]:
@@ -364,8 +364,8 @@ class AsyncMemory(Resource):
             InvalidArgumentError: There is no such memory.
             BackendError: The store failed.
         """
-        place, _ = await self._there(memory_id)
-        await self._ledger.apply(place.scope, [Retirement(place.kind, place.key)])
+        slot, _ = await self._there(memory_id)
+        await self._ledger.apply(slot.scope, [Retirement(slot.kind, slot.key)])
         return {"message": "The memory is deleted."}
 
     async def delete_all(
@@ -388,13 +388,13 @@ class AsyncMemory(Resource):
         if wanted.keys() == {"user_id"}:
             await forget(self._store, user_id=wanted["user_id"], prefix=self._prefix)
             return {"message": "The memories are deleted."}
-        async for user, selection in self._places.selected(wanted):
-            scope = self._places.scope(user)
+        async for user, selection in self._slots.selected(wanted):
+            scope = self._slots.scope(user)
             while found := await self._recalls[True].newest(scope, _PAGE, selection):
                 for fact in (each.memory for each in found):
                     await self._forget(user, fact.type, fact.key)
-            for place in await self._places.ended(user, selection):
-                await self._forget(user, place.kind, place.key)
+            for slot in await self._slots.ended(user, selection):
+                await self._forget(user, slot.kind, slot.key)
         return {"message": "The memories are deleted."}
 
     async def history(self, memory_id: str) -> list[_Row]:
@@ -403,10 +403,10 @@ class AsyncMemory(Resource):
         Raises:
             BackendError: The store failed.
         """
-        place = await self._places.of(memory_id)
-        if place is None:
+        slot = await self._slots.of(memory_id)
+        if slot is None:
             return []
-        return changes_of(place, await self._ledger.history(*place[1:]))
+        return changes_of(slot, await self._ledger.history(*slot[1:]))
 
     async def reset(self) -> None:
         """Erase the memories of all users and of nobody, and what is kept with them.
@@ -414,7 +414,7 @@ class AsyncMemory(Resource):
         Raises:
             BackendError: The store failed; call it again.
         """
-        for user in [each async for each in self._places.owners() if each is not None]:
+        for user in [each async for each in self._slots.owners() if each is not None]:
             await forget(self._store, user_id=user, prefix=self._prefix)
         for layer in _LAYERS:
             for space in ((*self._prefix, layer), further_vectors((*self._prefix, layer))):
@@ -424,8 +424,8 @@ class AsyncMemory(Resource):
     async def _forget(self, user: str | None, kind: MemoryType, key: str) -> None:
         await forget(self._store, user_id=user, key=key, type=kind, prefix=self._prefix)
 
-    async def _there(self, memory_id: str) -> tuple[Place, Fact]:
-        found = await self._places.current(memory_id)
+    async def _there(self, memory_id: str) -> tuple[Slot, Fact]:
+        found = await self._slots.current(memory_id)
         if found is None:
             raise InvalidArgumentError(f"there is no memory with the id {quote(memory_id)}")
         return found
@@ -434,19 +434,19 @@ class AsyncMemory(Resource):
         self, user: str | None, edits: Sequence[Statement | Retirement], told: Mapping[str, Any]
     ) -> list[_Row]:
         """Write changes, and return what became of each memory; twins get the metadata as well."""
-        scope, found = self._places.scope(user), list[_Row | None]()
+        scope, found = self._slots.scope(user), list[_Row | None]()
         names = dict.fromkeys((each.type, each.key) for each in edits)
         before = [await self._ledger.current(scope, *each) for each in names]
         written, same = await self._ledger.write(scope, edits)
         kept = {(each.type, each.key) for each in written}
         for name, past in zip(names, before, strict=True):
             twin = None if name in kept else split_key(same.get(current_key(*name), ""))
-            place = self._places.seen(Place(user, scope, *(twin or name)))
-            new = await self._ledger.current(*place[1:])
+            slot = self._slots.seen(Slot(user, scope, *(twin or name)))
+            new = await self._ledger.current(*slot[1:])
             if twin is not None and new is not None:
                 joined = replace(new, metadata=merged(new.metadata, told))
                 await self._ledger.apply(scope, [Statement(joined)])
-            found.append(change_of(place, past if twin is None else new, new))
+            found.append(change_of(slot, past if twin is None else new, new))
         return [each for each in found if each is not None]
 
 

@@ -25,8 +25,8 @@ from locus_memory.store.encoding import encode_namespace
 __all__ = [
     "ENTITIES",
     "PART",
-    "Place",
     "Said",
+    "Slot",
     "change_of",
     "changes_of",
     "entities",
@@ -57,8 +57,8 @@ _OWN: Final = MANAGED | {
 _FACT: Final = re.compile(r"fact:([0-9a-f]{32})")
 
 
-class Place(NamedTuple):
-    """The place of a memory: its user, the scope, the type and the key."""
+class Slot(NamedTuple):
+    """The slot of a memory: its user, the scope, the type and the key."""
 
     user: str | None
     scope: Scope
@@ -98,10 +98,10 @@ def said_in(messages: object) -> list[Said]:
     listed: object = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(listed, list | tuple):
         raise InvalidArgumentError(f"messages are a text, a dict or a list, not {quote(messages)}")
-    for place, each in enumerate(listed):
+    for number, each in enumerate(listed):
         has_role = isinstance(each, Mapping) and each.get("role") is not None
         if not has_role or each.keys().isdisjoint(("content", "tool_calls")):
-            raise InvalidArgumentError(f"messages[{place}] is a dict with a role and a content")
+            raise InvalidArgumentError(f"messages[{number}] is a dict with a role and a content")
     found = (
         Said(str(each["role"]), _text_of(each.get("content")), each.get("name")) for each in listed
     )
@@ -161,7 +161,7 @@ def path_of(name: str) -> str:
     return f"metadata.{_APART}.{name}" if name in _OWN else f"metadata.{name}"
 
 
-def row(place: Place, memory: Memory, created_at: str | None) -> dict[str, Any]:
+def row(slot: Slot, memory: Memory, created_at: str | None) -> dict[str, Any]:
     """Return a memory as mem0 returns it."""
     told, apart = memory.metadata, memory.metadata.get(_APART, {})
     own = {name: each for name, each in told.items() if name not in (*_OWN, *_BESIDE)} | apart
@@ -169,19 +169,19 @@ def row(place: Place, memory: Memory, created_at: str | None) -> dict[str, Any]:
     until = read_moment(told.get(EXPIRES_AT))
     last = None if until is None else (until - timedelta(microseconds=1)).date().isoformat()
     return {
-        "id": place.id,
+        "id": slot.id,
         "memory": memory.content,
         "hash": md5(memory.content.encode(), usedforsecurity=False).hexdigest(),
         "metadata": own or None,
         "created_at": apart.get("created_at") or created_at,
         "updated_at": said_at(memory) or None,
-        **({} if place.user is None else {"user_id": place.user}),
+        **({} if slot.user is None else {"user_id": slot.user}),
         **{name: told[name] for name in _BESIDE if told.get(name) is not None},
         **({} if last is None else {"expiration_date": last}),
     }
 
 
-def change_of(place: Place, old: Memory | None, new: Memory | None) -> dict[str, Any] | None:
+def change_of(slot: Slot, old: Memory | None, new: Memory | None) -> dict[str, Any] | None:
     """Return what `add` did to a memory, as mem0 returns it; `None`: there is and was none."""
     told = new or old
     if told is None:
@@ -193,14 +193,14 @@ def change_of(place: Place, old: Memory | None, new: Memory | None) -> dict[str,
         before["previous_memory"] = old.content
     if "role" in told.metadata:
         before |= {name: told.metadata.get(name) for name in ("actor_id", "role")}
-    return {"id": place.id, "memory": told.content, "event": event, **before}
+    return {"id": slot.id, "memory": told.content, "event": event, **before}
 
 
-def changes_of(place: Place, versions: Iterable[Memory]) -> list[dict[str, Any]]:
+def changes_of(slot: Slot, versions: Iterable[Memory]) -> list[dict[str, Any]]:
     """Return the history of a memory as mem0 returns it, the oldest change first.
 
     Args:
-        place: Its place.
+        slot: Its slot.
         versions: Its versions; one that was undone counts as never made.
     """
     old: str | None = None
@@ -216,8 +216,8 @@ def changes_of(place: Place, versions: Iterable[Memory]) -> list[dict[str, Any]]
             created_at = found[0]["created_at"] if found else at
             found.append(
                 {
-                    "id": str(uuid5(NAMESPACE_OID, f"{place.id}:{told.get('sequence')}:{event}")),
-                    "memory_id": place.id,
+                    "id": str(uuid5(NAMESPACE_OID, f"{slot.id}:{told.get('sequence')}:{event}")),
+                    "memory_id": slot.id,
                     "old_memory": before,
                     "new_memory": after,
                     "event": event,

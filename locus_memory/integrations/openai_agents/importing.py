@@ -26,7 +26,7 @@ from locus_memory.store.item import Namespace, check_identifier
 from locus_memory.store.json_values import encode_json
 from locus_memory.store.opening import borrowed
 
-__all__ = ["Copied", "Source", "import_sessions", "open_source"]
+__all__ = ["BranchSource", "CopiedBranch", "import_sessions", "open_source"]
 
 _WHAT: Final = "the SDK's SQLiteSession"
 _NAMESPACE: Final = ("openai_agents",)
@@ -62,7 +62,7 @@ _BRANCH_ITEMS: Final = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedBranch:
     """The result of the import of one branch of a session.
 
     Attributes:
@@ -82,7 +82,7 @@ class Copied:
     conflicts: int = 0
 
 
-class Source:
+class BranchSource:
     """The tables of a `SQLiteSession`, or of an `AdvancedSQLiteSession` with its branches."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -113,7 +113,7 @@ class Source:
 
 
 @asynccontextmanager
-async def open_source(where: str) -> AsyncGenerator[Source]:
+async def open_source(where: str) -> AsyncGenerator[BranchSource]:
     """Open the file of a `SQLiteSession`, to read it only.
 
     Args:
@@ -123,17 +123,17 @@ async def open_source(where: str) -> AsyncGenerator[Source]:
         ConfigurationError: There is no file, or it has other tables.
     """
     with sqlite_source(where, _WHAT) as connection:
-        yield Source(connection)
+        yield BranchSource(connection)
 
 
 async def import_sessions(
-    source: Source,
+    source: BranchSource,
     where: str | BaseStore | Backend,
     *,
     session_id: str | None = None,
     namespace: Namespace = _NAMESPACE,
     on_item: Callable[[str, int], None] = lambda _, __: None,
-) -> list[Copied]:
+) -> list[CopiedBranch]:
     """Copy sessions; a `LocusSession` of the same id returns the same items in the same order.
 
     A session that has the first items already gets the others, and one that has gone on since stays
@@ -164,19 +164,19 @@ async def import_sessions(
 class _Copying:
     """One call of `import_sessions`."""
 
-    source: Source
+    source: BranchSource
     store: BaseStore
     namespace: Namespace
     on_item: Callable[[str, int], None]
 
-    async def branch(self, session_id: str, branch: str) -> Copied:
+    async def branch(self, session_id: str, branch: str) -> CopiedBranch:
         place = (*self.namespace, session_id, branch)
         items, unreadable = self.source.items(session_id, branch, place)
         log = Log(self.store, place, None)
         tail = await log.tail(_ALL)
         known = [] if tail is None else [entry.item for entry in tail.entries]
         same = all(one == past.item for one, past in zip(known, items, strict=False))
-        done = Copied(session_id, branch, len(items), unreadable=unreadable)
+        done = CopiedBranch(session_id, branch, len(items), unreadable=unreadable)
         if tail is None or not same:
             return replace(done, conflicts=1)
         missing = items[len(known) :]

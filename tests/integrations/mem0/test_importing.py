@@ -13,7 +13,7 @@ from locus_memory import open_backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.integrations.mem0.export import read_export
 from locus_memory.integrations.mem0.history import open_history
-from locus_memory.integrations.mem0.importing import Source, import_memories
+from locus_memory.integrations.mem0.importing import MemorySource, import_memories
 from locus_memory.memory.manager import LLMMemoryManager
 
 # `mem0/memory/storage.py` of mem0ai 2.2.1, `_create_history_table` and `_create_messages_table`.
@@ -111,9 +111,9 @@ async def copied(backend, *, where=None, export=None, **given):
     exported = None if export is None else read_export(export)
     manager = manager_of(backend)
     if where is None:
-        return await import_memories(Source(None, exported), manager, **given)
+        return await import_memories(MemorySource(None, exported), manager, **given)
     with open_history(where) as history:
-        return await import_memories(Source(history, exported), manager, **given)
+        return await import_memories(MemorySource(history, exported), manager, **given)
 
 
 def key(name):

@@ -10,7 +10,7 @@ from locus_memory import AgentState, Message, ScriptedModel, open_backend
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, UnknownProviderError
 from locus_memory.integrations.mem0 import AsyncMemory, Memory
 from locus_memory.integrations.mem0.export import read_export
-from locus_memory.integrations.mem0.importing import Source, import_memories
+from locus_memory.integrations.mem0.importing import MemorySource, import_memories
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.ledger.ledger import Retirement, Statement
 from locus_memory.memory.models import Memory as Fact
@@ -338,7 +338,7 @@ class TestOne:
     async def test_an_imported_memory_has_its_id(self, memory):
         name, who = str(uuid4()), {"user_id": "ada", "run_id": "r"}
         told = [{"id": name, "memory": "Ada rows.", "metadata": {"a": 1}, **who}]
-        await import_memories(Source(exported=read_export(told)), memory.manager)
+        await import_memories(MemorySource(exported=read_export(told)), memory.manager)
         one = await memory.get(name)
         assert (one["memory"], one["metadata"], one["run_id"]) == ("Ada rows.", {"a": 1}, "r")
 
@@ -377,7 +377,7 @@ class TestErasure:
         assert [len(await stored.history(each)) for each in ids["y"]] == [2, 2]
 
     async def test_a_key_that_another_one_has_now_stays(self, memory):
-        scope, told = memory._places.scope("ada"), {"agent_id": "x"}
+        scope, told = memory._slots.scope("ada"), {"agent_id": "x"}
         old = Fact(MemoryType.USER, "home", "Rome", told)
         await memory._ledger.apply(scope, [Statement(old), Retirement(old.type, old.key)])
         await memory._ledger.apply(scope, [Statement(Fact(MemoryType.USER, "home", "Graz"))])

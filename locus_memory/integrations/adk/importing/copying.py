@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from locus_memory.backends.base import Backend
-from locus_memory.integrations.adk.importing.sources import Original, Source, State
+from locus_memory.integrations.adk.importing.sources import Original, SessionSource, State
 from locus_memory.integrations.adk.importing.target import Target
-from locus_memory.integrations.adk.sessions import Place
+from locus_memory.integrations.adk.sessions import SessionIds
 from locus_memory.integrations.reading import tell_unreadable
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace
 
-__all__ = ["Copied", "import_sessions"]
+__all__ = ["CopiedSession", "import_sessions"]
 
 _NAMESPACE: Final = ("adk",)
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedSession:
     """The result of the import of one session, or of the states of an app.
 
     Attributes:
@@ -45,13 +45,13 @@ class Copied:
 
 
 async def import_sessions(
-    source: Source,
+    source: SessionSource,
     where: str | BaseStore | Backend,
     *,
     session_id: str | None = None,
     namespace: Namespace = _NAMESPACE,
     on_session: Callable[[str, int], None] = lambda _, __: None,
-) -> list[Copied]:
+) -> list[CopiedSession]:
     """Copy sessions; a `LocusSessionService` returns the same sessions, events and states.
 
     A session that has the first events already gets the others, and one that has gone on since
@@ -72,10 +72,10 @@ async def import_sessions(
     names = await source.names(session_id)
     states = [] if session_id is not None else await source.states()
     for name in names:
-        Place.checked(name.app, name.user, name.session.strip())
+        SessionIds.checked(name.app, name.user, name.session.strip())
     for state in states:
-        Place.checked(state.app, "-" if state.user is None else state.user, "-")
-    done: list[Copied] = []
+        SessionIds.checked(state.app, "-" if state.user is None else state.user, "-")
+    done: list[CopiedSession] = []
     async with Target(where, namespace=namespace) as target:
         await target.open()
         for number, name in enumerate(names, 1):
@@ -84,21 +84,21 @@ async def import_sessions(
         return [*done, *(await _states(states, target, namespace))]
 
 
-async def _session(original: Original, target: Target, namespace: Namespace) -> Copied:
+async def _session(original: Original, target: Target, namespace: Namespace) -> CopiedSession:
     name = original.name
     saved = await target.restored(original)
     _tell((*namespace, name.app, name.user), name.session, original.errors)
     numbers = len(original.events), saved or 0, len(original.errors), int(saved is None)
-    return Copied(name.app, name.user, name.session, *numbers)
+    return CopiedSession(name.app, name.user, name.session, *numbers)
 
 
 async def _states(
     states: Iterable[State], target: Target, namespace: Namespace
-) -> Iterable[Copied]:
+) -> Iterable[CopiedSession]:
     """Copy the states of apps and users; return the counts of each app."""
-    found: dict[str, Copied] = {}
+    found: dict[str, CopiedSession] = {}
     for state in states:
-        known = found.get(state.app) or Copied(state.app, None, None)
+        known = found.get(state.app) or CopiedSession(state.app, None, None)
         saved = known.saved_keys + await target.restored_state(state)
         _tell((*namespace, state.app), state.user or "", state.errors)
         unreadable = known.unreadable + len(state.errors)

@@ -14,6 +14,7 @@ from google.adk.events.event import Event
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.adk.events import Json, document_of, state_of
+from locus_memory.integrations.adk.sessions import SessionIds
 from locus_memory.integrations.foreign import (
     columns_of,
     is_postgresql,
@@ -24,7 +25,7 @@ from locus_memory.integrations.foreign import (
 from locus_memory.memory.moments import read_moment
 from locus_memory.store.item import timestamp
 
-__all__ = ["Original", "SessionName", "Source", "State", "open_source"]
+__all__ = ["Original", "SessionSource", "State", "open_source"]
 
 _WHAT: Final = "ADK's session services"
 _METADATA: Final = "adk_internal_metadata"
@@ -58,20 +59,11 @@ _STATES: Final = """
 _Fetch = Callable[..., Awaitable[Sequence[Sequence[Any]]]]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SessionName:
-    """The ids of a session."""
-
-    app: str
-    user: str
-    session: str
-
-
 @dataclass(frozen=True, slots=True)
 class Original:
     """A session of ADK; `errors`: why events and keys of its state are left out."""
 
-    name: SessionName
+    name: SessionIds
     updated: float
     state: Json
     events: Sequence[Json]
@@ -124,7 +116,7 @@ class _Faults:
             return None
 
 
-class Source:
+class SessionSource:
     """The sessions of one database.
 
     Args:
@@ -136,12 +128,12 @@ class Source:
         self._fetch = fetch
         self._events = _EVENTS.format(tie=tie)
 
-    async def names(self, session_id: str | None) -> list[SessionName]:
+    async def names(self, session_id: str | None) -> list[SessionIds]:
         """Return the sessions; `None`: those with any id."""
-        names = [SessionName(*row) for row in await self._fetch(_SESSIONS)]
+        names = [SessionIds(*row) for row in await self._fetch(_SESSIONS)]
         return [each for each in names if session_id in (None, each.session)]
 
-    async def session(self, name: SessionName) -> Original:
+    async def session(self, name: SessionIds) -> Original:
         """Return a session with its events, the oldest first."""
         ids = name.app, name.user, name.session
         faults = _Faults()
@@ -163,7 +155,7 @@ class Source:
 
 
 @asynccontextmanager
-async def open_source(where: str) -> AsyncGenerator[Source]:
+async def open_source(where: str) -> AsyncGenerator[SessionSource]:
     """Open a database of ADK's sessions, to read it only.
 
     Args:
@@ -182,7 +174,7 @@ async def open_source(where: str) -> AsyncGenerator[Source]:
         yield _sqlite(connection)
 
 
-def _sqlite(connection: sqlite3.Connection) -> Source:
+def _sqlite(connection: sqlite3.Connection) -> SessionSource:
     found = need_columns(connection, "events", ("id",))
     if "actions" in found and "event_data" not in found:
         raise ConfigurationError(_PICKLED)
@@ -195,10 +187,10 @@ def _sqlite(connection: sqlite3.Connection) -> Source:
     async def fetch(statement: str, *parameters: str) -> Sequence[Sequence[Any]]:
         return connection.execute(statement, dict(zip("123", parameters, strict=False))).fetchall()
 
-    return Source(fetch, "id" if is_database_service else "rowid")
+    return SessionSource(fetch, "id" if is_database_service else "rowid")
 
 
-async def _postgresql(connection: Any) -> Source:
+async def _postgresql(connection: Any) -> SessionSource:
     columns = await connection.fetch(
         "SELECT column_name FROM information_schema.columns "
         "WHERE table_name = 'events' AND table_schema = ANY(current_schemas(false))"
@@ -215,7 +207,7 @@ async def _postgresql(connection: Any) -> Source:
         rows = await connection.fetch(statement, *parameters)
         return rows
 
-    return Source(fetch, "id")
+    return SessionSource(fetch, "id")
 
 
 def _check_version(rows: Sequence[Sequence[Any]]) -> None:

@@ -12,7 +12,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from locus_memory.errors import VersionConflictError
 from locus_memory.integrations.adk.events import Json, document_of
 from locus_memory.integrations.adk.importing.sources import Original, State
-from locus_memory.integrations.adk.sessions import Head, LocusSessionService, Place
+from locus_memory.integrations.adk.sessions import Head, LocusSessionService, SessionIds
 from locus_memory.store.base import write_together
 from locus_memory.store.item import Namespace, Restored, timestamp
 
@@ -31,9 +31,9 @@ class Target(LocusSessionService):
     async def restored(self, original: Original) -> int | None:
         """Add what a session does not have; return how many events, `None` if it has others."""
         name = original.name
-        place = Place.checked(name.app, name.user, name.session.strip())
-        head = await self._head(place) or await self._new(place, original)
-        events = [] if head is None else await self._events(place, head.log, GetSessionConfig())
+        ids = SessionIds.checked(name.app, name.user, name.session.strip())
+        head = await self._head(ids) or await self._new(ids, original)
+        events = [] if head is None else await self._events(ids, head.log, GetSessionConfig())
         there = [document_of(each) for each in events]
         same = all(one == other for one, other in zip(there, original.events, strict=False))
         if head is None or not same:
@@ -41,28 +41,28 @@ class Target(LocusSessionService):
         if len(there) > len(original.events):
             # The session has gone on since.
             return 0
-        own, moment = self._state_of(place), timestamp(original.updated)
+        own, moment = self._state_of(ids), timestamp(original.updated)
         await self._restore(own, f"{head.log}=", original.state, moment, always=True)
-        return await self._add(place, head, original.events[len(there) :], original.updated)
+        return await self._add(ids, head, original.events[len(there) :], original.updated)
 
     async def restored_state(self, state: State) -> int:
         """Write the keys of an app or a user that are not there, or older; return how many."""
-        place = Place.checked(state.app, "-" if state.user is None else state.user, "-")
-        namespace = self._shared_of(place)[0 if state.user is None else 1]
+        ids = SessionIds.checked(state.app, "-" if state.user is None else state.user, "-")
+        namespace = self._shared_of(ids)[0 if state.user is None else 1]
         return await self._restore(namespace, "=", state.values, state.updated)
 
-    async def _new(self, place: Place, original: Original) -> Head | None:
+    async def _new(self, ids: SessionIds, original: Original) -> Head | None:
         """Create a session with its last state; `None` if another process was first."""
         head = Head(0, uuid4().hex, 1, original.updated)
-        deleted = await self.store.get_item(self._sessions_of(place), place.session)
+        deleted = await self.store.get_item(self._sessions_of(ids), ids.session)
         if deleted is not None:
             head = Head(deleted.version, head.log, 1, original.updated)
-        if not await self._begun(place, head, original.state):
+        if not await self._begun(ids, head, original.state):
             return None
-        return await self._head(place)
+        return await self._head(ids)
 
     async def _add(
-        self, place: Place, head: Head, events: Sequence[Json], updated: float
+        self, ids: SessionIds, head: Head, events: Sequence[Json], updated: float
     ) -> int | None:
         """Append events; `None` if another process has written meanwhile."""
         # Without batches, a kill could leave a gap in a page.
@@ -72,14 +72,14 @@ class Target(LocusSessionService):
             after = Head(head.version + 1, head.log, head.next + len(page), updated)
             try:
                 await write_together(
-                    self.store, [self._record(place, after, if_version=head.version)]
+                    self.store, [self._record(ids, after, if_version=head.version)]
                 )
             except VersionConflictError:
-                self._heads.discard(repr(place))
+                self._heads.discard(repr(ids))
                 return None
-            log = self._log_of(place, head.log)
+            log = self._log_of(ids, head.log)
             await self.store.restore(list(_items(log, page, head.next)))
-            self._heads.put(repr(place), after)
+            self._heads.put(repr(ids), after)
             head = after
         return len(events)
 
