@@ -116,7 +116,9 @@ if TYPE_CHECKING:
     from locus_memory.conversation.window import SlidingWindowManager
     from locus_memory.documents.index import DocumentIndex as DocumentIndex
     from locus_memory.documents.registry import get_documents as get_documents
-    from locus_memory.encryption.checkpointer import EncryptingCheckpointer
+    from locus_memory.encryption.checkpointer import (
+        EncryptingCheckpointer as EncryptingCheckpointer,
+    )
     from locus_memory.errors import ArchiveError as ArchiveError
     from locus_memory.errors import BackendClosedError as BackendClosedError
     from locus_memory.errors import BackendCorruptError as BackendCorruptError
@@ -173,7 +175,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.models import Memory, MemoryType
     from locus_memory.memory.models import MemoryChange as MemoryChange
     from locus_memory.memory.models import MemorySearchResult as MemorySearchResult
-    from locus_memory.memory.phrases.extractor import HeuristicExtractor
+    from locus_memory.memory.phrases.extractor import HeuristicExtractor as HeuristicExtractor
     from locus_memory.memory.providers.base import BaseMemoryProvider as BaseMemoryProvider
     from locus_memory.memory.providers.manager import ProviderManager as ProviderManager
     from locus_memory.memory.providers.registry import MemoryOptions as MemoryOptions
@@ -212,13 +214,14 @@ if TYPE_CHECKING:
     from locus_memory.retrieval.turns import index_turns as index_turns
     from locus_memory.state import AgentState
     from locus_memory.store.base import BaseStore
-    from locus_memory.store.item import Delete, Put, StoreCapabilities, StoreItem
+    from locus_memory.store.item import Delete as Delete
+    from locus_memory.store.item import Put, StoreCapabilities, StoreItem
     from locus_memory.store.item import SemanticSearchResult as SemanticSearchResult
     from locus_memory.store.view import NamespacedStore, StoreContext
     from locus_memory.store.wrappers.base import StoreWrapper as StoreWrapper
     from locus_memory.store.wrappers.caching import CachingStore as CachingStore
-    from locus_memory.store.wrappers.embedding import EmbeddingStore
-    from locus_memory.store.wrappers.encrypting import EncryptingStore
+    from locus_memory.store.wrappers.embedding import EmbeddingStore as EmbeddingStore
+    from locus_memory.store.wrappers.encrypting import EncryptingStore as EncryptingStore
     from locus_memory.store.wrappers.metrics import MetricsStore as MetricsStore
     from locus_memory.store.wrappers.metrics import VerbMetrics as VerbMetrics
     from locus_memory.store.wrappers.read_only import ReadOnlyStore as ReadOnlyStore
@@ -240,13 +243,8 @@ else:
             "ChatModel": "chat.base",
             "CheckpointInfo": "checkpoint.base",
             "ConversationManager": "conversation.base",
-            "Delete": "store.item",
             "DeltaCheckpointer": "checkpoint.chain",
             "Embedder": "retrieval.embedders.base",
-            "EmbeddingStore": "store.wrappers.embedding",
-            "EncryptingCheckpointer": "encryption.checkpointer",
-            "EncryptingStore": "store.wrappers.encrypting",
-            "HeuristicExtractor": "memory.phrases.extractor",
             "HybridSearch": "retrieval.hybrid",
             "LLMExtractor": "memory.extraction.extractors",
             "LLMMemoryManager": "memory.manager",
@@ -281,30 +279,35 @@ else:
             "AgentEvent": "agent.events",
             "AgentOptions": "agent.options",
             "AgentResult": "agent.events",
-            "Backend": "backends.base",
             "ArchiveError": "errors",
+            "Backend": "backends.base",
             "BackendClosedError": "errors",
             "BackendCorruptError": "errors",
             "BackendError": "errors",
             "BackendTimeoutError": "errors",
             "BackendUnavailableError": "errors",
             "BackendWriteError": "errors",
-            "Blocking": "sync",
             "BaseMemoryProvider": "memory.providers.base",
+            "Blocking": "sync",
             "BlockingCallError": "errors",
             "Bridge": "sync",
+            "CachingStore": "store.wrappers.caching",
             "CheckpointConflictError": "errors",
             "CheckpointCorruptError": "errors",
             "CheckpointError": "errors",
-            "CheckpointNotFoundError": "errors",
             "CheckpointMetadata": "checkpoint.four_verbs",
+            "CheckpointNotFoundError": "errors",
             "Checkpointable": "checkpoint.base",
             "CheckpointerCapabilities": "checkpoint.base",
             "ConfigurationError": "errors",
+            "Delete": "store.item",
             "DeltaCheckpoint": "checkpoint.four_verbs",
             "DeltaStorage": "checkpoint.storage",
             "DocumentIndex": "documents.index",
             "Done": "agent.events",
+            "EmbeddingStore": "store.wrappers.embedding",
+            "EncryptingCheckpointer": "encryption.checkpointer",
+            "EncryptingStore": "store.wrappers.encrypting",
             "EncryptionError": "errors",
             "Event": "events",
             "ExtractFn": "memory.models",
@@ -313,6 +316,7 @@ else:
             "FileCheckpointer": "backends.file.checkpoints",
             "FileDeltaStorage": "backends.file.checkpoints",
             "ForgetReport": "memory.forgetting.forget",
+            "HeuristicExtractor": "memory.phrases.extractor",
             "InMemoryBackend": "backends.inmemory.backend",
             "InMemoryDeltaStorage": "backends.inmemory.checkpoints",
             "InMemoryStore": "backends.inmemory.store",
@@ -320,32 +324,27 @@ else:
             "InvalidEmbeddingError": "errors",
             "InvalidFilterError": "errors",
             "InvalidKeyError": "errors",
+            "InvalidMemoryURI": "errors",
             "InvalidMessageError": "errors",
             "InvalidNamespaceError": "errors",
             "Invocation": "agent.hooks",
+            "MemoryAccessDenied": "errors",
+            "MemoryBackendError": "errors",
+            "MemoryBackendNotFound": "errors",
             "MemoryChange": "memory.models",
             "MemoryCheckpointer": "backends.inmemory.checkpoints",
+            "MemoryConflict": "errors",
+            "MemoryExtractionFailed": "errors",
+            "MemoryNotFound": "errors",
             "MemoryOptions": "memory.providers.registry",
             "MemoryProvider": "memory.providers.registry",
             "MemorySearchResult": "memory.models",
             "MemorySettings": "memory.providers.settings",
-            "InvalidMemoryURI": "errors",
-            "MemoryAccessDenied": "errors",
-            "MemoryBackendError": "errors",
-            "MemoryBackendNotFound": "errors",
-            "MemoryConflict": "errors",
-            "MemoryExtractionFailed": "errors",
-            "MemoryNotFound": "errors",
             "MemoryStoreClosed": "errors",
             "MemoryTimeout": "errors",
-            "UnsupportedMemoryOp": "errors",
             "MemoryURI": "resources.uri",
             "MessageAdded": "agent.events",
-            "CachingStore": "store.wrappers.caching",
             "MetricsStore": "store.wrappers.metrics",
-            "ReadOnlyStore": "store.wrappers.read_only",
-            "RetryingStore": "store.wrappers.retrying",
-            "VerbMetrics": "store.wrappers.metrics",
             "MissingDriverError": "errors",
             "ModelAnswerError": "errors",
             "ModelError": "errors",
@@ -375,11 +374,13 @@ else:
             "PostgreSQLPool": "backends.postgresql.connection.connection",
             "PostgreSQLStore": "backends.postgresql.store",
             "ProviderManager": "memory.providers.manager",
+            "ReadOnlyStore": "store.wrappers.read_only",
             "RedisBackend": "backends.redis.backend",
             "RedisCheckpointer": "backends.redis.checkpoints",
             "RedisConnection": "backends.redis.connection.connection",
             "RedisDeltaStorage": "backends.redis.checkpoints",
             "RedisStore": "backends.redis.store",
+            "RetryingStore": "store.wrappers.retrying",
             "SQLiteBackend": "backends.sqlite.backend",
             "SQLiteCheckpointer": "backends.sqlite.checkpoints",
             "SQLiteDatabase": "backends.sqlite.connection.connection",
@@ -406,7 +407,9 @@ else:
             "UnknownOptionError": "errors",
             "UnknownProviderError": "errors",
             "UnsetVariableError": "errors",
+            "UnsupportedMemoryOp": "errors",
             "ValueNotSerializableError": "errors",
+            "VerbMetrics": "store.wrappers.metrics",
             "VersionConflictError": "errors",
             "as_checkpointer": "registry",
             "as_store": "registry",
@@ -416,17 +419,17 @@ else:
             "get_documents": "documents.registry",
             "get_memory_manager": "memory.providers.registry",
             "get_model": "chat.registry",
-            "list_models": "chat.registry",
-            "register_model": "chat.registry",
             "index_turns": "retrieval.turns",
             "list_checkpointers": "registry",
             "list_conversation_managers": "conversation.registry",
             "list_memory_providers": "memory.providers.registry",
+            "list_models": "chat.registry",
             "list_stores": "registry",
             "preferred": "probing",
             "register_conversation_manager": "conversation.registry",
             "register_memory_api": "memory.providers.registry",
             "register_memory_provider": "memory.providers.registry",
+            "register_model": "chat.registry",
         },
     )
 
@@ -441,13 +444,8 @@ __all__ = [
     "ChatModel",
     "CheckpointInfo",
     "ConversationManager",
-    "Delete",
     "DeltaCheckpointer",
     "Embedder",
-    "EmbeddingStore",
-    "EncryptingCheckpointer",
-    "EncryptingStore",
-    "HeuristicExtractor",
     "HybridSearch",
     "LLMExtractor",
     "LLMMemoryManager",
