@@ -13,6 +13,7 @@ import pytest
 
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError, ModelAnswerError
 from locus_memory.events import Event, FailureLog, collect, emit, subscribe, uncollected
+from locus_memory.observability import level_of
 from locus_memory.testing import FakeClock
 
 ROOT = Path(__file__).parents[1]
@@ -228,17 +229,13 @@ def test_every_event_is_documented():
     assert len(emitted) > 30
 
     page = (ROOT / "docs" / "errors-and-events.md").read_text(encoding="utf-8")
-    tables = [
-        re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \| (\S+) \| (.*?) \|", table, re.MULTILINE)
-        for table in page.split("\n### ")
-    ]
-    rows = [row for table in tables for row in table]
-    assert [name for name, _, _ in rows] == [row[0] for table in tables for row in sorted(table)]
-    assert sorted(name for name, _, _ in rows) == sorted(emitted)
-    for name, log, attributes in rows:
+    rows = re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \| ([a-z, ]+) \| (.*?) \|", page, re.MULTILINE)
+    assert [name for name, _, _ in rows] == sorted(emitted)
+    for name, levels, attributes in rows:
         calls = emitted[name]
         with_error = {"error" in keywords for keywords in calls}
-        assert log == ("some" if len(with_error) > 1 else "warning" if True in with_error else "-")
+        given = {level_of(Event(name, {}, ValueError() if each else None)) for each in with_error}
+        assert levels == ", ".join(sorted(logging.getLevelName(each).lower() for each in given))
         told, known = set(re.findall(r"`(\w+)`", attributes)), set().union(*calls) - {"error"}
         # What is passed on as `**known` has no name here.
         assert told > known - {None} if None in known else told == known, name

@@ -26,7 +26,8 @@ it:
 The pages `docs/backends/postgresql.md` and `redis.md` have a server each: one whose databases
 include `mydb`, found by the environment variables of PostgreSQL, and one that takes the place
 of `localhost:6379`. The page `docs/real-model.md` has an endpoint in place of `localhost:11434`,
-whose model goes by rules: `tests/model_endpoint.py`.
+whose model goes by rules: `tests/model_endpoint.py`. For the commands of the README and the start,
+it is in place of OpenAI's own.
 
 All `python` blocks also run one after the other in one folder, in the order of the navigation,
 as a reader does who pastes each page from top to bottom: on databases that are new, and on
@@ -51,7 +52,7 @@ from pathlib import Path
 
 import pytest
 
-from locus_memory import Put, RedisStore, open_backend
+from locus_memory import open_backend
 from locus_memory.errors import LocusMemoryError
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +73,7 @@ OF_MANY_EXAMPLES = (
 """Parts of the names of the tests that take most of the time of a suite."""
 
 MODEL, MODEL_PAGE = "localhost:11434", ROOT / "docs" / "real-model.md"
+OPENAI_PAGES = {ROOT / "README.md", ROOT / "docs" / "getting-started.md"}
 
 
 @dataclass(frozen=True)
@@ -340,9 +342,8 @@ def on_each(places, work):
 
 def own_places(redis_address):
     """Return everything in the places that the examples have on servers for themselves."""
-    prefixes = ("first-try:", "first-try:old:", "first-try:new:")
     made = [("postgresql:mydb", {"schema": "first_try"})]
-    made += [(f"redis:{redis_address}", {"key_prefix": prefix}) for prefix in prefixes]
+    made += [(f"redis:{redis_address}", {"key_prefix": "first-try:"})]
 
     async def one(place, options):
         async with open_backend(place, state_type=None, **options) as backend:
@@ -379,7 +380,7 @@ def test_all_of_them_in_one_folder(others, empty_folder, monkeypatch, request):
 
     assert on_each(places, everything) == before
     assert differ == {}
-    assert [items or threads for items, threads in own_places(redis_address)] == [{}] * 4
+    assert [items or threads for items, threads in own_places(redis_address)] == [{}] * 2
 
 
 def run_tests(block, folder, *selected):
@@ -413,36 +414,6 @@ def test_python_tests(block, empty_folder):
         run_tests(block, empty_folder, "-k", f"not ({' or '.join(OF_MANY_EXAMPLES)})")
     else:
         run_tests(block, empty_folder)
-
-
-@pytest.mark.slow
-async def test_the_recipe_that_copies_takes_everything(redis_server, tmp_path):
-    """1,500 namespaces, one of more than a page of items, vectors and what is left of a `ttl`."""
-    [recipe] = [each.code for each in SCRIPTS if "async def copy(old, new)" in each.code]
-    wanted = (ast.Import, ast.ImportFrom, ast.AsyncFunctionDef)
-    body = [each for each in ast.parse(recipe).body if isinstance(each, wanted)]
-    names = {}
-    exec(compile(ast.Module(body, []), "recipe", "exec"), names)
-
-    every = 1_000_000
-    options = [{"key_prefix": f"recipe:{which}:"} for which in ("old", "new")]
-    old, new = (RedisStore(redis_server.url, **each) for each in options)
-    async with old, new:
-        puts = [Put(namespace=("many", f"{number:04}"), key="k", value=1) for number in range(1500)]
-        puts += [Put(namespace=("long",), key=f"{number:04}", value=1) for number in range(1200)]
-        vector = {"metadata": {"a": 1}, "embedding": [0.6, 0.8]}
-        puts.append(Put(namespace=("one",), key="v", value=1, **vector))
-        puts.append(Put(namespace=("one",), key="t", value=1, ttl=3600))
-        await old.put_batch(puts)
-        await names["copy"](old, new)
-        assert len(await new.list_namespaces(limit=every)) == 1502
-        for space in await old.list_namespaces(limit=every):
-            there, copied = await old.scan(space, every), await new.scan(space, every)
-            assert [each.key for each in copied] == [each.key for each in there]
-        assert (await new.get_item(("one",), "v")).metadata == {"a": 1}
-        assert await new.get_embedding(("one",), "v") == pytest.approx([0.6, 0.8])
-        kept = [(await store.get_item(("one",), "t")).expires_at for store in (old, new)]
-        assert abs((kept[0] - kept[1]).total_seconds()) < 60
 
 
 VARIES = re.compile(
@@ -486,8 +457,12 @@ def commands_of(block):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.name)
-def test_console(page, empty_folder, request):
-    addresses = {MODEL: request.getfixturevalue("model_endpoint")} if page == MODEL_PAGE else {}
+def test_console(page, empty_folder, monkeypatch, request):
+    addresses = {}
+    if page in {MODEL_PAGE, *OPENAI_PAGES}:
+        addresses = {MODEL: request.getfixturevalue("model_endpoint")}
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://{addresses[MODEL]}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "of-no-use-elsewhere")
     for block in blocks_of(page):
         if block.language == "python" and file_of(block):
             (empty_folder / file_of(block)).write_text(located(block, addresses), encoding="utf-8")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
-from pathlib import Path
 
 import pytest
 
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError
 from locus_memory.events import Event, emit
-from locus_memory.observability import EventLog, level_of, log_events
+from locus_memory.observability import EventLog, log_events
 from locus_memory.testing import FakeClock
-
-PAGE = Path(__file__).parents[2] / "docs" / "errors-and-events.md"
 
 
 @pytest.fixture
@@ -102,29 +98,3 @@ def test_a_filter_that_fails_disturbs_nobody(bridge):
     emit("memory.extracted", messages=1, changes=0, memories=0)
     logger.removeFilter(refuse)
     assert bridge.records == []
-
-
-def documented():
-    """Return the name of each event, whether it has an error, and when to look at it."""
-    rows = re.findall(
-        r"^\| `([a-z_]+\.[a-z_]+)` \| (\S+) \| .* \| ([^|]*) \|$",
-        PAGE.read_text("utf-8"),
-        re.MULTILINE,
-    )
-    return [(name, log != "-", look) for name, log, look in rows]
-
-
-@pytest.mark.parametrize(("name", "has_error", "look"), documented())
-def test_the_level_follows_from_the_page(name, has_error, look):
-    event = Event(name, {}, ValueError() if has_error else None)
-    if look.startswith("always"):
-        expected = logging.ERROR
-    elif has_error:
-        expected = logging.WARNING
-    else:
-        expected = logging.DEBUG if look in {"no", "never"} else logging.INFO
-    assert level_of(event) == expected
-
-
-def test_the_page_has_events():
-    assert len(documented()) > 90
