@@ -65,8 +65,8 @@ def test_the_value_and_the_names_mean_the_same(make):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool_size": 0}, "postgresql: needs pool_size >= 1 and statement_cache_size >= 0"),
-        ({"connect_timeout": 0}, "postgresql: a timeout is a positive number of seconds"),
+        ({"pool_size": 0}, "postgresql: pool_size is at least 1, not 0"),
+        ({"connect_timeout": 0}, "postgresql: connect_timeout is above 0, not 0"),
         ({"schema": "a-b"}, "postgresql: schema has letters, digits and underscores, at most 63"),
         ({"table_prefix": "pg_"}, "postgresql: table_prefix has letters, digits and underscores"),
     ],
