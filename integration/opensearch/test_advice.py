@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import time
 from dataclasses import replace
 
@@ -22,6 +24,32 @@ async def names(backend):
 
 def change(server, index, **settings):
     server.call("PUT", f"/{index}/_settings", {"index": settings})
+
+
+class Shared:
+    """A server of the whole run, of which a test has the indexes with its prefix."""
+
+    def __init__(self, url):
+        self.url = url
+        self.port = int(url.rpartition(":")[2])
+
+    def call(self, method, path, body=None):
+        host = self.url.removeprefix("opensearch:").rpartition(":")[0].removeprefix("http://")
+        connection = http.client.HTTPConnection(host, self.port, timeout=30)
+        headers = {"Content-Type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        told = json.loads(answer.read())
+        connection.close()
+        assert answer.status < 300, told
+        return told
+
+
+@pytest.fixture
+def own_server(opensearch_url, prefix):
+    server = Shared(opensearch_url)
+    yield server
+    server.call("DELETE", f"/{prefix}*")
 
 
 @pytest.fixture

@@ -370,6 +370,12 @@ class NamingTests(CheckpointerSuite):
                     checkpointer.save({}, "t", name),
                     checkpointer.delete("t", name),
                 )
+            if name:
+                await refused(
+                    InvalidKeyError,
+                    checkpointer.list_threads(prefix=name),
+                    checkpointer.list_threads(after=name),
+                )
         await verify(checkpointer, "t", {"a": turns(1)})
 
     async def test_limits_are_checked(self, checkpointer: DeltaCheckpointer) -> None:
@@ -379,6 +385,15 @@ class NamingTests(CheckpointerSuite):
                 checkpointer.list_checkpoints("t", limit),  # type: ignore[arg-type] # the point
                 checkpointer.list_threads(limit),  # type: ignore[arg-type] # the point
             )
+
+    async def test_any_large_limit_means_all(self, checkpointer: DeltaCheckpointer) -> None:
+        await checkpointer.save({"n": 1}, "t", "c0")
+        for much in (2**53, 2**63 - 1, 2**63, 2**70):
+            assert await checkpointer.list_checkpoints("t", much) == ["c0"]
+            assert await checkpointer.list_threads(much) == ["t"]
+            assert len(await checkpointer.query_by_metadata({}, much)) == 1
+            assert len(await checkpointer.storage.list_checkpoints("t", None, before=much)) == 1
+        assert await checkpointer.storage.copy_thread("t", "copy", through=2**70) == 1
 
     async def test_order_is_that_of_saves_whatever_the_clock_does(
         self, checkpointer: DeltaCheckpointer, clock: FakeClock

@@ -144,6 +144,15 @@ class BatchTests(StoreSuite):
         )
         assert results == [2, True, False, 1, 1]
         assert [i.value for i in await store.scan(NS)] == ["new", "again", 3]
+        again = [
+            Delete(namespace=NS, key="a", if_version=2),
+            put("a", 1, if_version=0),
+            put("a", 2, if_version=1),
+            Delete(namespace=NS, key="a", if_version=2),
+            Delete(namespace=NS, key="a", if_version=0),
+        ]
+        assert await store.write_batch(again) == [True, 1, 2, True, False]
+        assert await store.list_keys(NS) == ["b", "c"]
 
     @pytest.mark.parametrize(
         "last",

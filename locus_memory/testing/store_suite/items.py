@@ -149,7 +149,7 @@ class ItemTests(StoreSuite):
 
     async def test_a_put_that_lost_writes_nothing(self, store: BaseStore) -> None:
         await store.put(NS, "k", "kept", {"a": 1})
-        for expected in (0, 2, 7):
+        for expected in (0, 2, 7, 2**62, 2**63, 10**30):
             [error] = await refused(
                 VersionConflictError,
                 store.put(NS, "k", "lost", if_version=expected),
@@ -354,6 +354,9 @@ class ValueTests(StoreSuite):
     @given(value=json_values, metadata=json_objects)
     @example(value=-0.0, metadata={"": 5e-324})
     @example(value=[1.7976931348623157e308, 2**64 - 1, -(2**63), True, 1, 1.0], metadata={})
+    @example(
+        value={"\x01": 1, "\x02": {"a\x00b": ["\x00\x03\x04"]}, "\\u0000": "\\u0001"}, metadata={}
+    )
     @example(value={"\x00": "a\x00b", '"': "\\", "": {}}, metadata={"\x00": "\x00"})
     async def test_any_json_comes_back_equal(
         self, store: BaseStore, value: Any, metadata: dict[str, Any]
@@ -363,6 +366,12 @@ class ValueTests(StoreSuite):
         item = await held(store, namespace, "k")
         assert equal(item.value, value)
         assert equal(item.metadata, metadata)
+
+    async def test_numbers_keep_their_types(self, store: BaseStore) -> None:
+        numbers = [1, True, 1.0, 0, False, 0.0, 2**63, 2.0**63, 1e16, 1e22, 1e23, -1e300, 1e-7, 0.1]
+        await store.put(NS, "k", numbers)
+        found = await store.get(NS, "k")
+        assert [(type(each), each) for each in found] == [(type(each), each) for each in numbers]
 
     @pytest.mark.parametrize(("value", "path"), NOT_JSON, ids=[path for _, path in NOT_JSON])
     async def test_anything_but_json_is_refused(

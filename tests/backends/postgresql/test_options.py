@@ -78,13 +78,6 @@ def test_what_cannot_work_is_refused_alike_both_ways(options, message):
         assert str(caught.value).startswith(message)
 
 
-def test_a_wrong_type_is_refused_by_the_name_of_what_is_made():
-    for make in (PostgreSQLOptions, *CLASSES):
-        with pytest.raises(ConfigurationError) as caught:
-            make(pool_size="5")
-        assert str(caught.value) == f"{make.__name__}: pool_size is an integer, not the str '5'"
-
-
 async def test_the_value_reaches_the_server(url, schema):
     options = PostgreSQLOptions(schema=schema, table_prefix="mine_")
     async with open_backend(url, options=options) as backend:

@@ -73,13 +73,6 @@ def test_what_cannot_work_is_refused_alike_both_ways(options, message):
         assert str(caught.value) == message
 
 
-def test_a_wrong_type_is_refused_by_the_name_of_what_is_made():
-    for make in (RedisOptions, RedisConnection, RedisStore, RedisCheckpointer, RedisBackend):
-        with pytest.raises(ConfigurationError) as caught:
-            make(pool_size="5")
-        assert str(caught.value) == f"{make.__name__}: pool_size is an integer, not the str '5'"
-
-
 @pytest.mark.slow
 async def test_the_value_reaches_the_server(redis_server, prefix, raw):
     options = RedisOptions(key_prefix=prefix)
