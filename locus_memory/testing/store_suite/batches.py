@@ -144,7 +144,7 @@ class BatchTests(StoreSuite):
         )
         assert results == [2, True, False, 1, 1]
         assert [i.value for i in await store.scan(NS)] == ["new", "again", 3]
-        again = [
+        again: list[Put | Delete] = [
             Delete(namespace=NS, key="a", if_version=2),
             put("a", 1, if_version=0),
             put("a", 2, if_version=1),
