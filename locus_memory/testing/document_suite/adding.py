@@ -16,9 +16,9 @@ from locus_memory.testing.document_suite.base import (
     CHUNKING,
     DocumentSuite,
     Halt,
+    HaltingStore,
     WatchedStore,
     dump,
-    halting,
 )
 from locus_memory.testing.store_suite.base import refused
 
@@ -164,7 +164,7 @@ class AddingTests(DocumentSuite):
         self, index: DocumentIndex, store: BaseStore, kind: Kind, writes: int
     ) -> None:
         killed = DocumentIndex(
-            halting(store, writes),
+            HaltingStore(store, writes),
             namespace=index.namespace,
             kind=kind,
             embedder=index.embedder,

@@ -18,7 +18,7 @@ from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing.fakes import FakeEmbedder
 from locus_memory.testing.store_suite.base import StoreSuite, need
 
-__all__ = ["CHUNKING", "DocumentSuite", "Halt", "WatchedStore", "dump", "halting"]
+__all__ = ["CHUNKING", "DocumentSuite", "Halt", "HaltingStore", "WatchedStore", "dump"]
 
 CHUNKING: Final = ChunkConfig(chunk_size=64, chunk_overlap=8, min_chunk_size=5)
 
@@ -64,15 +64,16 @@ async def _rest() -> None:
     """Do nothing."""
 
 
-def halting(store: BaseStore, writes: int) -> BaseStore:
-    """Return a store whose process is killed before one of its writes."""
-    left = iter(range(writes))
+class HaltingStore(WatchedStore):
+    """A store whose process is killed before one of its writes."""
 
-    async def count() -> None:
-        if next(left, None) is None:
+    def __init__(self, store: BaseStore, writes: int) -> None:
+        super().__init__(store, self._count, after=False)
+        self._left = iter(range(writes))
+
+    async def _count(self) -> None:
+        if next(self._left, None) is None:
             raise Halt
-
-    return WatchedStore(store, count, after=False)
 
 
 class DocumentSuite(StoreSuite):
