@@ -87,7 +87,7 @@ async def test_sessions_against_the_limits(backend):
     rows = ("processes", 40, "      100"), ("sessions", 95, " 100"), ("sessions", 9, " UNLIMITED")
     async with view(backend, "V$RESOURCE_LIMIT", *rows):
         [found] = await backend.advice()
-    assert "sessions 5 of 100 are left" in found.finding
+    assert "of sessions 5 are left" in found.finding
     async with view(backend, "USER_RESOURCE_LIMITS", ("SESSIONS_PER_USER", "4")):
         assert await names(backend) == ["connections"]
     async with view(backend, "USER_RESOURCE_LIMITS", ("SESSIONS_PER_USER", "UNLIMITED")):
@@ -133,16 +133,16 @@ async def test_an_index_that_is_missing(backend):
     assert await names(backend) == []
 
 
-def test_what_this_server_has_not():
-    [found] = module._on_protocol("tcp", "10.0.0.7")
-    assert found.name == "oracle.unencrypted"
-    for protocol, address in ("tcps", "10.0.0.7"), ("tcp", "127.0.0.1"), (None, None):
-        assert list(module._on_protocol(protocol, address)) == []
-    assert list(module._on_missing([(f"P_{each}",) for each in module._WANTED], "P_")) == []
-    assert list(module._on_missing([], "P_")) == []
-    broken, invisible = (each.finding.format("P_ITEMS", "UNUSABLE") for each in module._CHECKS[:2])
-    assert "P_ITEMS is UNUSABLE" in broken
-    assert "P_ITEMS is invisible" in invisible
+async def test_a_connection_that_is_not_encrypted(backend, monkeypatch):
+    fetch = backend._connection.fetch
+
+    async def answer(query, binds):
+        rows = await fetch(query, binds)
+        return [(rows[0][0], *told, rows[0][3])] if query is module._SESSION else rows
+
+    for told in ("tcps", "10.0.0.7"), ("tcp", "127.0.0.1"), (None, None), ("tcp", "10.0.0.7"):
+        monkeypatch.setattr(backend._connection, "fetch", answer)
+        assert await names(backend) == ["unencrypted"] * (told == ("tcp", "10.0.0.7"))
 
 
 async def test_tables_of_an_earlier_version_are_told_before_they_change(server, monkeypatch):

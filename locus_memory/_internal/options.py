@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from numbers import Integral, Real
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Keywords", "check_fields", "checked"]
+__all__ = ["Keywords", "check_fields", "check_ranges", "checked"]
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
 _Value = TypeVar("_Value")
@@ -148,6 +148,37 @@ def check_fields(value: Any) -> None:
         kind, given = _kind(str(field.type)), getattr(value, field.name)
         if kind is not None and not kind.takes(given):
             raise _refusal(type(value).__name__, field.name, kind, given)
+
+
+def check_ranges(
+    owner: str,
+    options: Any,
+    least: Mapping[str, int],
+    *,
+    positive: Iterable[str] = (),
+    one_of: Mapping[str, Sequence[object]] | None = None,
+) -> None:
+    """Check the numbers of an object, of which `None` is none, and its choices.
+
+    Args:
+        owner: What messages begin with.
+        options: The object.
+        least: The smallest number that each attribute may be.
+        positive: The attributes that have to be above 0.
+        one_of: The values that each attribute may have.
+
+    Raises:
+        ConfigurationError: A number is too small, or a value is not among those.
+    """
+    for name, known in (one_of or {}).items():
+        if (given := getattr(options, name)) not in known:
+            shown = ", ".join(map(repr, known))
+            raise ConfigurationError(f"{owner}: {name} is one of {shown}, not {quote(given)}")
+    rows = [(name, f"at least {bound}", bound, False) for name, bound in least.items()]
+    for name, wanted, bound, is_open in (*rows, *((name, "above 0", 0, True) for name in positive)):
+        given = getattr(options, name)
+        if given is not None and (given < bound or (is_open and given == bound)):
+            raise ConfigurationError(f"{owner}: {name} is {wanted}, not {given:g}")
 
 
 def _annotations(init: Callable[..., None]) -> dict[str, Any]:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-__all__ = ["Advice", "is_remote", "on_clock", "on_folder", "on_version"]
+__all__ = [
+    "Advice",
+    "Check",
+    "by_facts",
+    "by_queries",
+    "is_remote",
+    "on_clock",
+    "on_folder",
+    "on_plain",
+    "on_version",
+]
 
 _MOST_SKEW: Final = 2.0
 """Seconds: by how much clocks may differ before expiry and ages do."""
@@ -35,6 +45,50 @@ class Advice:
     name: str
     finding: str
     remedy: str
+
+
+class Check(NamedTuple):
+    """A row of the table of what may be configured badly.
+
+    Attributes:
+        name: The name of the advice, behind that of the provider.
+        test: What finds the cases: a query that returns a row for each, or a function of facts.
+        finding: The text, with the fields of a case in braces, as in the other texts.
+        remedy: What to do.
+    """
+
+    name: str
+    test: Any
+    finding: str
+    remedy: str
+
+    def told(self, provider: str, case: Mapping[str, Any]) -> Advice:
+        """Return the advice on a case."""
+        texts = (text.format(**case) for text in (self.name, self.finding, self.remedy))
+        return Advice(f"{provider}.{next(texts)}", *texts)
+
+
+def by_facts(
+    provider: str, checks: Sequence[Check], cases: Iterable[Mapping[str, Any]]
+) -> list[Advice]:
+    """Return advice for each row and each case whose facts satisfy its test."""
+    return [check.told(provider, case) for case in cases for check in checks if check.test(case)]
+
+
+async def by_queries(
+    provider: str,
+    checks: Sequence[Check],
+    ask: Callable[[Any], Awaitable[Iterable[Mapping[str, Any]]]],
+) -> list[Advice]:
+    """Return advice for each row, and each case that its query returns."""
+    return [check.told(provider, case) for check in checks for case in await ask(check.test)]
+
+
+def on_plain(provider: str, hosts: Iterable[str], remedy: str) -> Iterator[Advice]:
+    """Yield advice for each other machine, of the hosts that a connection goes to unencrypted."""
+    for host in filter(is_remote, hosts):
+        finding = f"the connection to another machine is not encrypted ({host})"
+        yield Advice(f"{provider}.unencrypted", finding, remedy)
 
 
 def on_clock(provider: str, theirs: float, before: float) -> Iterator[Advice]:

@@ -13,6 +13,7 @@ import pytest
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.registry import get_store
+from locus_memory.testing.store_suite.base import held, refused
 
 __all__ = ["ServerClockConformance"]
 
@@ -99,13 +100,14 @@ class ServerClockConformance(ABC):
             }
             # A write of a process that is ahead deletes nothing for good.
             assert await store.get(NS, "lease") == "mine"
-            item = await store.get_item(NS, "lease")
-            assert item is not None
+            item = await held(store, NS, "lease")
             assert item.expires_at is not None
             assert abs((item.expires_at - item.created_at).total_seconds() - life) < 1
             assert item.version == 1
-            with pytest.raises(VersionConflictError):
-                await store.put(NS, "lease", "again", if_version=0)
+            await refused(
+                VersionConflictError,
+                store.put(NS, "lease", "again", if_version=0),
+            )
 
     @pytest.mark.slow
     @pytest.mark.parametrize("side", [1, -1])
@@ -114,16 +116,16 @@ class ServerClockConformance(ABC):
         url, options = self.where(tmp_path)
         assert (await self._differing(side * self.shift, tmp_path))["taken"]
         async with get_store(url, **options) as store:
-            item = await store.get_item(NS, "lease")
-            assert item is not None
+            item = await held(store, NS, "lease")
             assert item.expires_at is not None
             assert abs((item.expires_at - item.created_at).total_seconds() - 60) < 1
             assert await store.put(NS, "beside", 1) == 1
-            beside = await store.get_item(NS, "beside")
-            assert beside is not None
+            beside = await held(store, NS, "beside")
             assert 0 <= (beside.created_at - item.created_at).total_seconds() < 60
-            with pytest.raises(VersionConflictError):
-                await store.put(NS, "lease", "again", if_version=0)
+            await refused(
+                VersionConflictError,
+                store.put(NS, "lease", "again", if_version=0),
+            )
 
     async def test_what_has_expired_is_gone_for_all(self, tmp_path: Path) -> None:
         url, options = self.where(tmp_path)
@@ -136,8 +138,7 @@ class ServerClockConformance(ABC):
             assert not await store.exists(NS, "short")
             assert await store.list_keys(NS) == ["a", "b"]
             assert await store.put(NS, "short", 2, ttl=1000, if_version=0) == 1
-            item = await store.get_item(NS, "short")
-            assert item is not None
+            item = await held(store, NS, "short")
             assert item.value == 2
             assert item.updated_at >= item.created_at
 
@@ -152,8 +153,7 @@ class ServerClockConformance(ABC):
             await behind.put(NS, "k", 2)
             assert await behind.put(NS, "k", 3, if_version=2) == 3
             await behind.put_batch([(NS, "k", 4), (NS, "l", 1)])
-            item = await behind.get_item(NS, "k")
-            assert item is not None
+            item = await held(behind, NS, "k")
             assert item.updated_at == item.created_at
             assert item.updated_at.timestamp() == 2e9
             assert item.version == 4

@@ -409,11 +409,11 @@ class Halting(HaltingStore):
     """A store whose process is killed before one of its writes, also one that deletes."""
 
     async def delete(self, namespace, key, *, if_version=None):
-        self._count()
+        await self._count()
         return await super().delete(namespace, key, if_version=if_version)
 
     async def clear_namespace(self, namespace):
-        self._count()
+        await self._count()
         return await super().clear_namespace(namespace)
 
 

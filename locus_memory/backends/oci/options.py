@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, get_args
 from urllib.parse import urlsplit
 
-from locus_memory._internal.options import check_fields
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
@@ -64,16 +64,10 @@ class OCIOptions:
         prefix = self.prefix if self.prefix.endswith("/") else f"{self.prefix}/"
         object.__setattr__(self, "prefix", prefix)
         _check_prefix(prefix)
-        if self.authentication not in get_args(Authentication):
-            known = ", ".join(map(repr, get_args(Authentication)))
-            raise ConfigurationError(
-                f"oci: authentication is one of {known}, not {quote(self.authentication)}"
-            )
-        seconds = (self.connect_timeout, self.read_timeout, self.acquire_timeout)
-        if self.pool_size < 1 or self.attempts < 1 or any(each <= 0 for each in seconds):
-            raise ConfigurationError("oci: needs pool_size and attempts >= 1 and timeouts above 0")
-        if self.retry_seconds < 0:
-            raise ConfigurationError("oci: needs retry_seconds >= 0")
+        seconds = ("connect_timeout", "read_timeout", "acquire_timeout")
+        least = {"pool_size": 1, "attempts": 1, "retry_seconds": 0}
+        choices = {"authentication": get_args(Authentication)}
+        check_ranges("oci", self, least, positive=seconds, one_of=choices)
         if self.service_endpoint is not None:
             _check_endpoint(self.service_endpoint)
 
@@ -112,7 +106,7 @@ class OCIKeywords(TypedDict, total=False):
     """The same options by name."""
 
     prefix: str
-    authentication: Authentication
+    authentication: Literal["api_key", "security_token", "instance_principal", "resource_principal"]
     config_file: str | None
     profile: str | None
     region: str | None

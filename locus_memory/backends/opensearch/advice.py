@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from locus_memory.backends.advice import Advice, is_remote, on_clock, on_version
+from locus_memory.backends.advice import (
+    Advice,
+    Check,
+    by_facts,
+    on_clock,
+    on_plain,
+    on_version,
+)
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.connection.driver_errors import IndexLostError
 from locus_memory.backends.opensearch.items.mapping import ITEMS
@@ -20,23 +27,82 @@ _REFUSALS: Final = (400, 401, 403, 404, 405)
 
 _LEAST_DELETED: Final = 10_000
 _MOST_DELETED: Final = 0.5
-_LONGEST_REFRESH: Final = 10.0
-"""Seconds until a search sees the write of another process; the library asks for one."""
+_MOST_FULL: Final = 90
+"""Percent of a disk: of the marks that are set by default, the second one."""
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZES: Final = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "pb": 2**50}
-_NUMBER: Final = re.compile(r"([\d.]+)\s*([a-z%]*)")
+_PROMPT: Final = re.compile(r"\d{1,4}ms|10000ms|\ds|10s")
+"""A refresh interval after which a search sees the write of another process soon."""
 
-_STAGES: Final = {
-    "flood_stage": "its indexes become read-only",
-    "high": "the cluster moves its shards away",
-    "low": "the cluster puts no new shards there",
-}
-"""The watermarks of a disk, the worst first, and what follows."""
+_BLOCKS: Final = ("read_only", "read_only_allow_delete", "read", "write")
+"""What forbids reads or writes of an index."""
 
+_CLUSTER: Final = (
+    Check(
+        "unverified",
+        lambda case: case["trusts_all"],
+        "the certificate of the cluster is not verified: another server may pose as it",
+        "leave verify_certs on, and name the authority with ca_certs",
+    ),
+    Check(
+        "knn",
+        lambda case: case["plugins"] and "opensearch-knn" not in case["plugins"],
+        "the plugin opensearch-knn is missing: there is no search by meaning",
+        "install it on each node, as in the full distribution, and restart them",
+    ),
+)
 
-Row = tuple[bool, str, str, str]
-"""Whether there is something to tell; then the name of the advice, the problem and the remedy."""
+_DISK: Final = Check(
+    "disk",
+    lambda case: case["full"] > _MOST_FULL,
+    "the disk of the node {name} is {full}% full: at its watermarks, the cluster moves shards away "
+    "or makes its indexes read-only",
+    "add disk or nodes, or delete data with locus-memory retain",
+)
+
+_INDEX: Final = (
+    Check(
+        "deleted",
+        lambda case: case["deleted"] > max(_LEAST_DELETED, case["count"] * _MOST_DELETED),
+        "{index} has {deleted:,} deleted documents beside {count:,} live ones: searches read them "
+        "all",
+        "locus-memory compact erases those that were deleted half a minute ago or earlier",
+    ),
+    Check(
+        "knn_index",
+        lambda case: case["takes_vectors"] and case["knn"] != "true",
+        "the index {index} is older than the plugin opensearch-knn, and refuses vectors",
+        "copy the database to another index_prefix with locus-memory migrate",
+    ),
+    Check(
+        "read_only",
+        lambda case: case["block"],
+        "the index {index} has the block {block}, as after a full disk",
+        "make room, then set index.blocks.{block} of {index} to null",
+    ),
+    Check(
+        "durability",
+        lambda case: case["durability"] == "async",
+        "the translog of {index} is async: a crash may lose writes that were acknowledged",
+        "set index.translog.durability of {index} to request",
+    ),
+    Check(
+        # The listing of threads refreshes their index itself.
+        "refresh",
+        lambda case: case["is_items"] and not _PROMPT.fullmatch(case["interval"]),
+        "the refresh interval of {index} is {interval}: searches see the writes of other processes "
+        "as late",
+        "set index.refresh_interval of {index} to 1s",
+    ),
+    Check(
+        "replicas",
+        lambda case: case["status"] != "green" or (not case["replicas"] and case["nodes"] > 1),
+        "the index {index} is {status}, with {replicas} replicas on {nodes} nodes with data and "
+        "{unassigned} shards without a node: red lacks data, yellow lacks copies, and without a "
+        "replica the loss of a node loses data",
+        "set index.auto_expand_replicas of {index} to 0-1, add a node, or ask GET "
+        "/_cluster/allocation/explain for the reason",
+    ),
+)
 
 
 async def advise(connection: OpenSearchConnection) -> list[Advice]:
@@ -44,19 +110,18 @@ async def advise(connection: OpenSearchConnection) -> list[Advice]:
     await connection.open()
     before = time.time()
     nodes = (await _asked(connection, "/_nodes/stats/fs")).get("nodes", {}).values()
-    settings = await _asked(connection, "/_cluster/settings", include_defaults="true")
     plugins = await _asked(connection, "/_cat/plugins", format="json", h="component")
+    named = [each.get("component") for each in plugins] if isinstance(plugins, list) else []
+    cluster = {"trusts_all": connection.trusts_all, "plugins": named}
     clocks = (on_clock("opensearch", node["timestamp"] / 1000, before) for node in nodes)
-    rows = [*_on_cluster(connection, plugins), *_on_disks(list(nodes), _disk_settings(settings))]
-    for index in (ITEMS, CHECKPOINTS):
-        rows += await _on_index(connection, index)
+    remedy = "use https:// in the URL, and let the cluster listen with TLS"
     return [
         *next(filter(None, map(list, clocks)), []),
-        *(
-            Advice(f"opensearch.{name}", problem, remedy)
-            for is_bad, name, problem, remedy in rows
-            if is_bad
-        ),
+        *on_plain("opensearch", connection.plain_hosts, remedy),
+        *by_facts("opensearch", _CLUSTER, [cluster]),
+        *by_facts("opensearch", [_DISK], map(_disk, nodes)),
+        *by_facts("opensearch", _INDEX, [await _index(connection, ITEMS)]),
+        *by_facts("opensearch", _INDEX, [await _index(connection, CHECKPOINTS)]),
     ]
 
 
@@ -83,189 +148,39 @@ async def _asked(connection: OpenSearchConnection, path: str, **params: str) -> 
     return {} if "error" in answer else answer
 
 
-def _on_cluster(connection: OpenSearchConnection, plugins: Any) -> list[Row]:
-    named = {each.get("component") for each in plugins} if isinstance(plugins, list) else None
-    return [
-        *(
-            (
-                is_remote(host),
-                "unencrypted",
-                f"the connection to {host} is not encrypted",
-                "use https:// in the URL, and let the cluster listen with TLS",
-            )
-            for host in connection.plain_hosts
-        ),
-        (
-            connection.trusts_all,
-            "unverified",
-            "the certificate of the cluster is not verified: another server may pose as it",
-            "leave verify_certs on, and name the authority with ca_certs",
-        ),
-        (
-            named is not None and "opensearch-knn" not in named,
-            "knn",
-            "the plugin opensearch-knn is missing: there is no search by meaning",
-            "install it on each node, as in the full distribution, and restart them",
-        ),
-    ]
+def _disk(node: Mapping[str, Any]) -> dict[str, Any]:
+    total = node.get("fs", {}).get("total", {})
+    size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
+    return {"name": node.get("name"), "full": 100 - 100 * free // size if size else 0}
 
 
-def _on_disks(nodes: Sequence[Mapping[str, Any]], disk: Mapping[str, Any]) -> Iterator[Row]:
-    # A node alone has nowhere to move its shards: only the last mark counts.
-    is_alone = len(nodes) == 1 and _mark(disk, "enable_for_single_data_node") != "true"
-    stages = ["flood_stage"] if is_alone else list(_STAGES)
-    for node in nodes:
-        total = node.get("fs", {}).get("total", {})
-        size, free = total.get("total_in_bytes", 0), total.get("available_in_bytes", 0)
-        passed = next((each for each in stages if _is_over(_mark(disk, each), size, free)), "")
-        yield (
-            bool(passed) and str(disk.get("threshold_enabled")).lower() == "true",
-            "disk",
-            (
-                f"the disk of the node {node.get('name')} is "
-                f"{100 - 100 * free // (size or 1)}% full, over the {passed} watermark: "
-                f"{_STAGES.get(passed)}"
-            ),
-            "add disk or nodes, or delete data with locus-memory retain",
-        )
-
-
-def _disk_settings(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of watermarks: those of the cluster before the defaults."""
-    merged: dict[str, Any] = {"watermark": {}}
-    for level in ("defaults", "persistent", "transient"):
-        part: Any = answer.get(level, {})
-        for name in ("cluster", "routing", "allocation", "disk"):
-            part = part.get(name, {})
-        watermark = {**merged["watermark"], **part.get("watermark", {})}
-        merged |= {**part, "watermark": watermark}
-    return merged
-
-
-def _mark(disk: Mapping[str, Any], stage: str) -> str:
-    mark = disk["watermark"].get(stage, "")
-    # A limit of its own may hold beside it, so that the mark is an object.
-    return str(mark.get("", "") if isinstance(mark, Mapping) else mark)
-
-
-def _is_over(mark: str, size: int, free: int) -> bool:
-    """Return whether a disk is fuller than a mark: a percentage, a ratio, or free bytes."""
-    matched = _NUMBER.fullmatch(mark.strip().lower())
-    if matched is None or not size:
-        return False
-    number, unit = float(matched[1]), matched[2]
-    if unit in _SIZES:
-        return free < number * _SIZES[unit]
-    return (size - free) / size > (number / 100 if unit == "%" else number)
-
-
-async def _on_index(connection: OpenSearchConnection, index: Index) -> list[Row]:
+async def _index(connection: OpenSearchConnection, index: Index) -> dict[str, Any]:
+    """Return the facts of an index."""
     name = connection.index(index)
-    settings = await _asked(connection, f"/{name}/_settings")
+    settings = await _asked(connection, f"/{name}/_settings", flat_settings="true")
     health = await _asked(connection, f"/_cluster/health/{name}", level="indices")
     stats = await _asked(connection, f"/{name}/_stats/docs")
-    nodes = health.get("number_of_data_nodes", 1)
-    takes_vectors = index is ITEMS and connection.features.knn
-    rows = [_on_deleted(name, stats)]
-    for each in settings.values():
-        found = each["settings"].get("index", {})
-        rows += _on_settings(name, found, is_items=index is ITEMS, takes_vectors=takes_vectors)
-    for each in health.get("indices", {}).values():
-        rows += _on_health(name, each, nodes)
-    return rows
-
-
-def _on_settings(
-    name: str, settings: Mapping[str, Any], *, is_items: bool, takes_vectors: bool
-) -> list[Row]:
-    blocks = settings.get("blocks", {})
-    blocked = [each for each, value in blocks.items() if value == "true" and each != "metadata"]
-    block = next(iter(blocked), "")
-    interval = settings.get("refresh_interval", "1s")
-    return [
-        (
-            takes_vectors and settings.get("knn") != "true",
-            "knn_index",
-            f"the index {name} is older than the plugin opensearch-knn, and refuses vectors",
-            "copy the database to another index_prefix with locus-memory migrate",
-        ),
-        (
-            bool(blocked),
-            "read_only",
-            f"the index {name} has the block {block}"
-            + (", as after a full disk" if "allow_delete" in block else ""),
-            f"make room, then set index.blocks.{block} of {name} to null",
-        ),
-        (
-            settings.get("translog", {}).get("durability") == "async",
-            "durability",
-            f"the translog of {name} is async: a crash may lose writes that were acknowledged",
-            f"set index.translog.durability of {name} to request",
-        ),
-        (
-            # The listing of threads refreshes their index itself.
-            is_items and not 0 <= _seconds(interval) <= _LONGEST_REFRESH,
-            "refresh",
-            (
-                f"the refresh interval of {name} is {interval}: searches see the writes of other "
-                "processes as late"
-            ),
-            f"set index.refresh_interval of {name} to 1s",
-        ),
-    ]
-
-
-def _seconds(interval: str) -> float:
-    """Return the seconds of `30s` or `500ms`; `-1` is never."""
-    matched = _NUMBER.fullmatch(interval)
-    return -1.0 if matched is None else float(matched[1]) * _UNITS.get(matched[2], 1.0)
-
-
-def _on_health(name: str, health: Mapping[str, Any], nodes: int) -> list[Row]:
-    """Return the rows on the copies of an index, of which one is told."""
-    replicas, status = health["number_of_replicas"], health["status"]
-    explain = "ask GET /_cluster/allocation/explain for the reason"
-    rows = [
-        (
-            status == "red",
-            "red",
-            f"the index {name} lacks shards: its data is not all there",
-            explain,
-        ),
-        (
-            replicas >= nodes,
-            "replicas",
-            (
-                f"the index {name} is to have {replicas} replicas, and {nodes} nodes have data: "
-                "the cluster stays yellow"
-            ),
-            f"add a node, or set index.auto_expand_replicas of {name} to 0-1",
-        ),
-        (
-            status == "yellow",
-            "yellow",
-            f"{health['unassigned_shards']} replicas of {name} have no node",
-            explain,
-        ),
-        (
-            not replicas and nodes > 1,
-            "one_copy",
-            f"the index {name} has no replica: the loss of a node loses data",
-            f"set index.auto_expand_replicas of {name} to 0-1",
-        ),
-    ]
-    return [row for row in rows if row[0]][:1]
-
-
-def _on_deleted(name: str, stats: Mapping[str, Any]) -> Row:
+    found = _only(settings).get("settings", {})
+    state = _only(health.get("indices", {}))
     docs = stats.get("_all", {}).get("primaries", {}).get("docs", {})
-    live, deleted = docs.get("count", 0), docs.get("deleted", 0)
-    return (
-        deleted > _LEAST_DELETED and deleted > live * _MOST_DELETED,
-        "deleted",
-        (
-            f"{name} has {deleted:,} deleted documents beside {live:,} live ones: searches read "
-            "them all"
-        ),
-        "locus-memory compact erases those that were deleted half a minute ago or earlier",
-    )
+    blocks = (each.removeprefix("index.blocks.") for each, on in found.items() if on == "true")
+    return {
+        "index": name,
+        "is_items": index is ITEMS,
+        "takes_vectors": bool(found) and index is ITEMS and connection.features.knn,
+        "knn": found.get("index.knn"),
+        "block": next((each for each in blocks if each in _BLOCKS), ""),
+        "durability": found.get("index.translog.durability"),
+        "interval": found.get("index.refresh_interval", "1s"),
+        "count": docs.get("count", 0),
+        "deleted": docs.get("deleted", 0),
+        "status": state.get("status", "green"),
+        "replicas": state.get("number_of_replicas", 1),
+        "nodes": health.get("number_of_data_nodes", 1),
+        "unassigned": state.get("unassigned_shards", 0),
+    }
+
+
+def _only(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an answer says of the one index behind a name."""
+    return next(iter(answer.values()), {})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
-from locus_memory._internal.options import check_fields
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
@@ -68,13 +68,9 @@ class OpenSearchOptions:
                 "opensearch: index_prefix is 1 to 100 lower-case letters, digits, '.', '_' and "
                 f"'-', and begins with a letter or a digit, not {quote(self.index_prefix)}"
             )
-        seconds = (self.connect_timeout, self.acquire_timeout, self.command_timeout)
-        if min(self.pool_size, self.shards) < 1 or self.retries < 0 or min(seconds) <= 0:
-            raise ConfigurationError(
-                "opensearch: needs pool_size and shards >= 1, retries >= 0 and timeouts above 0"
-            )
-        if self.replicas is not None and self.replicas < 0:
-            raise ConfigurationError("opensearch: replicas is a number from 0, or None")
+        seconds = ("connect_timeout", "acquire_timeout", "command_timeout")
+        least = {"pool_size": 1, "shards": 1, "retries": 0, "replicas": 0}
+        check_ranges("opensearch", self, least, positive=seconds)
         _check_auth(self.http_auth)
         if self.ssl_context is not None and not isinstance(self.ssl_context, ssl.SSLContext):
             raise ConfigurationError("opensearch: ssl_context is an ssl.SSLContext or None")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
-from locus_memory._internal.options import check_fields
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory.backends.oracle.schema import Names
 from locus_memory.errors import ConfigurationError
 
@@ -53,8 +53,8 @@ class OracleOptions:
     schema: str | None = None
     table_prefix: str = "LOCUS_"
     vector_dimension: int | None = None
-    vector_index: str | None = None
-    text_index: str = "words"
+    vector_index: Literal["hnsw", "ivf"] | None = None
+    text_index: Literal["words", "context"] = "words"
     connect_timeout: float = 10.0
     acquire_timeout: float = 30.0
     call_timeout: float | None = 60.0
@@ -62,22 +62,12 @@ class OracleOptions:
     def __post_init__(self) -> None:
         check_fields(self)
         Names(self.schema, self.table_prefix).check()
-        if self.pool_size < 1:
-            raise ConfigurationError("oracle: needs pool_size >= 1")
-        self._check_indexes()
-        seconds = (self.connect_timeout, self.acquire_timeout, self.call_timeout)
-        if any(each is not None and each <= 0 for each in seconds):
-            raise ConfigurationError("oracle: a timeout is a positive number of seconds")
-
-    def _check_indexes(self) -> None:
-        if self.vector_index not in ("hnsw", "ivf", None):
-            raise ConfigurationError("oracle: vector_index is 'hnsw', 'ivf' or None")
-        if self.text_index not in ("words", "context"):
-            raise ConfigurationError("oracle: text_index is 'words' or 'context'")
-        if self.vector_dimension is not None and not 1 <= self.vector_dimension <= MOST_DIMENSIONS:
-            raise ConfigurationError(
-                f"oracle: vector_dimension is from 1 to {MOST_DIMENSIONS:,}, or None"
-            )
+        seconds = ("connect_timeout", "acquire_timeout", "call_timeout")
+        choices = {"vector_index": ("hnsw", "ivf", None), "text_index": ("words", "context")}
+        least = {"pool_size": 1, "vector_dimension": 1}
+        check_ranges("oracle", self, least, positive=seconds, one_of=choices)
+        if (self.vector_dimension or 0) > MOST_DIMENSIONS:
+            raise ConfigurationError(f"oracle: vector_dimension is at most {MOST_DIMENSIONS:,}")
         if self.vector_index is not None and self.vector_dimension is None:
             raise ConfigurationError(
                 "oracle: an index needs vectors of one length: pass vector_dimension as well"
@@ -97,8 +87,8 @@ class OracleKeywords(TypedDict, total=False):
     schema: str | None
     table_prefix: str
     vector_dimension: int | None
-    vector_index: str | None
-    text_index: str
+    vector_index: Literal["hnsw", "ivf"] | None
+    text_index: Literal["words", "context"]
     connect_timeout: float
     acquire_timeout: float
     call_timeout: float | None

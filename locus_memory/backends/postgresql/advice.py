@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final
 
-from locus_memory.backends.advice import Advice, on_clock, on_version
+from locus_memory.backends.advice import Advice, Check, by_queries, on_clock, on_version
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.schema import MIGRATIONS
 
 __all__ = ["advise", "outdated"]
-
-
-class _Check(NamedTuple):
-    """A query that returns a row for each case of a finding, whose columns are in the texts."""
-
-    name: str
-    query: str
-    finding: str
-    remedy: str
 
 
 _CLOCK: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
@@ -29,7 +20,7 @@ _OURS: Final = """any(ARRAY[
 
 # `%(size)s` is the size of a pool.
 _CHECKS: Final = (
-    _Check(
+    Check(
         "unencrypted",
         """
         SELECT host(inet_server_addr()) AS host
@@ -39,7 +30,7 @@ _CHECKS: Final = (
         "the connection to {host} is not encrypted",
         "add ?sslmode=verify-full to the URL, and set ssl = on at the server",
     ),
-    _Check(
+    Check(
         "connections",
         """
         SELECT %(size)s AS size, room, room - used AS free FROM (SELECT
@@ -53,7 +44,7 @@ _CHECKS: Final = (
         "lower pool_size, raise max_connections, or put PgBouncer between",
     ),
     *(
-        _Check(
+        Check(
             name,
             f"SELECT WHERE current_setting('{name}') = 'off'",
             f"{name} is off: {effect}",
@@ -66,7 +57,7 @@ _CHECKS: Final = (
             ("autovacuum", "tables grow, and plans of queries become stale"),
         )
     ),
-    _Check(
+    Check(
         "vector",
         """
         SELECT CASE WHEN EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector')
@@ -77,7 +68,7 @@ _CHECKS: Final = (
         "the extension vector is missing: there is no search by meaning",
         "{first}run CREATE EXTENSION vector, as a user with that right",
     ),
-    _Check(
+    Check(
         "vacuum",
         f"""
         SELECT relname, n_live_tup AS live, n_dead_tup AS dead FROM pg_stat_all_tables
@@ -86,7 +77,7 @@ _CHECKS: Final = (
         "{relname} has {dead:,} dead rows beside {live:,} live ones: vacuum is behind",
         "run VACUUM (ANALYZE) {relname}, and end transactions that are open for long",
     ),
-    _Check(
+    Check(
         "analyze",
         f"""
         SELECT relname, n_live_tup AS live FROM pg_stat_all_tables
@@ -98,7 +89,7 @@ _CHECKS: Final = (
         "run ANALYZE {relname}",
     ),
     # No query may use such an index, and nobody builds it at the moment.
-    _Check(
+    Check(
         "index",
         f"""
         SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -127,12 +118,12 @@ async def advise(pool: PostgreSQLPool) -> list[Advice]:
     """Return what is configured badly, and what to do."""
     await pool.open()
     before = time.time()
-    found = list(on_clock("postgresql", await pool.fetchval(_CLOCK), before))
-    for name, query, finding, remedy in _CHECKS:
-        for row in await pool.fetch(query % {"size": pool.pool_size}):
-            texts = finding.format(**row), remedy.format(**row)
-            found.append(Advice(f"postgresql.{name}", *texts))
-    return found
+    clock = on_clock("postgresql", await pool.fetchval(_CLOCK), before)
+
+    async def ask(query: str) -> list[Any]:
+        return await pool.fetch(query % {"size": pool.pool_size})
+
+    return [*clock, *await by_queries("postgresql", _CHECKS, ask)]
 
 
 async def outdated(pool: PostgreSQLPool) -> list[Advice]:

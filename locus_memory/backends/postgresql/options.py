@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from locus_memory._internal.options import check_fields
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory.backends.postgresql.schema import Names
-from locus_memory.errors import ConfigurationError
 
 __all__ = ["PostgreSQLKeywords", "PostgreSQLOptions"]
 
@@ -46,13 +45,9 @@ class PostgreSQLOptions:
     def __post_init__(self) -> None:
         check_fields(self)
         Names(self.schema, self.table_prefix).check()
-        if self.pool_size < 1 or self.statement_cache_size < 0:
-            raise ConfigurationError(
-                "postgresql: needs pool_size >= 1 and statement_cache_size >= 0"
-            )
-        seconds = (self.connect_timeout, self.acquire_timeout, self.command_timeout)
-        if any(each is not None and each <= 0 for each in seconds):
-            raise ConfigurationError("postgresql: a timeout is a positive number of seconds")
+        seconds = ("connect_timeout", "acquire_timeout", "command_timeout")
+        least = {"pool_size": 1, "statement_cache_size": 0}
+        check_ranges("postgresql", self, least, positive=seconds)
 
 
 class PostgreSQLKeywords(TypedDict, total=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from locus_memory._internal.options import check_fields
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory.errors import ConfigurationError
 
 __all__ = ["RedisKeywords", "RedisOptions"]
@@ -50,11 +50,8 @@ class RedisOptions:
             raise ConfigurationError(
                 "redis: key_prefix is a text without '{' and '}', and not empty"
             )
-        if self.wait_replicas < 0 or self.wait_timeout <= 0:
-            raise ConfigurationError("redis: needs wait_replicas >= 0 and wait_timeout above 0")
-        seconds = (self.connect_timeout, self.command_timeout, self.acquire_timeout)
-        if self.pool_size < 1 or any(each is not None and each <= 0 for each in seconds):
-            raise ConfigurationError("redis: needs pool_size >= 1 and timeouts above 0")
+        seconds = ("connect_timeout", "command_timeout", "acquire_timeout", "wait_timeout")
+        check_ranges("redis", self, {"pool_size": 1, "wait_replicas": 0}, positive=seconds)
 
 
 class RedisKeywords(TypedDict, total=False):

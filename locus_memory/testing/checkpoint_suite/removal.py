@@ -19,7 +19,7 @@ from locus_memory.errors import (
 )
 from locus_memory.testing.checkpoint_suite.base import CheckpointerSuite, Open, turns, verify
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite.base import PROPERTY
+from locus_memory.testing.store_suite.base import PROPERTY, refused
 
 __all__ = ["BranchTests", "ChainTests", "ListingTests", "RemovalTests"]
 
@@ -114,17 +114,25 @@ class RemovalTests(CheckpointerSuite):
 
     async def test_prune_needs_a_limit(self, checkpointer: DeltaCheckpointer) -> None:
         expected = await _fill(checkpointer, 3)
-        with pytest.raises(InvalidArgumentError):
-            await checkpointer.prune("t")
+        await refused(
+            InvalidArgumentError,
+            checkpointer.prune("t"),
+        )
         for keep in (0, -1, True):
-            with pytest.raises(InvalidArgumentError):
-                await checkpointer.prune("t", keep_last=keep)
+            await refused(
+                InvalidArgumentError,
+                checkpointer.prune("t", keep_last=keep),
+            )
         for age in (30, "30d"):
-            with pytest.raises(InvalidArgumentError):
-                await checkpointer.prune("t", older_than=age)  # type: ignore[arg-type] # the point
+            await refused(
+                InvalidArgumentError,
+                checkpointer.prune("t", older_than=age),  # type: ignore[arg-type] # the point
+            )
         for days in (-1, math.nan, "30", True):
-            with pytest.raises(InvalidArgumentError):
-                await checkpointer.vacuum(days)  # type: ignore[arg-type] # the point
+            await refused(
+                InvalidArgumentError,
+                checkpointer.vacuum(days),  # type: ignore[arg-type] # the point
+            )
         assert await checkpointer.prune("unknown", keep_last=1) == 0
         await verify(checkpointer, "t", expected)
 
@@ -174,8 +182,10 @@ class ListingTests(CheckpointerSuite):
             before = paged[-1]
         assert paged == names
         assert await checkpointer.list_with_metadata("t", 7, before=before) == []
-        with pytest.raises(CheckpointNotFoundError):
-            await checkpointer.list_with_metadata("t", before="unknown")
+        await refused(
+            CheckpointNotFoundError,
+            checkpointer.list_with_metadata("t", before="unknown"),
+        )
 
     async def test_a_thread_has_no_hidden_cap(self, checkpointer: DeltaCheckpointer) -> None:
         names = [await checkpointer.save({"n": n}, "t") for n in range(self.long_thread)]
@@ -212,8 +222,10 @@ class ListingTests(CheckpointerSuite):
         assert found[0].metadata == {"step": 10, "kind": "even"}
         assert len(await checkpointer.query_by_metadata({}, 5)) == 5
         assert await checkpointer.query_by_metadata({"step": True}) == []
-        with pytest.raises(InvalidFilterError):
-            await checkpointer.query_by_metadata({"step": {"$near": 3}})
+        await refused(
+            InvalidFilterError,
+            checkpointer.query_by_metadata({"step": {"$near": 3}}),
+        )
 
 
 class BranchTests(CheckpointerSuite):
@@ -244,21 +256,22 @@ class BranchTests(CheckpointerSuite):
     async def test_a_target_that_exists_is_untouched(self, checkpointer: DeltaCheckpointer) -> None:
         expected = await _fill(checkpointer, 3)
         other = await _fill(checkpointer, 2, "other")
-        with pytest.raises(CheckpointConflictError):
-            await checkpointer.copy_thread("t", "other")
-        with pytest.raises(CheckpointConflictError):
-            await checkpointer.fork("t", list(expected)[1], "other")
-        with pytest.raises(CheckpointConflictError):
-            await checkpointer.copy_thread("t", "t")
+        await refused(
+            CheckpointConflictError,
+            checkpointer.copy_thread("t", "other"),
+            checkpointer.fork("t", list(expected)[1], "other"),
+            checkpointer.copy_thread("t", "t"),
+        )
         await verify(checkpointer, "t", expected)
         await verify(checkpointer, "other", other)
 
     async def test_a_source_that_is_missing(self, checkpointer: DeltaCheckpointer) -> None:
         await _fill(checkpointer, 1)
-        with pytest.raises(CheckpointNotFoundError):
-            await checkpointer.copy_thread("unknown", "copy")
-        with pytest.raises(CheckpointNotFoundError):
-            await checkpointer.fork("t", "unknown", "branch")
+        await refused(
+            CheckpointNotFoundError,
+            checkpointer.copy_thread("unknown", "copy"),
+            checkpointer.fork("t", "unknown", "branch"),
+        )
         assert await checkpointer.list_threads() == ["t"]
 
 
@@ -308,8 +321,10 @@ class ChainTests(CheckpointerSuite):
 
     async def test_options_out_of_range_are_refused(self, open_another: Open) -> None:
         for options in ({"compression_level": 10}, {"max_chain_depth": -1}, {"cache_bytes": -1}):
-            with pytest.raises(InvalidArgumentError):
-                await open_another(**options)
+            await refused(
+                InvalidArgumentError,
+                open_another(**options),
+            )
 
     async def test_a_small_cache_changes_nothing(self, open_another: Open) -> None:
         checkpointer: DeltaCheckpointer = await open_another(cache_bytes=0)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from types import MappingProxyType
@@ -29,7 +27,7 @@ from locus_memory.messages import Message, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.testing.checkpoint_suite.base import CheckpointerSuite, Open, turns, verify
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite.base import HOSTILE, PROPERTY, json_objects
+from locus_memory.testing.store_suite.base import HOSTILE, PROPERTY, json_objects, refused
 
 __all__ = ["NamingTests", "SavingTests", "StateTests"]
 
@@ -82,57 +80,6 @@ class SavingTests(CheckpointerSuite):
         longer = await checkpointer.save(turns(4), "t")
         await verify(checkpointer, "t", {name: turns(3), longer: turns(4)})
 
-    async def test_a_state_changed_in_place_is_saved_as_it_is(
-        self, checkpointer: DeltaCheckpointer
-    ) -> None:
-        state = turns(40)
-        expected: dict[str, Any] = {}
-        changes: list[Callable[[], Any]] = [
-            lambda: state["messages"].append({"role": "user", "content": "more"}),
-            lambda: state["messages"][3].update(content="edited"),
-            lambda: state["messages"][-1].update(content="edited too"),
-            lambda: state["messages"].pop(0),
-            lambda: state["messages"].insert(5, {"role": "system", "content": "in between"}),
-            lambda: state.update(turn=None),
-            lambda: state.pop("turn"),
-            state["messages"].clear,
-        ]
-        for change in changes:
-            change()
-            name = await checkpointer.save(state, "t")
-            expected[name] = copy.deepcopy(state)
-        await verify(checkpointer, "t", expected)
-
-    async def test_the_end_of_a_long_list_may_change_in_place(
-        self, checkpointer: DeltaCheckpointer
-    ) -> None:
-        state: dict[str, Any] = {"messages": [{"content": str(index)} for index in range(1500)]}
-        await checkpointer.save(state, "t")
-        state["messages"][-1]["content"] = "edited"
-        state["messages"][-200]["content"] = "edited"
-        await checkpointer.save(state, "t")
-        assert await checkpointer.load("t") == state
-        state["messages"][3] = {"content": "replaced"}
-        state["messages"].append({"content": "more"})
-        await checkpointer.save(state, "t")
-        assert await checkpointer.load("t") == state
-        state["messages"] = state["messages"][700:]
-        await checkpointer.save(state, "t")
-        assert await checkpointer.load("t") == state
-
-    async def test_a_list_that_shrank_may_change_in_place(
-        self, checkpointer: DeltaCheckpointer
-    ) -> None:
-        messages: list[dict[str, Any]] = [{"n": index} for index in range(400)]
-        await checkpointer.save({"messages": messages}, "t")
-        for kept in (100, 60):
-            messages = messages[:kept]
-            await checkpointer.save({"messages": messages}, "t")
-            messages[-1]["n"] = "edited"
-            messages[0]["n"] = "edited too"
-            await checkpointer.save({"messages": messages}, "t")
-            assert await checkpointer.load("t") == {"messages": messages}
-
     @pytest.mark.parametrize(("before", "after"), [(1, True), (1, 1.0), (0.0, -0.0), (0, False)])
     async def test_a_type_that_changed_anywhere_is_kept(
         self, checkpointer: DeltaCheckpointer, before: Any, after: Any
@@ -168,16 +115,22 @@ class SavingTests(CheckpointerSuite):
             (2**64, "$.messages[1].x"),
         ]
         for nonsense in ([1], "text", 3):
-            with pytest.raises(InvalidArgumentError):
-                await checkpointer.save(turns(2), "t", metadata=nonsense)  # type: ignore[arg-type] # the point
+            await refused(
+                InvalidArgumentError,
+                checkpointer.save(turns(2), "t", metadata=nonsense),  # type: ignore[arg-type] # the point
+            )
         for value, path in bad:
             state = turns(1)
             state["messages"][1]["x"] = value
-            with pytest.raises(ValueNotSerializableError) as caught:
-                await checkpointer.save(state, "t")
-            assert caught.value.path == path
-            with pytest.raises(ValueNotSerializableError):
-                await checkpointer.save(turns(2), "t", metadata={"x": value})
+            [error] = await refused(
+                ValueNotSerializableError,
+                checkpointer.save(state, "t"),
+            )
+            assert error.path == path
+            await refused(
+                ValueNotSerializableError,
+                checkpointer.save(turns(2), "t", metadata={"x": value}),
+            )
         await verify(checkpointer, "t", {"good": turns(1)})
 
     async def test_metadata_comes_back_as_a_copy(self, checkpointer: DeltaCheckpointer) -> None:
@@ -237,14 +190,13 @@ class SavingTests(CheckpointerSuite):
         await checkpointer.save(turns(1), "t")
         await checkpointer.close()
         await checkpointer.close()
-        with pytest.raises(BackendClosedError):
-            await checkpointer.open()
-        with pytest.raises(BackendClosedError):
-            await checkpointer.save(turns(2), "t")
-        with pytest.raises(BackendClosedError):
-            await checkpointer.load("t")
-        with pytest.raises(BackendClosedError):
-            await checkpointer.list_threads()
+        await refused(
+            BackendClosedError,
+            checkpointer.open(),
+            checkpointer.save(turns(2), "t"),
+            checkpointer.load("t"),
+            checkpointer.list_threads(),
+        )
 
 
 class _Ticket(BaseModel):
@@ -346,8 +298,10 @@ class StateTests(CheckpointerSuite):
 
     async def test_what_is_no_state(self, checkpointer: DeltaCheckpointer) -> None:
         for nonsense in ("text", 3, None, [1], object(), AgentState, _Ticket, _Wrong()):
-            with pytest.raises(StateTypeError):
-                await checkpointer.save(nonsense, "t")  # type: ignore[arg-type] # the point
+            await refused(
+                StateTypeError,
+                checkpointer.save(nonsense, "t"),  # type: ignore[arg-type] # the point
+            )
         assert not await checkpointer.exists("t")
 
     async def test_a_subclass_keeps_its_fields(self, open_another: Open) -> None:
@@ -369,8 +323,10 @@ class StateTests(CheckpointerSuite):
                 Message.user("hi").model_copy(update={"metadata": {"x": value}}),
                 Message.assistant(tool_calls=[call]),
             ):
-                with pytest.raises(ValueNotSerializableError):
-                    await checkpointer.save(AgentState(messages=(message,)), "t")
+                await refused(
+                    ValueNotSerializableError,
+                    checkpointer.save(AgentState(messages=(message,)), "t"),
+                )
         assert not await checkpointer.exists("t")
 
 
@@ -402,25 +358,42 @@ class NamingTests(CheckpointerSuite):
         await checkpointer.save(turns(1), "t", "a")
         bad: list[Any] = ["", None, 3, b"t", ("t",), "\ud800"]
         for name in bad:
-            with pytest.raises(InvalidKeyError):
-                await checkpointer.save({}, name)
-            with pytest.raises(InvalidKeyError):
-                await checkpointer.load(name)
-            with pytest.raises(InvalidKeyError):
-                await checkpointer.delete(name)
+            await refused(
+                InvalidKeyError,
+                checkpointer.save({}, name),
+                checkpointer.load(name),
+                checkpointer.delete(name),
+            )
             if name is not None:
-                with pytest.raises(InvalidKeyError):
-                    await checkpointer.save({}, "t", name)
-                with pytest.raises(InvalidKeyError):
-                    await checkpointer.delete("t", name)
+                await refused(
+                    InvalidKeyError,
+                    checkpointer.save({}, "t", name),
+                    checkpointer.delete("t", name),
+                )
+            if name:
+                await refused(
+                    InvalidKeyError,
+                    checkpointer.list_threads(prefix=name),
+                    checkpointer.list_threads(after=name),
+                )
         await verify(checkpointer, "t", {"a": turns(1)})
 
     async def test_limits_are_checked(self, checkpointer: DeltaCheckpointer) -> None:
         for limit in (-1, 1.5, True, "3"):
-            with pytest.raises(InvalidArgumentError):
-                await checkpointer.list_checkpoints("t", limit)  # type: ignore[arg-type] # the point
-            with pytest.raises(InvalidArgumentError):
-                await checkpointer.list_threads(limit)  # type: ignore[arg-type] # the point
+            await refused(
+                InvalidArgumentError,
+                checkpointer.list_checkpoints("t", limit),  # type: ignore[arg-type] # the point
+                checkpointer.list_threads(limit),  # type: ignore[arg-type] # the point
+            )
+
+    async def test_any_large_limit_means_all(self, checkpointer: DeltaCheckpointer) -> None:
+        await checkpointer.save({"n": 1}, "t", "c0")
+        for much in (2**53, 2**63 - 1, 2**63, 2**70):
+            assert await checkpointer.list_checkpoints("t", much) == ["c0"]
+            assert await checkpointer.list_threads(much) == ["t"]
+            assert len(await checkpointer.query_by_metadata({}, much)) == 1
+            assert len(await checkpointer.storage.list_checkpoints("t", None, before=much)) == 1
+        assert await checkpointer.storage.copy_thread("t", "copy", through=2**70) == 1
 
     async def test_order_is_that_of_saves_whatever_the_clock_does(
         self, checkpointer: DeltaCheckpointer, clock: FakeClock

@@ -20,6 +20,7 @@ from locus_memory.testing.document_suite.base import (
     WatchedStore,
     dump,
 )
+from locus_memory.testing.store_suite.base import refused
 
 __all__ = ["AddingTests"]
 
@@ -40,16 +41,14 @@ async def all_sources(index: DocumentIndex, page: int = 2) -> list[SourceInfo]:
 class AddingTests(DocumentSuite):
     """What is there after a write."""
 
-    async def test_a_stored_piece_is_found_whole(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_a_stored_piece_is_found_whole(self, index: DocumentIndex) -> None:
         text = "word " * 200 + "walnut"
         name = await index.store(text, source="notes", metadata={"team": "red"})
         [found] = await index.retrieve("walnut")
         assert (found.content, found.source, found.doc_id) == (text, "notes", name)
         assert found.metadata["team"] == "red"
 
-    async def test_each_stored_piece_is_another(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_each_stored_piece_is_another(self, index: DocumentIndex) -> None:
         first, second = [await index.store("the same walnut", source="notes") for _ in range(2)]
         assert first != second
         assert await index.delete(first)
@@ -57,8 +56,7 @@ class AddingTests(DocumentSuite):
         assert [each.doc_id for each in await index.retrieve("walnut")] == [second]
         assert [each.document for each in await index.sources()] == [second]
 
-    async def test_a_text_is_cut(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_a_text_is_cut(self, index: DocumentIndex) -> None:
         done = await index.add(_LONG, source="long.txt")
         assert (done.added, done.updated, done.unchanged) == (1, 0, 0)
         assert done.chunks > 10
@@ -70,16 +68,16 @@ class AddingTests(DocumentSuite):
         assert (source.source, source.chunks) == ("long.txt", done.chunks)
         assert source.document == found.doc_id
 
-    async def test_the_same_text_changes_nothing(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_the_same_text_changes_nothing(
+        self, index: DocumentIndex, store: BaseStore
+    ) -> None:
         await index.add(_LONG, source="long.txt", metadata={"n": 1})
         before = await dump(index, store)
         done = await index.add(_LONG, source="long.txt", metadata={"n": 1})
         assert (done.unchanged, done.chunks) == (1, 0)
         assert await dump(index, store) == before
 
-    async def test_another_text_replaces_it(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_another_text_replaces_it(self, index: DocumentIndex) -> None:
         await index.add(_LONG, source="long.txt")
         await index.add("Beside it, a walnut.", source="other.txt")
         done = await index.add("A plum grows here.", source="long.txt")
@@ -88,25 +86,20 @@ class AddingTests(DocumentSuite):
         assert sorted(contents) == ["A plum grows here.", "Beside it, a walnut."]
         assert [each.source for each in await index.sources()] == ["long.txt", "other.txt"]
 
-    async def test_other_metadata_replaces_it(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_other_metadata_replaces_it(self, index: DocumentIndex) -> None:
         await index.add("A plum grows here.", source="a", metadata={"team": "red"})
         done = await index.add("A plum grows here.", source="a", metadata={"team": "blue"})
         assert done.updated == 1
         [found] = await index.retrieve("plum")
         assert found.metadata["team"] == "blue"
 
-    async def test_texts_without_a_source_replace_nothing(
-        self, store: BaseStore, kind: Kind
-    ) -> None:
-        index = await self.make_index(store, kind)
+    async def test_texts_without_a_source_replace_nothing(self, index: DocumentIndex) -> None:
         await index.add("A plum grows here.")
         await index.add("A walnut grows there.")
         assert len(await index.retrieve("plum walnut")) == 2
         assert [each.source for each in await all_sources(index)] == ["", ""]
 
-    async def test_a_source_is_deleted_whole(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_a_source_is_deleted_whole(self, index: DocumentIndex) -> None:
         done = await index.add(_LONG, source="long.txt")
         await index.store("A walnut.", source="long.txt")
         await index.add("A walnut.", source="long.txt.bak")
@@ -115,16 +108,16 @@ class AddingTests(DocumentSuite):
         assert [each.source for each in await index.sources()] == ["long.txt.bak"]
         assert len(await index.retrieve("walnut topic77", top_k=9)) == 1
 
-    async def test_a_document_is_deleted_by_its_id(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_a_document_is_deleted_by_its_id(
+        self, index: DocumentIndex, store: BaseStore
+    ) -> None:
         await index.add(_LONG, source="long.txt")
         [found] = await index.retrieve("topic77", top_k=1)
         assert await index.delete(found.doc_id)
         assert not await index.delete(found.doc_id)
         assert await dump(index, store) == {"chunks": [], "sources": []}
 
-    async def test_a_text_of_spaces_has_no_chunks(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_a_text_of_spaces_has_no_chunks(self, index: DocumentIndex) -> None:
         assert (await index.add(" \n ", source="empty")).added == 1
         assert (await index.add(" \n ", source="empty")).unchanged == 1
         [source] = await index.sources()
@@ -141,8 +134,7 @@ class AddingTests(DocumentSuite):
         assert await index.sources() == []
         assert len(await other.retrieve("walnut")) == 1
 
-    async def test_sources_have_pages(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_sources_have_pages(self, index: DocumentIndex) -> None:
         names = [f"folder/file {number}.txt" for number in range(7)]
         for name in names:
             await index.add(f"The text of {name}.", source=name)
@@ -150,28 +142,27 @@ class AddingTests(DocumentSuite):
 
     @pytest.mark.parametrize("metadata", [{"source": "x"}, {"content": 1}, ["a"], {"a": object()}])
     async def test_bad_metadata_is_refused(
-        self, store: BaseStore, kind: Kind, metadata: object
+        self, index: DocumentIndex, store: BaseStore, metadata: object
     ) -> None:
-        index = await self.make_index(store, kind)
         for call in (index.store, index.add):
-            with pytest.raises((InvalidArgumentError, ValueError)):
-                await call("A walnut.", metadata=metadata)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            await refused(
+                ValueError,
+                call("A walnut.", metadata=metadata),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            )
         assert await dump(index, store) == {"chunks": [], "sources": []}
 
     @pytest.mark.parametrize("arguments", [(None,), ("a\ud800",), (5,)])
-    async def test_bad_texts_are_refused(
-        self, store: BaseStore, kind: Kind, arguments: tuple[str]
-    ) -> None:
-        index = await self.make_index(store, kind)
+    async def test_bad_texts_are_refused(self, index: DocumentIndex, arguments: tuple[str]) -> None:
         for call in (index.store, index.add, index.retrieve, index.delete, index.delete_source):
-            with pytest.raises(InvalidArgumentError):
-                await call(*arguments)
+            await refused(
+                InvalidArgumentError,
+                call(*arguments),
+            )
 
     @pytest.mark.parametrize("writes", [0, 1, 2, 3, 4])
     async def test_a_killed_write_can_be_run_again(
-        self, store: BaseStore, kind: Kind, writes: int
+        self, index: DocumentIndex, store: BaseStore, kind: Kind, writes: int
     ) -> None:
-        index = await self.make_index(store, kind, CHUNKING)
         killed = DocumentIndex(
             HaltingStore(store, writes),
             namespace=index.namespace,
@@ -191,9 +182,8 @@ class AddingTests(DocumentSuite):
         assert again == await dump(index, store)
 
     async def test_a_search_sees_one_version_while_a_source_is_replaced(
-        self, store: BaseStore, kind: Kind
+        self, index: DocumentIndex, store: BaseStore, kind: Kind
     ) -> None:
-        index = await self.make_index(store, kind, CHUNKING)
         seen: list[frozenset[str]] = []
 
         async def look() -> None:
@@ -216,9 +206,8 @@ class AddingTests(DocumentSuite):
 
     @pytest.mark.parametrize("repeated", [1, 4])
     async def test_versions_that_are_written_at_once_leave_one(
-        self, store: BaseStore, kind: Kind, repeated: int
+        self, index: DocumentIndex, store: BaseStore, repeated: int
     ) -> None:
-        index = await self.make_index(store, kind, CHUNKING)
         texts = ["\n\n".join([each] * repeated) for each in (_LONG, _OTHER, "A pear.")]
         await index.add("A plum.", source="a")
         await asyncio.gather(*(index.add(each, source="a") for each in texts))

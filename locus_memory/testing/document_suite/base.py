@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import pytest
+import pytest_asyncio
 from typing_extensions import override
 
 from locus_memory.documents.chunking.config import ChunkConfig
@@ -30,58 +31,49 @@ class Halt(BaseException):
     """The process was killed."""
 
 
-class HaltingStore(StoreWrapper):
-    """A store whose process is killed before one of its writes."""
-
-    def __init__(self, store: BaseStore, writes: int) -> None:
-        super().__init__(store)
-        self.left = writes
-
-    def _count(self) -> None:
-        if self.left == 0:
-            raise Halt
-        self.left -= 1
-
-    @override
-    async def put_batch(self, items: Any) -> list[int]:
-        self._count()
-        return await super().put_batch(items)
-
-    @override
-    async def write_batch(self, operations: Any) -> list[int | bool]:
-        self._count()
-        return await super().write_batch(operations)
-
-    @override
-    async def delete_batch(self, keys: Any) -> int:
-        self._count()
-        return await super().delete_batch(keys)
-
-
 class WatchedStore(StoreWrapper):
     """A store that is looked at before each of its writes, and after each."""
 
-    def __init__(self, store: BaseStore, look: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, store: BaseStore, before: Callable[[], Awaitable[None]], *, after: bool = True
+    ) -> None:
         super().__init__(store)
-        self._look = look
+        self._looks = before, before if after else _rest
 
-    async def _watched(self, write: Awaitable[_T]) -> _T:
-        await self._look()
-        done = await write
-        await self._look()
+    async def _watched(self, write: Callable[[Any], Awaitable[_T]], items: Any) -> _T:
+        before, after = self._looks
+        await before()
+        done = await write(items)
+        await after()
         return done
 
     @override
     async def put_batch(self, items: Any) -> list[int]:
-        return await self._watched(super().put_batch(items))
+        return await self._watched(super().put_batch, items)
 
     @override
     async def write_batch(self, operations: Any) -> list[int | bool]:
-        return await self._watched(super().write_batch(operations))
+        return await self._watched(super().write_batch, operations)
 
     @override
     async def delete_batch(self, keys: Any) -> int:
-        return await self._watched(super().delete_batch(keys))
+        return await self._watched(super().delete_batch, keys)
+
+
+async def _rest() -> None:
+    """Do nothing."""
+
+
+class HaltingStore(WatchedStore):
+    """A store whose process is killed before one of its writes."""
+
+    def __init__(self, store: BaseStore, writes: int) -> None:
+        super().__init__(store, self._count, after=False)
+        self._left = iter(range(writes))
+
+    async def _count(self) -> None:
+        if next(self._left, None) is None:
+            raise Halt
 
 
 class DocumentSuite(StoreSuite):
@@ -92,6 +84,11 @@ class DocumentSuite(StoreSuite):
         """The kind of the index."""
         kind: Kind = request.param
         return kind
+
+    @pytest_asyncio.fixture
+    async def index(self, store: BaseStore, kind: Kind) -> DocumentIndex:
+        """An empty index."""
+        return await self.make_index(store, kind)
 
     async def make_index(
         self, store: BaseStore, kind: Kind, chunking: ChunkConfig = CHUNKING

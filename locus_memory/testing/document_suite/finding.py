@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from locus_memory.documents.index import Kind
+from locus_memory.documents.index import DocumentIndex
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.store.base import BaseStore
 from locus_memory.testing.document_suite.base import DocumentSuite
+from locus_memory.testing.store_suite.base import refused
 
 __all__ = ["FindingTests"]
 
@@ -22,8 +22,7 @@ _FACTS = (
 class FindingTests(DocumentSuite):
     """What a query finds."""
 
-    async def test_the_best_comes_first(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_the_best_comes_first(self, index: DocumentIndex) -> None:
         for number, fact in enumerate(_FACTS):
             await index.store(fact, source=f"fact {number}")
         for fact in _FACTS:
@@ -35,10 +34,7 @@ class FindingTests(DocumentSuite):
             )
 
     @pytest.mark.parametrize("size", [1, 3, 60])
-    async def test_scores_mean_the_same_in_any_size(
-        self, store: BaseStore, kind: Kind, size: int
-    ) -> None:
-        index = await self.make_index(store, kind)
+    async def test_scores_mean_the_same_in_any_size(self, index: DocumentIndex, size: int) -> None:
         await index.store(_FACTS[0])
         for number in range(size - 1):
             await index.store(f"Entry {number} of a log of nothing in particular.")
@@ -47,16 +43,14 @@ class FindingTests(DocumentSuite):
         assert hit.score > 0.5
         assert await index.retrieve("quantum chromodynamics lattice", min_score=0.5) == []
 
-    async def test_a_heading_is_searched(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_a_heading_is_searched(self, index: DocumentIndex) -> None:
         text = "# Heron\n\n## Nesting\n\nIt builds in tall trees near water.\n"
         await index.add(text, source="birds.md", kind="markdown")
         [found] = await index.retrieve("heron nesting")
         assert found.heading == "Heron > Nesting"
         assert found.lines == (1, 5)
 
-    async def test_filters_are_exact(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_filters_are_exact(self, index: DocumentIndex) -> None:
         for team in ("red", "blue", "green"):
             await index.store("The kettle boils.", source=team, metadata={"team": team})
         found = await index.retrieve("kettle", filter={"team": {"$in": ["red", "blue"]}})
@@ -64,21 +58,20 @@ class FindingTests(DocumentSuite):
         [one] = await index.retrieve("kettle", filter={"source": "green"})
         assert one.metadata["team"] == "green"
 
-    async def test_no_more_than_asked_for(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_no_more_than_asked_for(self, index: DocumentIndex) -> None:
         for number in range(8):
             await index.store(f"The kettle number {number} boils.")
         assert len(await index.retrieve("kettle", top_k=3)) == 3
         assert await index.retrieve("kettle", top_k=0) == []
         assert await index.retrieve("") == []
         assert await index.retrieve("  \n") == []
-        with pytest.raises(InvalidArgumentError):
-            await index.retrieve("kettle", top_k=-1)
-        with pytest.raises(InvalidArgumentError):
-            await index.retrieve("kettle", min_score=2)
+        await refused(
+            InvalidArgumentError,
+            index.retrieve("kettle", top_k=-1),
+            index.retrieve("kettle", min_score=2),
+        )
 
-    async def test_an_explanation_on_request(self, store: BaseStore, kind: Kind) -> None:
-        index = await self.make_index(store, kind)
+    async def test_an_explanation_on_request(self, index: DocumentIndex) -> None:
         await index.store(_FACTS[0])
         [plain] = await index.retrieve("kettle")
         [told] = await index.retrieve("kettle", explain=True)

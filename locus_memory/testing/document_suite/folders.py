@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from locus_memory.documents.index import Kind
+from locus_memory.documents.index import DocumentIndex
 from locus_memory.documents.values import Ingested
 from locus_memory.store.base import BaseStore
 from locus_memory.testing.document_suite.base import DocumentSuite, dump
@@ -26,10 +26,7 @@ def _counts(done: Ingested) -> tuple[int, int, int, int]:
 class FolderTests(DocumentSuite):
     """What `add_path` does with a folder."""
 
-    async def test_only_changes_are_written(
-        self, store: BaseStore, kind: Kind, tmp_path: Path
-    ) -> None:
-        index = await self.make_index(store, kind)
+    async def test_only_changes_are_written(self, index: DocumentIndex, tmp_path: Path) -> None:
         folder = tmp_path / "kb"
         _write(folder, a_md="# A\n\nThe kettle boils.", sub__b_py="def walnut():\n    return 1\n")
         _write(folder, c_txt="A plum grows here.")
@@ -43,9 +40,8 @@ class FolderTests(DocumentSuite):
         assert found["c.txt"] == "A pear grows here."
 
     async def test_what_is_gone_is_pruned_on_request(
-        self, store: BaseStore, kind: Kind, tmp_path: Path
+        self, index: DocumentIndex, tmp_path: Path
     ) -> None:
-        index = await self.make_index(store, kind)
         one, two = tmp_path / "one", tmp_path / "two"
         _write(one, a_txt="A plum.", b_txt="A pear.")
         _write(two, c_txt="A walnut.")
@@ -60,9 +56,8 @@ class FolderTests(DocumentSuite):
         assert [each.source for each in await index.retrieve("pear", min_score=0.5)] == []
 
     async def test_one_file_never_stops_the_others(
-        self, store: BaseStore, kind: Kind, tmp_path: Path
+        self, index: DocumentIndex, store: BaseStore, tmp_path: Path
     ) -> None:
-        index = await self.make_index(store, kind)
         folder = tmp_path / "kb"
         _write(folder, a_txt="A plum.", z_txt="A pear.")
         (folder / "m.txt").write_bytes(b"\x00\x01binary")

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, Put
+from locus_memory.store.item import Namespace, Put, StoreItem
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing.fakes import FakeClock
 
@@ -29,6 +29,7 @@ __all__ = [
     "axis",
     "fill",
     "goes_by_writes",
+    "held",
     "innermost",
     "json_objects",
     "json_values",
@@ -167,3 +168,10 @@ async def refused(error: type[_Error], *calls: Awaitable[Any]) -> list[_Error]:
     errors = [result for result in results if isinstance(result, error)]
     assert len(errors) == len(results), results
     return errors
+
+
+async def held(store: BaseStore, namespace: Namespace, key: str) -> StoreItem:
+    """Return an item, which must be there."""
+    item = await store.get_item(namespace, key)
+    assert item is not None
+    return item

@@ -14,6 +14,7 @@ from locus_memory.testing.store_suite.base import (
     LONG,
     StoreSuite,
     goes_by_writes,
+    held,
     need,
     refused,
 )
@@ -44,11 +45,9 @@ class BatchTests(StoreSuite):
         )
         assert versions == [1, 1, 2, 2]
         assert await store.get(NS, "a") == 4
-        item = await store.get_item(OTHER, "b")
-        assert item is not None
+        item = await held(store, OTHER, "b")
         assert (item.value, item.metadata) == (2, {"m": 1})
-        item = await store.get_item(NS, "c")
-        assert item is not None
+        item = await held(store, NS, "c")
         assert (item.value, item.metadata, item.version) == (3, {"m": 2}, 2)
 
     async def test_get_batch_returns_what_is_there(self, store: BaseStore) -> None:
@@ -116,8 +115,10 @@ class BatchTests(StoreSuite):
         need(store, "batch_operations")
         await store.put(NS, "a", "kept")
         for last in (put("c", 3, if_version=4), put("a", 3, if_version=0)):
-            with pytest.raises(VersionConflictError):
-                await store.put_batch([put("a", 1), put("b", 2), put("a", 2), last])
+            await refused(
+                VersionConflictError,
+                store.put_batch([put("a", 1), put("b", 2), put("a", 2), last]),
+            )
         assert [(i.key, i.value, i.version) for i in await store.scan(NS)] == [("a", "kept", 1)]
         assert await store.put(NS, "b", "new") == 1
 
@@ -143,6 +144,15 @@ class BatchTests(StoreSuite):
         )
         assert results == [2, True, False, 1, 1]
         assert [i.value for i in await store.scan(NS)] == ["new", "again", 3]
+        again: list[Put | Delete] = [
+            Delete(namespace=NS, key="a", if_version=2),
+            put("a", 1, if_version=0),
+            put("a", 2, if_version=1),
+            Delete(namespace=NS, key="a", if_version=2),
+            Delete(namespace=NS, key="a", if_version=0),
+        ]
+        assert await store.write_batch(again) == [True, 1, 2, True, False]
+        assert await store.list_keys(NS) == ["b", "c"]
 
     @pytest.mark.parametrize(
         "last",
@@ -165,16 +175,20 @@ class BatchTests(StoreSuite):
             put("b", "lost"),
             Delete(namespace=NS, key="kept", if_version=1),
         ]
-        with pytest.raises(VersionConflictError):
-            await store.write_batch([*first[: 2 if last.key == "kept" else 3], last])
+        await refused(
+            VersionConflictError,
+            store.write_batch([*first[: 2 if last.key == "kept" else 3], last]),
+        )
         assert await store.scan(NS) == before
 
     async def test_a_batch_that_lost_leaves_the_text_index_alone(self, store: BaseStore) -> None:
         need(store, "transactions", "search")
         await store.put_batch([put("a", "old"), put("kept", "fox")])
         lost: list[Put | Delete] = [put("a", "lost"), Delete(namespace=NS, key="kept")]
-        with pytest.raises(VersionConflictError):
-            await store.write_batch([*lost, put("z", 1, if_version=1)])
+        await refused(
+            VersionConflictError,
+            store.write_batch([*lost, put("z", 1, if_version=1)]),
+        )
         assert await store.search(NS, "lost") == []
         found = await store.search(NS, "fox old")
         assert sorted(item.key for item in found) == ["a", "kept"]

@@ -12,7 +12,7 @@ from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put, timestamp
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite.base import StoreSuite, axis, need, refused
+from locus_memory.testing.store_suite.base import StoreSuite, axis, held, need, refused
 
 __all__ = ["ExpiryTests"]
 
@@ -36,8 +36,7 @@ class ExpiryTests(StoreSuite):
     async def test_it_lives_until_its_time(self, store: BaseStore, clock: FakeClock) -> None:
         need(store, "ttl")
         await store.put(NS, "k", 1, ttl=10)
-        item = await store.get_item(NS, "k")
-        assert item is not None
+        item = await held(store, NS, "k")
         assert item.expires_at == timestamp(clock() + 10)
         clock.advance(9)
         assert await store.get(NS, "k") == 1
@@ -53,9 +52,11 @@ class ExpiryTests(StoreSuite):
     async def test_delete_after_expiry(self, expired: BaseStore) -> None:
         assert not await expired.delete(NS, "gone")
         assert not await expired.delete(NS, "gone", if_version=0)
-        with pytest.raises(VersionConflictError) as caught:
-            await expired.delete(NS, "gone", if_version=2)
-        assert caught.value.actual == 0
+        [error] = await refused(
+            VersionConflictError,
+            expired.delete(NS, "gone", if_version=2),
+        )
+        assert error.actual == 0
         assert await expired.delete_batch([(NS, "gone"), (NS, "kept")]) == 1
 
     async def test_listing_after_expiry(self, expired: BaseStore) -> None:
@@ -93,12 +94,13 @@ class ExpiryTests(StoreSuite):
             assert await expired.clear_namespace(("session",), recursive=True) == 0
 
     async def test_a_put_starts_over(self, expired: BaseStore, clock: FakeClock) -> None:
-        with pytest.raises(VersionConflictError) as caught:
-            await expired.put(NS, "gone", "lost", if_version=2)
-        assert caught.value.actual == 0
+        [error] = await refused(
+            VersionConflictError,
+            expired.put(NS, "gone", "lost", if_version=2),
+        )
+        assert error.actual == 0
         assert await expired.put(NS, "gone", "new", if_version=0) == 1
-        item = await expired.get_item(NS, "gone")
-        assert item is not None
+        item = await held(expired, NS, "gone")
         assert (item.value, item.metadata, item.expires_at) == ("new", {}, None)
         assert item.created_at == timestamp(clock())
 
@@ -107,8 +109,7 @@ class ExpiryTests(StoreSuite):
         clock.advance(-600)
         await store.put(NS, "key", 2)
         await store.put_batch([(NS, "key", 3), (NS, "other", 1)])
-        item = await store.get_item(NS, "key")
-        assert item is not None
+        item = await held(store, NS, "key")
         assert item.updated_at == item.created_at == timestamp(clock() + 600)
 
     async def test_an_unconditional_put_starts_over(self, expired: BaseStore) -> None:

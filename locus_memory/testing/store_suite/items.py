@@ -27,6 +27,7 @@ from locus_memory.testing.store_suite.base import (
     NOT_TEXT,
     PROPERTY,
     StoreSuite,
+    held,
     json_objects,
     json_values,
     need,
@@ -86,8 +87,7 @@ class ItemTests(StoreSuite):
     async def test_a_stored_none_exists(self, store: BaseStore) -> None:
         await store.put(NS, "k", None)
         assert await store.exists(NS, "k")
-        item = await store.get_item(NS, "k")
-        assert item is not None
+        item = await held(store, NS, "k")
         assert item.value is None
         assert item.metadata == {}
         assert await store.get_batch([(NS, "k")]) == {(NS, "k"): None}
@@ -100,8 +100,7 @@ class ItemTests(StoreSuite):
         await store.put(NS, "k", "old", {"a": 1})
         clock.advance(60)
         assert await store.put(NS, "k", "new") == 2
-        item = await store.get_item(NS, "k")
-        assert item is not None
+        item = await held(store, NS, "k")
         assert (item.value, item.metadata, item.version) == ("new", {}, 2)
         assert item.created_at == created
         assert item.updated_at == timestamp(clock())
@@ -115,15 +114,13 @@ class ItemTests(StoreSuite):
         assert not await store.delete(NS, "k")
         clock.advance(60)
         assert await store.put(NS, "k", 3) == 1
-        item = await store.get_item(NS, "k")
-        assert item is not None
+        item = await held(store, NS, "k")
         assert item.created_at == timestamp(clock())
 
     async def test_concurrent_puts_are_counted_exactly(self, store: BaseStore) -> None:
         versions = await asyncio.gather(*(store.put(NS, "k", n) for n in range(60)))
         assert sorted(versions) == list(range(1, 61))
-        item = await store.get_item(NS, "k")
-        assert item is not None
+        item = await held(store, NS, "k")
         assert item.version == 60
         assert item.value == versions.index(60)
 
@@ -140,8 +137,7 @@ class ItemTests(StoreSuite):
 
         async def increment() -> None:
             while True:
-                item = await store.get_item(NS, "count")
-                assert item is not None
+                item = await held(store, NS, "count")
                 try:
                     await store.put(NS, "count", item.value + 1, if_version=item.version)
                 except VersionConflictError:
@@ -153,15 +149,18 @@ class ItemTests(StoreSuite):
 
     async def test_a_put_that_lost_writes_nothing(self, store: BaseStore) -> None:
         await store.put(NS, "k", "kept", {"a": 1})
-        for expected in (0, 2, 7):
-            with pytest.raises(VersionConflictError) as caught:
-                await store.put(NS, "k", "lost", if_version=expected)
-            assert (caught.value.expected, caught.value.actual) == (expected, 1)
-        with pytest.raises(VersionConflictError) as caught:
-            await store.put(NS, "missing", "lost", if_version=1)
-        assert (caught.value.expected, caught.value.actual) == (1, 0)
-        item = await store.get_item(NS, "k")
-        assert item is not None
+        for expected in (0, 2, 7, 2**62, 2**63, 10**30):
+            [error] = await refused(
+                VersionConflictError,
+                store.put(NS, "k", "lost", if_version=expected),
+            )
+            assert (error.expected, error.actual) == (expected, 1)
+        [error] = await refused(
+            VersionConflictError,
+            store.put(NS, "missing", "lost", if_version=1),
+        )
+        assert (error.expected, error.actual) == (1, 0)
+        item = await held(store, NS, "k")
         assert (item.value, item.metadata, item.version) == ("kept", {"a": 1}, 1)
         assert not await store.exists(NS, "missing")
         assert await store.put(NS, "k", "won", if_version=1) == 2
@@ -187,15 +186,19 @@ class ItemTests(StoreSuite):
     async def test_a_conditional_delete(self, store: BaseStore) -> None:
         await store.put(NS, "k", 1)
         for expected in (0, 2):
-            with pytest.raises(VersionConflictError) as caught:
-                await store.delete(NS, "k", if_version=expected)
-            assert (caught.value.expected, caught.value.actual) == (expected, 1)
+            [error] = await refused(
+                VersionConflictError,
+                store.delete(NS, "k", if_version=expected),
+            )
+            assert (error.expected, error.actual) == (expected, 1)
         assert await store.exists(NS, "k")
         assert await store.delete(NS, "k", if_version=1)
         assert not await store.delete(NS, "k", if_version=0)
-        with pytest.raises(VersionConflictError) as caught:
-            await store.delete(NS, "k", if_version=1)
-        assert (caught.value.expected, caught.value.actual) == (1, 0)
+        [error] = await refused(
+            VersionConflictError,
+            store.delete(NS, "k", if_version=1),
+        )
+        assert (error.expected, error.actual) == (1, 0)
 
     @pytest.mark.parametrize("if_version", [-1, True, 1.0, "1"])
     async def test_a_bad_if_version_is_refused(self, store: BaseStore, if_version: Any) -> None:
@@ -214,8 +217,7 @@ class ItemTests(StoreSuite):
         value["list"].append(2)
         metadata["tags"].append("b")
         for _ in range(2):
-            item = await store.get_item(NS, "k")
-            assert item is not None
+            item = await held(store, NS, "k")
             assert item.value == {"list": [1]}
             assert item.metadata == {"tags": ["a"]}
             item.value["list"].append(3)
@@ -352,16 +354,24 @@ class ValueTests(StoreSuite):
     @given(value=json_values, metadata=json_objects)
     @example(value=-0.0, metadata={"": 5e-324})
     @example(value=[1.7976931348623157e308, 2**64 - 1, -(2**63), True, 1, 1.0], metadata={})
+    @example(
+        value={"\x01": 1, "\x02": {"a\x00b": ["\x00\x03\x04"]}, "\\u0000": "\\u0001"}, metadata={}
+    )
     @example(value={"\x00": "a\x00b", '"': "\\", "": {}}, metadata={"\x00": "\x00"})
     async def test_any_json_comes_back_equal(
         self, store: BaseStore, value: Any, metadata: dict[str, Any]
     ) -> None:
         namespace = self.fresh()
         await store.put(namespace, "k", value, metadata)
-        item = await store.get_item(namespace, "k")
-        assert item is not None
+        item = await held(store, namespace, "k")
         assert equal(item.value, value)
         assert equal(item.metadata, metadata)
+
+    async def test_numbers_keep_their_types(self, store: BaseStore) -> None:
+        numbers = [1, True, 1.0, 0, False, 0.0, 2**63, 2.0**63, 1e16, 1e22, 1e23, -1e300, 1e-7, 0.1]
+        await store.put(NS, "k", numbers)
+        found = await store.get(NS, "k")
+        assert [(type(each), each) for each in found] == [(type(each), each) for each in numbers]
 
     @pytest.mark.parametrize(("value", "path"), NOT_JSON, ids=[path for _, path in NOT_JSON])
     async def test_anything_but_json_is_refused(
@@ -396,8 +406,7 @@ class ValueTests(StoreSuite):
             deep = [deep] if level % 2 else {"a": deep}
         if levels <= 240:
             await store.put(NS, "k", deep, {"meta": deep})
-            item = await store.get_item(NS, "k")
-            assert item is not None
+            item = await held(store, NS, "k")
             assert (item.value, item.metadata) == (deep, {"meta": deep})
             assert [each.key for each in await store.search(NS)] == ["k"]
         elif levels > 254:
@@ -422,13 +431,17 @@ class ValueTests(StoreSuite):
     async def test_a_value_that_contains_itself_is_refused(self, store: BaseStore) -> None:
         loop: list[Any] = []
         loop.append(loop)
-        with pytest.raises(ValueNotSerializableError):
-            await store.put(NS, "k", loop)
+        await refused(
+            ValueNotSerializableError,
+            store.put(NS, "k", loop),
+        )
 
     @pytest.mark.parametrize("metadata", ["text", ["list"], 1, [("a", 1)]], ids=repr)
     async def test_metadata_is_an_object(self, store: BaseStore, metadata: Any) -> None:
-        with pytest.raises(InvalidArgumentError):
-            await store.put(NS, "k", 1, metadata)
+        await refused(
+            InvalidArgumentError,
+            store.put(NS, "k", 1, metadata),
+        )
         assert not await store.exists(NS, "k")
 
     @pytest.mark.parametrize("text", NOT_TEXT, ids=ascii)

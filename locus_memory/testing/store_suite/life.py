@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from locus_memory.errors import BackendClosedError, StoreCapabilityError, Versio
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Put
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite.base import StoreSuite, axis, innermost, refused
+from locus_memory.testing.store_suite.base import StoreSuite, axis, held, innermost, refused
 
 __all__ = ["CapabilityTests", "LifeTests"]
 
@@ -56,51 +56,49 @@ class CapabilityTests(StoreSuite):
     async def test_the_claim_of_semantic_search(self, store: BaseStore) -> None:
         vector = axis(store, 0)
         put = Put(namespace=NS, key="l", value=1, embedding=vector)
-        calls: list[Coroutine[Any, Any, Any]] = [
-            store.put_with_embedding(NS, "k", 1, vector),
-            store.put_batch([put]),
-            store.get_embedding(NS, "missing"),
-            store.search_by_embedding(("empty",), vector),
-        ]
-        if store.capabilities.semantic_search:
-            assert await asyncio.gather(*calls) == [1, [1], None, []]
+        calls: dict[Coroutine[Any, Any, Any], Any] = {
+            store.put_with_embedding(NS, "k", 1, vector): 1,
+            store.put_batch([put]): [1],
+            store.get_embedding(NS, "missing"): None,
+            store.search_by_embedding(("empty",), vector): [],
+        }
+        if await _claim(store, "semantic_search", calls):
             assert await store.get_embedding(NS, "k") == vector
             assert len(await store.search_by_embedding(NS, vector)) == 2
         else:
             assert store.capabilities.embedding_dimension is None
-            errors = await refused(StoreCapabilityError, *calls)
-            assert {error.capability for error in errors} == {"semantic_search"}
             assert await store.list_keys(NS) == []
 
     async def test_the_claim_of_ttl(self, store: BaseStore, clock: FakeClock) -> None:
-        calls: list[Coroutine[Any, Any, Any]] = [
-            store.put(NS, "k", 1, ttl=1),
-            store.put_batch([Put(namespace=NS, key="l", value=1, ttl=1)]),
-        ]
-        if store.capabilities.ttl:
-            assert await asyncio.gather(*calls) == [1, [1]]
-            clock.advance(1)
-        else:
-            errors = await refused(StoreCapabilityError, *calls)
-            assert [error.capability for error in errors] == ["ttl", "ttl"]
+        put = Put(namespace=NS, key="l", value=1, ttl=1)
+        await _claim(store, "ttl", {store.put(NS, "k", 1, ttl=1): 1, store.put_batch([put]): [1]})
+        clock.advance(1)
         assert await store.list_keys(NS) == []
 
     async def test_the_claim_of_list_namespaces(self, store: BaseStore) -> None:
         await store.put(NS, "k", 1)
-        if store.capabilities.list_namespaces:
-            assert await store.list_namespaces() == [NS]
-        else:
-            [error] = await refused(StoreCapabilityError, store.list_namespaces())
-            assert error.capability == "list_namespaces"
+        await _claim(store, "list_namespaces", {store.list_namespaces(): [NS]})
 
     async def test_the_claim_of_transactions(self, store: BaseStore) -> None:
         put = Put(namespace=NS, key="k", value=1)
-        if store.capabilities.transactions:
-            assert await store.write_batch([put]) == [1]
-        else:
-            [error] = await refused(StoreCapabilityError, store.write_batch([put]))
-            assert error.capability == "transactions"
+        if not await _claim(store, "transactions", {store.write_batch([put]): [1]}):
             assert not await store.exists(NS, "k")
+
+
+async def _claim(
+    store: BaseStore, capability: str, calls: Mapping[Coroutine[Any, Any, Any], Any]
+) -> bool:
+    """Assert that calls return what they should, or are refused without the capability.
+
+    Returns:
+        Whether the store declares it.
+    """
+    if getattr(store.capabilities, capability):
+        assert await asyncio.gather(*calls) == list(calls.values())
+        return True
+    errors = await refused(StoreCapabilityError, *calls)
+    assert {error.capability for error in errors} == {capability}
+    return False
 
 
 class LifeTests(StoreSuite):
@@ -184,8 +182,7 @@ class LifeTests(StoreSuite):
 async def _put_once_settled(store: BaseStore, value: str) -> bool:
     """Put a value on the stored version; a cancelled write may still arrive."""
     for _ in range(20):
-        item = await store.get_item(NS, "count")
-        assert item is not None
+        item = await held(store, NS, "count")
         try:
             version = await store.put(NS, "count", value, if_version=item.version)
         except VersionConflictError:

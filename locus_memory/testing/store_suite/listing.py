@@ -41,6 +41,25 @@ TREE: list[Namespace] = [
 ]
 
 
+LISTED: list[tuple[Namespace | None, dict[str, Any], list[Namespace]]] = [
+    (None, {}, TREE),
+    ((), {}, TREE),
+    (("a",), {}, TREE[:4]),
+    (("a", "b"), {}, TREE[1:3]),
+    (("a", "*"), {}, TREE[1:4]),
+    (("*", "b"), {}, [("a", "b"), ("a", "b", "c"), ("ab", "b")]),
+    (("users", "*", "memories"), {}, TREE[6:8]),
+    (None, {"suffix": ("b",)}, [("a", "b"), ("ab", "b")]),
+    (None, {"suffix": ("*", "memories")}, TREE[6:8]),
+    (("users", "2"), {"suffix": ("notes",)}, [("users", "2", "notes")]),
+    (("none",), {}, []),
+    (None, {"max_depth": 1}, [("a",), ("a/b",), ("ab",), ("users",)]),
+    (("users",), {"max_depth": 2}, [("users", "1"), ("users", "2")]),
+    (None, {"suffix": ("memories",), "max_depth": 1}, [("users",)]),
+]
+"""A prefix and other options of `list_namespaces`, and what they find of the tree."""
+
+
 class KeyOrderTests(StoreSuite):
     """`scan` and `list_keys` sort by code point and have no hidden limit."""
 
@@ -206,21 +225,8 @@ class NamespaceListTests(StoreSuite):
         need(store, "list_namespaces")
         for namespace in reversed(TREE):
             await fill(store, namespace, ["k", "l"])
-        listed = store.list_namespaces
-        assert await listed() == TREE
-        assert await listed(()) == TREE
-        assert await listed(("a",)) == TREE[:4]
-        assert await listed(("a", "b")) == TREE[1:3]
-        assert await listed(("a", "*")) == TREE[1:4]
-        assert await listed(("*", "b")) == [("a", "b"), ("a", "b", "c"), ("ab", "b")]
-        assert await listed(("users", "*", "memories")) == TREE[6:8]
-        assert await listed(suffix=("b",)) == [("a", "b"), ("ab", "b")]
-        assert await listed(suffix=("*", "memories")) == TREE[6:8]
-        assert await listed(("users", "2"), suffix=("notes",)) == [("users", "2", "notes")]
-        assert await listed(("none",)) == []
-        assert await listed(max_depth=1) == [("a",), ("a/b",), ("ab",), ("users",)]
-        assert await listed(("users",), max_depth=2) == [("users", "1"), ("users", "2")]
-        assert await listed(suffix=("memories",), max_depth=1) == [("users",)]
+        for prefix, options, expected in LISTED:
+            assert await store.list_namespaces(prefix, **options) == expected
 
     async def test_namespaces_page(self, store: BaseStore) -> None:
         need(store, "list_namespaces")
@@ -269,12 +275,12 @@ class NamespaceListTests(StoreSuite):
         need(store, "list_namespaces")
         for namespace in (*TREE, ("*",), ("*", "x")):
             await fill(store, namespace, ["k"])
-
-        async def seen(namespace: Namespace) -> list[Namespace]:
+        cases: list[tuple[Namespace, list[Namespace]]] = [
+            (("a",), TREE[:4]),
+            (("a", "b"), TREE[1:3]),
+            (("*",), [("*",), ("*", "x")]),
+            (("use",), []),
+        ]
+        for namespace, expected in cases:
             found = await store.search(namespace, limit=100, recursive=True)
-            return sorted(item.namespace for item in found)
-
-        assert await seen(("a",)) == TREE[:4]
-        assert await seen(("a", "b")) == TREE[1:3]
-        assert await seen(("*",)) == [("*",), ("*", "x")]
-        assert await seen(("use",)) == []
+            assert sorted(item.namespace for item in found) == expected

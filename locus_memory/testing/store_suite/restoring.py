@@ -26,8 +26,10 @@ from locus_memory.testing.store_suite.base import (
     StoreSuite,
     axis,
     goes_by_writes,
+    held,
     json_objects,
     json_values,
+    need,
     refused,
 )
 
@@ -67,29 +69,35 @@ class RestoreTests(StoreSuite):
             pytest.skip(f"{type(store).__name__} does not restore items")
         return store
 
-    async def test_it_has_its_version_and_its_moments(self, restoring: BaseStore) -> None:
-        ns = self.fresh()
+    @pytest.fixture
+    def ns(self) -> Namespace:
+        """A namespace of the test's own."""
+        return self.fresh()
+
+    async def test_it_has_its_version_and_its_moments(
+        self, restoring: BaseStore, ns: Namespace
+    ) -> None:
         await restoring.restore([_item(ns, "k", {"a": 1}, metadata={"m": [2]})])
-        item = await restoring.get_item(ns, "k")
-        assert item is not None
+        item = await held(restoring, ns, "k")
         assert (item.value, item.metadata) == ({"a": 1}, {"m": [2]})
         assert _past(item) == (7, _LONG_AGO, _LONG_AGO + timedelta(days=3), None)
         assert await restoring.scan(ns) == [item]
         assert await restoring.list_keys(ns) == ["k"]
 
-    async def test_a_later_put_goes_on_from_there(self, restoring: BaseStore) -> None:
-        ns = self.fresh()
+    async def test_a_later_put_goes_on_from_there(
+        self, restoring: BaseStore, ns: Namespace
+    ) -> None:
         await restoring.restore([_item(ns, "k", 1)])
         [error] = await refused(VersionConflictError, restoring.put(ns, "k", 2, if_version=6))
         assert error.actual == 7
         assert await restoring.put(ns, "k", 2, if_version=7) == 8
-        item = await restoring.get_item(ns, "k")
-        assert item is not None
+        item = await held(restoring, ns, "k")
         assert item.created_at == _LONG_AGO
         assert item.updated_at > _LONG_AGO + timedelta(days=3)
 
-    async def test_it_replaces_an_item_of_any_version(self, restoring: BaseStore) -> None:
-        ns = self.fresh()
+    async def test_it_replaces_an_item_of_any_version(
+        self, restoring: BaseStore, ns: Namespace
+    ) -> None:
         ttl = 60 if restoring.capabilities.ttl else None
         for value in range(9):
             await restoring.put(ns, "k", value, ttl=ttl)
@@ -100,11 +108,10 @@ class RestoreTests(StoreSuite):
         assert await restoring.scan(ns) == []
 
     async def test_it_expires_when_it_would_have(
-        self, restoring: BaseStore, clock: FakeClock
+        self, restoring: BaseStore, ns: Namespace, clock: FakeClock
     ) -> None:
-        if not restoring.capabilities.ttl:
-            pytest.skip("the store has no expiry")
-        ns, soon = self.fresh(), timestamp(clock() + 50)
+        need(restoring, "ttl")
+        soon = timestamp(clock() + 50)
         await restoring.restore(
             [
                 _item(ns, "k", 1, expires_at=soon),
@@ -118,10 +125,8 @@ class RestoreTests(StoreSuite):
         assert await restoring.list_keys(ns) == ["stays"]
         assert await restoring.put(ns, "k", 2) == 1
 
-    async def test_it_is_found_by_its_words(self, restoring: BaseStore) -> None:
-        if not restoring.capabilities.search:
-            pytest.skip("the store has no text search")
-        ns = self.fresh()
+    async def test_it_is_found_by_its_words(self, restoring: BaseStore, ns: Namespace) -> None:
+        need(restoring, "search")
         await restoring.restore(
             [
                 _item(ns, "k", "a brown fox"),
@@ -131,10 +136,8 @@ class RestoreTests(StoreSuite):
         )
         assert {each.key for each in await restoring.search(ns, "fox")} >= {"k", "m"}
 
-    async def test_it_has_its_vector(self, restoring: BaseStore) -> None:
-        if not restoring.capabilities.semantic_search:
-            pytest.skip("the store has no vectors")
-        ns = self.fresh()
+    async def test_it_has_its_vector(self, restoring: BaseStore, ns: Namespace) -> None:
+        need(restoring, "semantic_search")
         await restoring.put_with_embedding(ns, "old", 1, axis(restoring, 1))
         await restoring.restore(
             [
@@ -148,9 +151,8 @@ class RestoreTests(StoreSuite):
         assert _past(hit.item)[0] == 7
 
     async def test_items_keep_the_order_in_which_they_are_restored(
-        self, restoring: BaseStore
+        self, restoring: BaseStore, ns: Namespace
     ) -> None:
-        ns = self.fresh()
         keys = ["c", "a", "d", "b"]
         await restoring.restore(
             [
@@ -163,8 +165,7 @@ class RestoreTests(StoreSuite):
             await restoring.put(ns, "a", "again")
             assert [each.key for each in await restoring.search(ns)] == ["a", "b", "d", "c"]
 
-    async def test_a_page_of_many(self, restoring: BaseStore) -> None:
-        ns = self.fresh()
+    async def test_a_page_of_many(self, restoring: BaseStore, ns: Namespace) -> None:
         items = [_item(ns, f"{n:04}", n, version=n + 1) for n in range(LONG)]
         await restoring.restore(items)
         found = await restoring.scan(ns, 2 * LONG)
@@ -188,16 +189,16 @@ class RestoreTests(StoreSuite):
         ],
     )
     async def test_a_bad_item_is_refused_before_anything_is_written(
-        self, restoring: BaseStore, fields: dict[str, Any]
+        self, restoring: BaseStore, ns: Namespace, fields: dict[str, Any]
     ) -> None:
-        ns = self.fresh()
         good = _item(ns, "good", 1)
         await refused(InvalidArgumentError, restoring.restore([good, replace(good, **fields)]))
         await refused(InvalidArgumentError, restoring.restore([good, good]))
         assert await restoring.scan(ns) == []
 
-    async def test_a_batch_takes_no_restored_item(self, restoring: BaseStore) -> None:
-        ns = self.fresh()
+    async def test_a_batch_takes_no_restored_item(
+        self, restoring: BaseStore, ns: Namespace
+    ) -> None:
         await refused(InvalidArgumentError, restoring.put_batch([_item(ns, "k", 1)]))
         assert await restoring.scan(ns) == []
 
@@ -225,7 +226,6 @@ class RestoreTests(StoreSuite):
             updated_at=updated,
         )
         await restoring.restore([item])
-        found = await restoring.get_item(ns, place[1])
-        assert found is not None
+        found = await held(restoring, ns, place[1])
         assert (found.value, found.metadata) == (value, metadata)
         assert _past(found) == (version, created, updated, None)

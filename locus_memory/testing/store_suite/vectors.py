@@ -16,7 +16,7 @@ from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError, Ver
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, Put, SemanticSearchResult
 from locus_memory.testing.fakes import FakeClock
-from locus_memory.testing.store_suite.base import LONG, StoreSuite, axis, need, refused
+from locus_memory.testing.store_suite.base import LONG, StoreSuite, axis, held, need, refused
 
 __all__ = ["VectorTests"]
 
@@ -126,12 +126,13 @@ class VectorTests(StoreSuite):
             NS, "k", {"text": "fox"}, vector, {"m": 1}, if_version=1
         )
         assert version == 2
-        item = await vectors.get_item(NS, "k")
-        assert item is not None
+        item = await held(vectors, NS, "k")
         assert (item.value, item.metadata, item.version) == ({"text": "fox"}, {"m": 1}, 2)
         assert (item.updated_at - item.created_at).total_seconds() == 5
-        with pytest.raises(VersionConflictError):
-            await vectors.put_with_embedding(NS, "k", "lost", axis(vectors, 1), if_version=1)
+        await refused(
+            VersionConflictError,
+            vectors.put_with_embedding(NS, "k", "lost", axis(vectors, 1), if_version=1),
+        )
         [hit] = await vectors.search_by_embedding(NS, vector)
         assert (hit.item.value, hit.item.version) == ({"text": "fox"}, 2)
         assert hit.score == pytest.approx(1)
@@ -160,13 +161,6 @@ class VectorTests(StoreSuite):
         assert await vectors.get_embedding(NS, "deleted") is None
         await vectors.clear_namespace(NS)
         assert await vectors.search_by_embedding(NS, query) == []
-
-    async def test_batches_carry_vectors(self, vectors: BaseStore) -> None:
-        puts = [
-            Put(namespace=NS, key=str(n), value=n, embedding=axis(vectors, n)) for n in range(4)
-        ]
-        assert await vectors.put_batch(puts) == [1] * 4
-        assert keys(await vectors.search_by_embedding(NS, axis(vectors, 2), 1)) == ["2"]
 
     @pytest.mark.parametrize("bad", NOT_VECTORS, ids=repr)
     async def test_what_is_no_vector_is_refused(self, vectors: BaseStore, bad: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from locus_memory.conversation.tokens import estimate_tokens
@@ -14,7 +13,7 @@ from locus_memory.errors import (
 )
 from locus_memory.resources.tree import MemoryTree
 from locus_memory.store.base import BaseStore
-from locus_memory.testing.store_suite.base import PROPERTY, need
+from locus_memory.testing.store_suite.base import PROPERTY, need, refused
 from locus_memory.testing.tree_suite.base import TreeSuite, names, texts, uri_of
 
 __all__ = ["EntryTests", "LevelTests", "SessionTests"]
@@ -51,18 +50,24 @@ class EntryTests(TreeSuite):
         await tree.write(uri, "two", mode="append")
         read = await tree.read(uri)
         assert (read.data, dict(read.metadata), read.version) == ("one\ntwo", {"by": "ada"}, 2)
-        with pytest.raises(MemoryConflict):
-            await tree.write(uri, "three", mode="create")
+        await refused(
+            MemoryConflict,
+            tree.write(uri, "three", mode="create"),
+        )
         await tree.write(uri, "four", metadata={})
         assert dict((await tree.read(uri)).metadata) == {}
 
     async def test_a_node_is_an_entry_or_a_folder(self, tree: MemoryTree) -> None:
         await tree.write("memory://a/b", "entry")
         for uri in ("memory://a", "memory://a/b/c", "memory://a/b/c/d"):
-            with pytest.raises(MemoryConflict):
-                await tree.write(uri, "other")
-        with pytest.raises(InvalidMemoryURI):
-            await tree.write("memory://z/", "a folder is no text")
+            await refused(
+                MemoryConflict,
+                tree.write(uri, "other"),
+            )
+        await refused(
+            InvalidMemoryURI,
+            tree.write("memory://z/", "a folder is no text"),
+        )
         await tree.delete("memory://a/b")
         await tree.write("memory://a", "now it is free")
         assert (await tree.read("memory://a")).data == "now it is free"
@@ -91,22 +96,30 @@ class EntryTests(TreeSuite):
     async def test_unknown_is_not_found(self, tree: MemoryTree) -> None:
         await tree.write("memory://a/b", "entry")
         for uri in ("memory://b", "memory://a/c", "memory://a/b/c", "memory://a", "memory://"):
-            with pytest.raises(MemoryNotFound):
-                await tree.read(uri)
+            await refused(
+                MemoryNotFound,
+                tree.read(uri),
+            )
         for uri in ("memory://b", "memory://a/b"):
-            with pytest.raises(MemoryNotFound):
-                await tree.list(uri)
+            await refused(
+                MemoryNotFound,
+                tree.list(uri),
+            )
         for uri in ("memory://b", "memory://a/b/c"):
-            with pytest.raises(MemoryNotFound):
-                await tree.delete(uri)
+            await refused(
+                MemoryNotFound,
+                tree.delete(uri),
+            )
         assert (await tree.list()).entries[0].name == "a"
 
     async def test_delete_leaves_nothing(self, tree: MemoryTree, store: BaseStore) -> None:
         for name in ("a/b/c", "a/b/d", "a/e"):
             await tree.write(f"memory://{name}", "one two three")
             await tree.write(f"memory://{name}", "four")
-        with pytest.raises(MemoryConflict):
-            await tree.delete("memory://a/b")
+        await refused(
+            MemoryConflict,
+            tree.delete("memory://a/b"),
+        )
         assert (await tree.delete("memory://a/b", recursive=True)).deleted == 2
         assert [each.uri for each in (await tree.tree(depth=9)).entries] == [
             "memory://a/",
@@ -121,20 +134,25 @@ class EntryTests(TreeSuite):
         await tree.write("memory://a/b", "first")
         await tree.write("memory://a/b", "second", metadata={"by": "ada"})
         await tree.write("memory://a/taken", "other")
-        with pytest.raises(MemoryConflict):
-            await tree.move("memory://a/b", "memory://a/taken")
-        with pytest.raises(MemoryConflict):
-            await tree.move("memory://a/b", "memory://a/b/c")
+        await refused(
+            MemoryConflict,
+            tree.move("memory://a/b", "memory://a/taken"),
+            tree.move("memory://a/b", "memory://a/b/c"),
+        )
         await tree.move("memory://a/b", "memory://c/d/e")
-        with pytest.raises(MemoryNotFound):
-            await tree.read("memory://a/b")
+        await refused(
+            MemoryNotFound,
+            tree.read("memory://a/b"),
+        )
         read = await tree.read("memory://c/d/e")
         assert (read.data, read.version, dict(read.metadata)) == ("second", 2, {"by": "ada"})
         assert (await tree.read("memory://c/d/e", version=1)).data == "first"
         assert (await tree.move("memory://c", "memory://g/h")).moved == 1
         assert (await tree.read("memory://g/h/d/e")).data == "second"
-        with pytest.raises(MemoryConflict):
-            await tree.move("memory://g", "memory://g/h/i")
+        await refused(
+            MemoryConflict,
+            tree.move("memory://g", "memory://g/h/i"),
+        )
 
     async def test_the_last_ten_versions_are_kept(self, tree: MemoryTree) -> None:
         for number in range(1, 14):
@@ -146,8 +164,10 @@ class EntryTests(TreeSuite):
                 f"text {each.version}"
             )
         for gone in (0, 2, 14):
-            with pytest.raises(MemoryNotFound):
-                await tree.read("memory://v", version=gone)
+            await refused(
+                MemoryNotFound,
+                tree.read("memory://v", version=gone),
+            )
 
 
 class LevelTests(TreeSuite):
@@ -232,9 +252,12 @@ class SessionTests(TreeSuite):
         assert listed == ["memory://memories/user/", "memory://memories/user/home"]
         assert "Berlin" in str((await tree.read(listed[1])).data)
         assert "Berlin" in str((await tree.read(listed[1], "abstract")).data)
-        with pytest.raises(UnsupportedMemoryOp):
-            await tree.write(listed[1], "Paris")
-        with pytest.raises(UnsupportedMemoryOp):
-            await tree.delete("memory://memories", recursive=True)
-        with pytest.raises(MemoryNotFound):
-            await tree.read("memory://memories/user/boat")
+        await refused(
+            UnsupportedMemoryOp,
+            tree.write(listed[1], "Paris"),
+            tree.delete("memory://memories", recursive=True),
+        )
+        await refused(
+            MemoryNotFound,
+            tree.read("memory://memories/user/boat"),
+        )

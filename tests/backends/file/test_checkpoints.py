@@ -14,7 +14,7 @@ import pytest
 from locus_memory.backends.file import threads
 from locus_memory.backends.file.backend import FileBackend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
-from locus_memory.errors import BackendClosedError, CheckpointConflictError, InvalidKeyError
+from locus_memory.errors import BackendClosedError, CheckpointConflictError
 
 LONG = "Long" * 100
 
@@ -227,24 +227,6 @@ async def test_what_is_closed_cannot_be_opened_again(tmp_path):
         with pytest.raises(BackendClosedError):
             await call
     assert list(tmp_path.iterdir()) == []
-
-
-async def test_a_limit_beyond_any_count_is_all(tmp_path):
-    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
-        await fill(checkpointer, "t", 1)
-        assert await checkpointer.list_checkpoints("t", 2**70) == ["c0"]
-        assert await checkpointer.list_threads(2**70) == ["t"]
-        assert len(await checkpointer.query_by_metadata({}, 2**70)) == 1
-
-
-@pytest.mark.parametrize("bound", ["\ud800", "a\udfff", 7, b"t"])
-async def test_a_bound_that_is_no_text_is_refused(tmp_path, bound):
-    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
-        with pytest.raises(InvalidKeyError, match="prefix"):
-            await checkpointer.list_threads(prefix=bound)
-        with pytest.raises(InvalidKeyError, match="cursor"):
-            await checkpointer.list_threads(after=bound)
-        assert await checkpointer.list_threads(prefix="", after="") == []
 
 
 async def test_a_thread_is_deleted_at_once(tmp_path, monkeypatch):

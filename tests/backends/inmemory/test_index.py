@@ -3,14 +3,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory import InMemoryStore
-from locus_memory.backends.inmemory.index import Expiry, TextIndex, Vectors, rank
-from locus_memory.errors import InvalidEmbeddingError, VersionConflictError
+from locus_memory.backends.inmemory.index import Expiry, TextIndex, rank
+from locus_memory.errors import VersionConflictError
 from locus_memory.store.item import Put
 
 documents = st.dictionaries(
@@ -58,25 +57,6 @@ def test_several_indexes_score_as_one(texts, others):
     assert found == pytest.approx(bm25(together, ["fox", "dog"]))
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100)
-@given(documents, st.sets(st.sampled_from("abcdef")))
-def test_what_is_removed_leaves_no_trace(texts, removed):
-    index = built(texts)
-    for key in removed & texts.keys():
-        index.remove(key, Counter(texts[key]))
-    rest = built({key: words for key, words in texts.items() if key not in removed})
-    assert (index.postings, index.lengths, index.total) == (rest.postings, rest.lengths, rest.total)
-
-
-async def test_a_rare_word_outranks_a_common_one():
-    store = InMemoryStore()
-    await store.put(("n",), "rare", "zebra crossing")
-    await store.put_batch([(("n",), f"common-{n}", "memory lane") for n in range(9)])
-    found = await store.search(("n",), "memory zebra")
-    assert found[0].key == "rare"
-
-
 def test_moments_that_were_replaced_are_bounded():
     expiry = Expiry()
     for n in range(10_000):
@@ -86,49 +66,6 @@ def test_moments_that_were_replaced_are_bounded():
     assert list(expiry.due(1.0)) == ["soon"]
     assert list(expiry.due(2e9)) == ["k"]
     assert list(expiry.due(2e9)) == []
-
-
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(["add", "remove", "search"]),
-        st.sampled_from("abcdef"),
-        st.lists(st.sampled_from([0.0, 0.6, 0.8, 1.0]), min_size=2, max_size=2),
-    ),
-    max_size=40,
-)
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100)
-@given(steps)
-def test_vectors_are_those_that_were_added_and_not_removed(sequence):
-    index, model = Vectors(), {}
-    for what, key, numbers in sequence:
-        vector = np.array(numbers, "<f4").tobytes()
-        if what != "search" and key in model:
-            index.remove(key)
-            del model[key]
-        if what == "add":
-            index.add(key, vector)
-            model[key] = vector
-        if what == "search":
-            keys, cosines = index.similarities(vector)
-            assert sorted(keys) == sorted(model)
-            for found, cosine in zip(keys, cosines.tolist(), strict=True):
-                expected = np.frombuffer(model[found], "<f4") @ np.frombuffer(vector, "<f4")
-                assert cosine == pytest.approx(float(expected))
-        assert len(index) == len(model)
-
-
-async def test_vectors_of_each_length_are_found_by_themselves():
-    async with InMemoryStore() as store:
-        for key, vector in (("a", [1.0, 0.0]), ("b", [1.0]), ("c", [0.6, 0.8])):
-            await store.put_with_embedding(("n",), key, key, vector)
-        found = await store.search_by_embedding(("n",), [1.0, 0.0])
-        assert [hit.item.key for hit in found] == ["a", "c"]
-        await store.put(("n",), "b", "without")
-        with pytest.raises(InvalidEmbeddingError, match=r"1 dimensions.* 2"):
-            await store.search_by_embedding(("n",), [1.0])
 
 
 async def test_what_a_conflict_undoes_keeps_its_place_among_the_newest():

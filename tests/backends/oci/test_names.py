@@ -14,7 +14,6 @@ from locus_memory.backends.oci.schema import (
     NamesInOrder,
     decode_labels,
     decode_name,
-    encode_labels,
     encode_name,
     fit,
     is_cut,
@@ -23,35 +22,7 @@ from locus_memory.testing.store_suite.base import HOSTILE
 
 NAMES = Names("locus/")
 TEXTS = st.text(min_size=1, max_size=12)
-NAMESPACES = st.lists(TEXTS, min_size=1, max_size=4).map(tuple)
 LONGEST = Names("p" * 63 + "/")
-
-
-@pytest.mark.slow
-@given(TEXTS, TEXTS)
-def test_names_have_the_order_of_texts(one, other):
-    assert (one < other) == (encode_name(one) < encode_name(other))
-    assert decode_name(encode_name(one)) == one
-
-
-@pytest.mark.slow
-@given(NAMESPACES, NAMESPACES)
-def test_folders_have_the_order_of_namespaces(one, other):
-    assert (one < other) == (NAMES.space(one) < NAMES.space(other))
-
-
-@pytest.mark.slow
-@given(NAMESPACES)
-def test_a_namespace_comes_back(namespace):
-    assert decode_labels(encode_labels(namespace) + "-") == namespace
-
-
-@pytest.mark.slow
-@given(NAMESPACES, NAMESPACES)
-def test_a_folder_begins_with_that_of_its_ancestors_only(one, other):
-    inside = NAMES.space(one).startswith(NAMES.below(other))
-    assert inside == (one[: len(other)] == other)
-    assert NAMES.space(one).startswith(NAMES.space(other)) == (one == other)
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "\U0010ffff" * 1000, "\x00" * 1000])
@@ -74,13 +45,6 @@ def test_cut_names_keep_the_order_of_their_first_characters(one, other):
         assert (short < long) == (fit(short) < fit(long))
     elif len(short) <= MOST:
         assert fit(short) < fit(long)
-
-
-def test_long_names_never_meet():
-    one, other = "a" * 1000, "a" * 999 + "b"
-    assert NAMES.item(("n",), one) != NAMES.item(("n",), other)
-    assert NAMES.space((one,)) != NAMES.space((other,))
-    assert NAMES.thread(one) != NAMES.thread(other)
 
 
 @pytest.mark.slow

@@ -269,12 +269,6 @@ asyncio.run(main())
             assert (len(won), len(lost)) == (1, 7)
             assert await store.get(NS, "a") == await store.get(NS, f"{turn}") == won[0]
 
-    async def test_a_condition_larger_than_any_version(self, store):
-        for if_version in (2**62, 2**63, 10**30):
-            with pytest.raises(VersionConflictError) as caught:
-                await store.put(NS, "k", 1, if_version=if_version)
-            assert (caught.value.expected, caught.value.actual) == (if_version, 0)
-
 
 class TestTidiness:
     async def test_nothing_is_left_of_what_was_deleted(self, store):
@@ -332,46 +326,6 @@ class TestTidiness:
         finally:
             stop()
         assert [event.name for event in events] == ["postgresql.purge_failed"]
-
-    async def test_putting_over_an_expired_item_starts_anew(self, store, clock):
-        await store.put_with_embedding(NS, "k", "old words", [1.0, 0.0], ttl=5)
-        clock.advance(6)
-        assert await store.put(NS, "k", "new words", if_version=0) == 1
-        item = await store.get_item(NS, "k")
-        assert item.created_at.timestamp() == clock.now
-        assert await store.search(NS, "old") == []
-        assert await store.get_embedding(NS, "k") is None
-
-    async def test_a_batch_that_conflicts_leaves_no_trace(self, store):
-        await store.put_with_embedding(NS, "a", "old words", [1.0, 0.0])
-        operations = [
-            Put(namespace=NS, key="a", value="new", embedding=[0.0, 1.0]),
-            Delete(namespace=NS, key="a"),
-            Put(namespace=("fresh",), key="b", value="new"),
-            Put(namespace=NS, key="c", value=1, if_version=3),
-        ]
-        with pytest.raises(VersionConflictError) as caught:
-            await store.write_batch(operations)
-        assert (caught.value.expected, caught.value.actual) == (3, 0)
-        assert await store.get(NS, "a") == "old words"
-        assert await store.get_embedding(NS, "a") == [1.0, 0.0]
-        assert await store.list_namespaces() == [NS]
-
-    async def test_one_key_many_times_in_a_batch(self, store):
-        await store.put_with_embedding(NS, "k", 0, [1.0, 0.0])
-        results = await store.write_batch(
-            [
-                Delete(namespace=NS, key="k", if_version=1),
-                Put(namespace=NS, key="k", value=1, embedding=[0.0, 1.0], if_version=0),
-                Put(namespace=NS, key="k", value=2, embedding=[0.6, 0.8], if_version=1),
-                Put(namespace=NS, key="l", value=3),
-                Delete(namespace=NS, key="l", if_version=1),
-                Delete(namespace=NS, key="l", if_version=0),
-            ]
-        )
-        assert results == [True, 1, 2, 1, True, False]
-        assert await store.get_embedding(NS, "k") == pytest.approx([0.6, 0.8])
-        assert await store.list_keys(NS) == ["k"]
 
 
 class TestLongNames:

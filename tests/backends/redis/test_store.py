@@ -6,8 +6,6 @@ import asyncio
 import itertools
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from locus_memory.backends.redis.backend import RedisBackend
@@ -24,7 +22,6 @@ from locus_memory.errors import (
     StoreCapabilityError,
 )
 from locus_memory.store.item import Delete, Put, StoreCapabilities
-from locus_memory.store.text import query_words
 from locus_memory.testing.fakes import FakeClock
 
 NS = ("notes",)
@@ -428,28 +425,6 @@ async def test_a_text_that_lost_the_word_is_not_found(store, before_each_questio
     before_each_question(rewrite)
     assert [item.key for item in await store.search(NS, "apple", 10)] == ["same"]
     assert next(times) > 3
-
-
-SYNTAX = [*"@{}()[]|-~*%'\"\\:;,.<>=!$^&#/?+", "=>", "AND", "-inf", "@stems", "$weight", "x", "2"]
-
-
-@pytest.mark.slow
-def test_any_text_is_found_by_any_of_its_words(redis_server, prefix):
-    with asyncio.Runner() as runner:
-        store = RedisStore(redis_server.url, key_prefix=prefix)
-
-        @settings(max_examples=80, deadline=None)
-        @given(parts=st.lists(st.sampled_from(SYNTAX) | st.text(max_size=8), max_size=8))
-        def check(parts):
-            text = " ".join(parts)
-            runner.run(store.put(NS, "k", text))
-            found = [item.key for item in runner.run(store.search(NS, text))]
-            assert found == (["k"] if query_words(text) else [])
-
-        try:
-            check()
-        finally:
-            runner.run(store.close())
 
 
 @pytest.mark.parametrize("long", ["w" * 5000, "é" * 3000])

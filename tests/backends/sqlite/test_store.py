@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.sqlite import queries
@@ -16,7 +16,7 @@ from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.search import texts
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError, VersionConflictError
-from locus_memory.store.item import Delete, Put
+from locus_memory.store.item import Put
 from locus_memory.testing.fakes import FakeClock
 
 NS = ("store",)
@@ -127,16 +127,6 @@ class TestTidiness:
         await store.put(NS, "b", 3)
         assert await store.get(NS, "a") == 1
 
-    async def test_putting_over_an_expired_item_starts_anew(self, store, clock):
-        await store.put_with_embedding(NS, "k", "old words", [1.0, 0.0], ttl=5)
-        clock.advance(6)
-        assert await store.put(NS, "k", "new words", if_version=0) == 1
-        item = await store.get_item(NS, "k")
-        assert item.created_at.timestamp() == clock.now
-        assert await store.search(NS, "old") == []
-        assert await store.get_embedding(NS, "k") is None
-        await check_text_index(store)
-
     async def test_the_text_index_follows_every_change(self, store):
         await store.put(NS, "a", "apples")
         await store.put(NS, "b", "apples and pears")
@@ -146,21 +136,6 @@ class TestTidiness:
         await store.put_batch([(NS, "c", "apples"), (NS, "c", "cherries")])
         assert await store.search(NS, "apples") == []
         assert keys(await store.search(NS, "plums cherries")) == ["c", "a"]
-        await check_text_index(store)
-
-    async def test_a_batch_that_conflicts_leaves_no_trace(self, store):
-        await store.put_with_embedding(NS, "a", "old words", [1.0, 0.0])
-        operations = [
-            Put(namespace=NS, key="a", value="new", embedding=[0.0, 1.0]),
-            Delete(namespace=NS, key="a"),
-            Put(namespace=("fresh",), key="b", value="new"),
-            Put(namespace=NS, key="c", value=1, if_version=3),
-        ]
-        with pytest.raises(VersionConflictError):
-            await store.write_batch(operations)
-        assert await store.get(NS, "a") == "old words"
-        assert await store.get_embedding(NS, "a") == [1.0, 0.0]
-        assert await store.list_namespaces() == [NS]
         await check_text_index(store)
 
     async def test_a_conflict_does_not_disturb_who_writes_at_the_same_time(self, store):
@@ -218,13 +193,6 @@ class TestVectors:
         await other.put_with_embedding(NS, "c", 1, [1.0, 0.0])
         assert keys(await store.search_by_embedding(NS, [1.0, 0.0])) == ["c"]
 
-    async def test_expired_vectors_are_not_hits(self, store, clock):
-        await store.put_with_embedding(NS, "a", 1, [1.0, 0.0], ttl=5)
-        await store.put_with_embedding(NS, "b", 1, [0.0, 1.0])
-        assert keys(await store.search_by_embedding(NS, [1.0, 0.0], 1)) == ["a"]
-        clock.advance(5)
-        assert keys(await store.search_by_embedding(NS, [1.0, 0.0], 1)) == ["b"]
-
     async def test_equal_vectors_come_newest_first_on_every_page(self, store):
         for n in range(9):
             await store.put_with_embedding(NS, f"{n}", n, [0.3, 0.1, 0.7])
@@ -275,54 +243,6 @@ class TestVectors:
                 await store.search_by_embedding((label,), [1.0, 0.0, 0.0, 0.0])
             held = {path for path, *_ in store._caches.last.vectors._held}
             assert held == {"a\x01", "c\x01"}
-
-    @pytest.mark.slow
-    @settings(
-        max_examples=25,
-        deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
-    )
-    @given(
-        st.lists(
-            st.tuples(
-                st.sampled_from(["embed", "put", "delete", "search", "clear"]),
-                st.integers(0, 5),
-                st.integers(0, 7),
-                st.booleans(),
-            ),
-            max_size=40,
-        )
-    )
-    def test_any_sequence_of_changes_leaves_exact_hits(self, tmp_path_factory, steps):
-        path = tmp_path_factory.mktemp("vectors") / "store.db"
-        asyncio.run(follow(path, steps))
-
-
-async def follow(path, steps):
-    """Take the steps through two stores over one file, and compare with a dict."""
-    model = {}
-    async with SQLiteStore(path) as first, SQLiteStore(path) as second:
-        for verb, number, angle, elsewhere in steps:
-            store, key = (second if elsewhere else first), f"{number}"
-            if verb == "embed":
-                await store.put_with_embedding(NS, key, 1, [1.0, angle])
-                model[key] = angle
-            elif verb == "search":
-                found = await store.search_by_embedding(NS, [1.0, 0.0])
-                assert {hit.item.key: hit.distance for hit in found} == {
-                    key: pytest.approx(1 - 1 / np.hypot(1, angle), abs=1e-6)
-                    for key, angle in model.items()
-                }
-                assert [hit.distance for hit in found] == sorted(hit.distance for hit in found)
-            else:
-                await {"put": store.put, "delete": store.delete, "clear": clear}[verb](
-                    *{"put": (NS, key, 1), "delete": (NS, key), "clear": (store,)}[verb]
-                )
-                model = {} if verb == "clear" else {k: v for k, v in model.items() if k != key}
-
-
-async def clear(store):
-    await store.clear_namespace(NS)
 
 
 class TestCommonWords:

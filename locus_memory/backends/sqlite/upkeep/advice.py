@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from locus_memory.backends.advice import Advice, on_folder, on_version
+from locus_memory.backends.advice import Advice, Check, by_facts, on_folder, on_version
 from locus_memory.backends.sqlite.connection.opening import MEMORY, readable_version
 from locus_memory.backends.sqlite.schema import MIGRATIONS
 
 __all__ = ["advise", "outdated"]
 
+_MB: Final = 2**20
 _MOST_FREE: Final = 0.25
-_LEAST_FREE: Final = 16 * 2**20
-_LONG_LOG: Final = 256 * 2**20
-"""Bytes: the library empties the log long before, unless a reader never ends."""
+_LEAST_FREE: Final = 16
+_LONG_LOG: Final = 256
+"""Megabytes: the library empties the log long before, unless a reader never ends."""
+
+_CHECKS: Final = (
+    Check(
+        "journal",
+        lambda case: case["journal"] != "wal",
+        "the journal mode is {journal}, not wal: readers and writers block each other",
+        "run PRAGMA journal_mode = wal while no process has the file open",
+    ),
+    Check(
+        "free_pages",
+        lambda case: case["free"] > max(_LEAST_FREE, case["size"] * _MOST_FREE),
+        "{free:.0f} MB of the file are free pages",
+        "locus-memory compact gives them back",
+    ),
+    Check(
+        "log",
+        lambda case: case["log"] > _LONG_LOG,
+        "the write-ahead log has {log:.0f} MB: a reader has been open for long",
+        "find the process that holds a transaction open, and end it",
+    ),
+)
 
 
 def advise(connection: sqlite3.Connection) -> list[Advice]:
@@ -26,11 +47,18 @@ def advise(connection: sqlite3.Connection) -> list[Advice]:
     file = str(connection.execute("PRAGMA database_list").fetchone()[2])
     if not file:
         return []
-    return [
-        *on_folder("sqlite", Path(file)),
-        *_on_journal(connection),
-        *_on_sizes(connection, file),
-    ]
+    journal, free, pages, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "freelist_count", "page_count", "page_size")
+    )
+    log = Path(f"{file}-wal")
+    facts = {
+        "journal": journal,
+        "free": free * size / _MB,
+        "size": pages * size / _MB,
+        "log": log.stat().st_size / _MB if log.exists() else 0,
+    }
+    return [*on_folder("sqlite", Path(file)), *by_facts("sqlite", _CHECKS, [facts])]
 
 
 def outdated(path: str) -> list[Advice]:
@@ -59,34 +87,3 @@ def outdated(path: str) -> list[Advice]:
         )
         found = [replace(each, remedy=f"{refusal}, or open a copy") for each in found]
     return found
-
-
-def _on_journal(connection: sqlite3.Connection) -> Iterator[Advice]:
-    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-    if mode != "wal":
-        yield Advice(
-            "sqlite.journal",
-            f"the journal mode is {mode}, not wal: readers and writers block each other",
-            "run PRAGMA journal_mode = wal while no process has the file open",
-        )
-
-
-def _on_sizes(connection: sqlite3.Connection, file: str) -> Iterator[Advice]:
-    free, pages, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("freelist_count", "page_count", "page_size")
-    )
-    if free * size > _LEAST_FREE and free > pages * _MOST_FREE:
-        yield Advice(
-            "sqlite.free_pages",
-            f"{free * size // 2**20} MB of the file are free pages",
-            "locus-memory compact gives them back",
-        )
-    log = Path(f"{file}-wal")
-    if log.exists() and log.stat().st_size > _LONG_LOG:
-        yield Advice(
-            "sqlite.log",
-            f"the write-ahead log has {log.stat().st_size // 2**20} MB: a reader has been open for "
-            "long",
-            "find the process that holds a transaction open, and end it",
-        )

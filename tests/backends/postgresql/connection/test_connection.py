@@ -65,22 +65,6 @@ async def connections(url, mark):
 
 
 class TestOptions:
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"pool_size": 0},
-            {"statement_cache_size": -1},
-            {"connect_timeout": 0},
-            {"acquire_timeout": -1},
-            {"command_timeout": 0},
-            {"schema": "a.b"},
-            {"table_prefix": '"'},
-        ],
-    )
-    def test_an_option_that_cannot_work_is_refused(self, options):
-        with pytest.raises(ConfigurationError):
-            PostgreSQLPool("agent", **options)
-
     @pytest.mark.parametrize("database", ["", "a\0b", "mysql://host/db"])
     def test_a_database_that_cannot_be_is_refused(self, database):
         with pytest.raises(ConfigurationError, match="postgresql://"):

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import asyncpg
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.postgresql.items.naming import Address
-from locus_memory.backends.postgresql.items.queries import (
-    split_column,
-    split_names,
-    split_paths,
-)
-from locus_memory.backends.postgresql.items.rows import join_column, join_names, join_paths
 from locus_memory.backends.postgresql.store import PostgreSQLStore
-from locus_memory.store.encoding import encode_namespace, encode_text
 from locus_memory.store.item import Delete, Put
 
 NASTY = st.text(
@@ -32,10 +23,6 @@ VALUES = (
 )
 
 
-def name_of(namespace, key):
-    return Address.of(namespace, key).name
-
-
 @pytest.fixture(scope="module")
 def run():
     with asyncio.Runner() as runner:
@@ -43,42 +30,10 @@ def run():
 
 
 @pytest.fixture(scope="module")
-def ask(run, postgresql_server):
-    connection = run(asyncpg.connect(postgresql_server.url))
-    yield lambda statement, *values: run(connection.fetchval(statement, *values))
-    run(connection.close())
-
-
-@pytest.fixture(scope="module")
 def store(run, postgresql_server):
     store = PostgreSQLStore(postgresql_server.url, schema="t_columns")
     yield store
     run(store.close())
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(st.lists(NASTY.map(encode_text)))
-@example([])
-@example([""])
-def test_a_column_is_split_as_it_was(ask, column):
-    found = ask(f"SELECT {split_column(1)}", join_column(column))
-    assert [each or "" for each in found] == (column if any(column) or len(column) > 1 else [])
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(st.lists(NAMESPACES.map(encode_namespace), min_size=1))
-def test_paths_are_split_as_they_were(ask, paths):
-    found = ask(f"SELECT {split_paths(1)}", join_paths(paths))
-    assert [f"{each}\x01" for each in found] == paths
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.builds(name_of, NAMESPACES, NAMES | NAMES.map(lambda key: 600 * key))))
-def test_names_are_split_as_they_were(ask, names):
-    assert ask(f"SELECT {split_names(1)}", join_names(names)) == names
 
 
 @pytest.mark.slow

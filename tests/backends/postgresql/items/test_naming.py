@@ -3,66 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from locus_memory.backends.postgresql.items.naming import (
     LONGEST,
     Address,
-    first_name,
-    name_bound,
-    whole_name,
 )
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.selection import path_of
-from locus_memory.store.encoding import encode_text
-
-STEM = "s" * (LONGEST - 8)
-LABELS = st.text("\x00\x01\x02ab\U0010ffff", min_size=1, max_size=3) | st.builds(
-    lambda count, rest: STEM + count * "s" + rest,
-    st.integers(0, 12),
-    st.sampled_from(["", "a", "\x00", "\x01", "\U0010ffff"]),
-)
-PLACES = st.tuples(st.lists(LABELS, min_size=1, max_size=2).map(tuple), LABELS)
 
 
 def name_of(namespace, key):
     return Address.of(namespace, key).name
-
-
-def whole(place):
-    namespace, key = place
-    return whole_name(path_of(namespace), encode_text(key))
-
-
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
-@given(PLACES, PLACES)
-def test_no_two_items_share_a_name(one, other):
-    assert (name_of(*one) == name_of(*other)) == (one == other)
-
-
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
-@given(PLACES, PLACES)
-def test_names_keep_the_order_of_namespaces_and_keys(one, other):
-    if whole(one)[:LONGEST] != whole(other)[:LONGEST]:
-        before = ([encode_text(label) for label in one[0]], encode_text(one[1])) < (
-            [encode_text(label) for label in other[0]],
-            encode_text(other[1]),
-        )
-        assert (name_of(*one) < name_of(*other)) == before
-
-
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
-@given(PLACES, PLACES)
-@example((("n",), "k"), (("n",), "k"))
-def test_bounds_leave_no_name_out(one, other):
-    if whole(one) >= whole(other):
-        assert name_of(*one) >= first_name(whole(other))
-    else:
-        assert name_of(*one) < name_bound(whole(other))
 
 
 def test_the_longest_name_is_an_entry_of_an_index():

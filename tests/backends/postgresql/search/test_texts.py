@@ -255,9 +255,3 @@ async def test_a_small_namespace_beside_a_large_one_is_read_through(store):
     assert len(await store.search(NS, "common", 10)) == 7
     assert len(await store.search(NS, "common", 3, offset=5)) == 2
     assert len(await store.search(("large",), "common", 10**6)) == 3000
-
-
-@pytest.mark.parametrize("query", ["☃", '"', "&", "| a", "!", "<->", ":*", "a:*", "'", "\\", "()"])
-async def test_no_query_is_an_error_or_a_way_around_the_words(store, query):
-    await store.put(NS, "k", "something else")
-    assert await store.search(NS, query) == []

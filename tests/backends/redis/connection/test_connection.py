@@ -82,24 +82,6 @@ def test_a_url_that_cannot_be_read(url):
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"key_prefix": ""},
-        {"key_prefix": "a{b"},
-        {"key_prefix": "a}"},
-        {"key_prefix": b"bytes"},
-        {"pool_size": 0},
-        {"connect_timeout": 0},
-        {"command_timeout": -1},
-        {"acquire_timeout": 0},
-    ],
-)
-def test_an_option_that_cannot_work(options):
-    with pytest.raises(ConfigurationError, match=r"(?i)redis"):
-        RedisConnection(**options)
-
-
 def test_keys():
     connection = RedisConnection(key_prefix="p:")
     assert connection.key("a", b"\xff", "é") == b"p:a:\xff:\xc3\xa9"

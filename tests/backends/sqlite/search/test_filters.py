@@ -8,11 +8,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.sqlite.search.filters import compile_filter, register_functions
-from locus_memory.store.filters import matches, parse_filter
+from locus_memory.store.filters import parse_filter
 from locus_memory.store.json_values import encode_json
 
 FIELDS = [
@@ -80,29 +79,6 @@ def answer(connection, condition, value, metadata):
     return connection.execute(f"SELECT {where} FROM t", bound).fetchone()[0]
 
 
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(filters, values, documents)
-@example({"a": "a"}, {"a": "a\x00b"}, {})
-@example({"a": {"$gt": "a"}}, {"a": "a\x00b"}, {})
-@example({"a": {"$contains": "b"}}, {"a": "a\x00b"}, {})
-@example({"a": 2**53 + 1}, {"a": 2**53 + 1.0}, {})
-@example({"a": 2**63}, {"a": 2**64 - 1}, {})
-@example({"a": 1}, {"a": True}, {})
-@example({"a": 1}, {"a": 1.0}, {})
-@example({"a": {"$contains": 1}}, {"a": [True, 1.0]}, {})
-@example({"a": {"$contains": "x"}}, {"a": {"k": "x"}}, {})
-@example({"a.0": 1}, {"a": [1]}, {"a": {"0": 2}})
-@example({"a": {"$ne": 1}}, {}, {})
-@example({"a": None}, {"a": 1}, {"a": None})
-@example({"a": {"$in": []}}, {"a": 1}, {})
-@example({"a": {"$eq": {"b": [1, "x"]}}}, {"a": {"b": [1.0, "x"]}}, {})
-def test_sql_and_python_agree(connection, written, value, metadata):
-    condition = parse_filter(written)
-    expected = matches(condition, value, metadata)
-    assert answer(connection, condition, value, metadata) == expected
-
-
 @pytest.mark.parametrize("number", [k / 10**d for d in range(1, 17) for k in (1, 3, 7, 123456789)])
 def test_fractions_equal_themselves_and_not_their_neighbours(connection, number):
     metadata = {"n": number}
@@ -145,15 +121,6 @@ def test_a_filter_of_any_size_is_evaluated(connection):
         condition = parse_filter(written)
         assert answer(connection, condition, None, {"n": 7}) == 1
         assert answer(connection, condition, None, {"n": -7}) == 0
-
-
-def test_no_text_of_the_caller_gets_into_the_sql():
-    text = "x') OR 1=1 --"
-    where, bound = compile_filter(
-        parse_filter({text: text, "b": {"$contains": text}}), metadata="m", value="v"
-    )
-    assert text not in where
-    assert any(text in str(each) for each in bound.values())
 
 
 def test_checkpoints_have_metadata_only(connection):
