@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from typing_extensions import override
 
@@ -16,6 +16,9 @@ from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.ranking.fusion import reciprocal_rank_fusion, weighted_fusion
 from locus_memory.store.item import check_limit
+
+if TYPE_CHECKING:
+    from locus_memory.documents.index import DocumentIndex
 
 __all__ = ["FusedIndex", "HybridOptions", "Retriever", "fuse", "fused"]
 
@@ -111,10 +114,11 @@ def _name(result: RetrievalResult) -> tuple[str, int, str]:
 
 
 class FusedIndex(Resource):
-    """Two indexes that are searched as one; write to each of them.
+    """Two indexes that are searched as one.
 
     A chunk that both find is found once: chunks with the same source, place and content are the
-    same, and without a source, those with the same content. Closing it closes both.
+    same, and without a source, those with the same content. What is stored here is in both, under
+    one id; files are added to each. Closing it closes both.
 
     Args:
         sparse: The index for words.
@@ -147,6 +151,55 @@ class FusedIndex(Resource):
             self._dense.retrieve(query, top_k=wanted, min_score=min_score, filter=filter),
         )
         return fused(*sides, top_k, self._options)
+
+    async def store(
+        self, content: str, *, source: str = "", metadata: Mapping[str, Any] | None = None
+    ) -> str:
+        """Store one piece in both, as it is; return its id, which is that of both.
+
+        Raises:
+            ConfigurationError: One of them is no `DocumentIndex`.
+            InvalidArgumentError: As for `DocumentIndex.store`.
+            BackendError: A store failed; neither index has the piece, or only the first one if its
+                store fails as well.
+        """
+        first, second = self._written
+        doc_id: str = await first.store(content, source=source, metadata=metadata)
+        try:
+            await second.store(content, source=source, metadata=metadata, doc_id=doc_id)
+        except BaseException:
+            await first.delete(doc_id)
+            raise
+        return doc_id
+
+    async def delete(self, doc_id: str) -> bool:
+        """Delete a document from both; returns whether it was in one of them.
+
+        Raises:
+            ConfigurationError: One of them is no `DocumentIndex`.
+            InvalidArgumentError: The id is no text.
+            BackendError: A store failed.
+        """
+        return any([await each.delete(doc_id) for each in self._written])
+
+    async def clear(self) -> int:
+        """Delete all documents of both; returns how many chunks they had.
+
+        Raises:
+            ConfigurationError: One of them is no `DocumentIndex`.
+            BackendError: A store failed.
+        """
+        return sum([await each.clear() for each in self._written])
+
+    @property
+    def _written(self) -> tuple[DocumentIndex, DocumentIndex]:
+        # Loaded only to write: an index imports this module.
+        from locus_memory.documents.index import DocumentIndex  # noqa: PLC0415
+
+        first, second = self._sparse, self._dense
+        if not (isinstance(first, DocumentIndex) and isinstance(second, DocumentIndex)):
+            raise ConfigurationError("both indexes are a DocumentIndex, or are written by their own")
+        return first, second
 
     @override
     async def open(self) -> None:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory import ConfigurationError, UnknownProviderError
+from locus_memory import (
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+    UnknownProviderError,
+)
+from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.documents import (
     DocumentIndex,
     HybridOptions,
@@ -20,6 +26,7 @@ from locus_memory.documents import (
 )
 from locus_memory.documents.fusion import fused
 from locus_memory.retrieval.embedders import as_embedder
+from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeEmbedder
 
 needs_langchain = pytest.mark.skipif(
@@ -150,6 +157,62 @@ async def test_documents_without_a_source_are_known_by_their_content():
             texts = [each.content for each in found if not each.source]
             assert len(texts) == len(set(texts)) == 3
             assert sorted(each.source for each in found if each.source) == ["a", "b"]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
+
+
+@given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=4), st.booleans())
+async def test_what_is_stored_in_a_fused_index_is_in_both_under_one_id(texts, shared):
+    """It makes no difference whether both indexes are in one store."""
+    async with InMemoryStore() as one, InMemoryStore() as two:
+        sparse = DocumentIndex(one, kind="text")
+        dense = DocumentIndex(one if shared else two, kind="dense", embedder=FakeEmbedder())
+        both = fuse(sparse, dense)
+        names = [await both.store(f"plum {text}", source="s", metadata={}) for text in texts]
+        assert len(set(names)) == len(names)
+        for index in (sparse, dense, both):
+            found = await index.retrieve("plum", top_k=9)
+            assert {each.doc_id for each in found} <= set(names)
+        assert await both.delete(names[0])
+        assert not await both.delete(names[0])
+        for index in (sparse, dense, both):
+            assert names[0] not in {each.doc_id for each in await index.retrieve("plum", top_k=9)}
+        assert await both.clear() == (len(names) - 1) * (1 if shared else 2)
+        assert await both.clear() == 0
+
+
+class Broken(StoreWrapper):
+    async def put_batch(self, items):
+        raise BackendUnavailableError("down")
+
+
+async def test_what_one_index_cannot_store_is_in_neither():
+    sparse = DocumentIndex(InMemoryStore(), kind="text")
+    both = fuse(sparse, DocumentIndex(Broken(InMemoryStore()), kind="text"))
+    with pytest.raises(BackendUnavailableError):
+        await both.store("A plum.")
+    assert await sparse.sources() == []
+
+
+class Foreign:
+    async def retrieve(self, query, *, top_k=5, min_score=None, filter=None):
+        return []
+
+
+async def test_an_index_of_another_system_is_not_written():
+    for pair in ((Foreign(), DocumentIndex("memory")), (DocumentIndex("memory"), Foreign())):
+        both = fuse(*pair)
+        for call in (both.store("A plum."), both.delete("p"), both.clear()):
+            with pytest.raises(ConfigurationError, match="DocumentIndex"):
+                await call
+
+
+@pytest.mark.parametrize("name", ["", "p-1", "s/" + "0" * 32, "p-" + "0" * 33, "P-" + "0" * 32])
+async def test_no_piece_has_another_id(name):
+    async with get_documents("memory") as index:
+        with pytest.raises(InvalidArgumentError, match="doc_id"):
+            await index.store("A plum.", doc_id=name)
 
 
 @needs_langchain
