@@ -38,6 +38,7 @@ from locus_memory.agent.managers import (
 )
 from locus_memory.agent.options import AgentKeywords, AgentOptions, read_settings
 from locus_memory.agent.session import Session, load_state
+from locus_memory.agent.tree_verbs import TreeVerbs
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, takes_tools
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel, ToolModel, window_of
@@ -65,7 +66,7 @@ __all__ = ["Agent", "Usage"]
 _Part = TypeVar("_Part")
 
 
-class Agent(Resource):
+class Agent(TreeVerbs, Resource):
     """An agent with tools, checkpoints and memory: a small reference loop.
 
     The whole thread is saved after every step: after the user's message, each answer of the model
