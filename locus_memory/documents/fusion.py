@@ -198,7 +198,9 @@ class FusedIndex(Resource):
 
         first, second = self._sparse, self._dense
         if not (isinstance(first, DocumentIndex) and isinstance(second, DocumentIndex)):
-            raise ConfigurationError("both indexes are a DocumentIndex, or are written by their own")
+            raise ConfigurationError(
+                "both indexes are a DocumentIndex, or are written by their own"
+            )
         return first, second
 
     @override
