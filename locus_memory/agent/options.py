@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from locus_memory._internal.options import check_fields
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -51,7 +51,7 @@ class AgentOptions:
             user's message is put before the model in each run, and never saved. An index of another
             system may be blocking, see `inject_context`. If it fails, the run continues, and the
             event is `agent.documents_failed`.
-        document_context: How much of the documents the model sees.
+        document_context: How much of the documents the model sees; `"openjarvis"`: as there.
 
     Raises:
         ConfigurationError: An option has another type, or the tree is given twice.
@@ -68,7 +68,7 @@ class AgentOptions:
     memory: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None = None
     resource_settings: ResourceSettings | None = None
     documents: Retriever | str | None = None
-    document_context: ContextConfig | None = None
+    document_context: ContextConfig | Literal["openjarvis"] | None = None
 
     def __post_init__(self) -> None:
         if check_limit(self.max_iterations, "max_iterations") < 1:
@@ -93,7 +93,7 @@ class AgentKeywords(TypedDict, total=False):
     memory: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None
     resource_settings: ResourceSettings | None
     documents: Retriever | str | None
-    document_context: ContextConfig | None
+    document_context: ContextConfig | Literal["openjarvis"] | None
 
 
 _OLD: Final = {"memory_placement": "placement", "on_memory_error": "on_error"}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from locus_memory.documents.ingest.reader import DocumentLimits
     from locus_memory.documents.ingest.reading import ingest_path
     from locus_memory.documents.registry import (
+        documents_from_config,
         get_documents,
         list_document_indexes,
         register_document_index,
@@ -43,6 +44,7 @@ else:
             "SourceInfo": "values",
             "chunk_text": "chunking.chunks",
             "fuse": "fusion",
+            "documents_from_config": "registry",
             "get_documents": "registry",
             "ingest_path": "ingest.reading",
             "inject_context": "context",
@@ -64,6 +66,7 @@ __all__ = [
     "SourceInfo",
     "chunk_text",
     "fuse",
+    "documents_from_config",
     "get_documents",
     "ingest_path",
     "inject_context",

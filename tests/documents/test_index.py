@@ -12,14 +12,19 @@ from locus_memory import (
     ConfigurationError,
     InvalidArgumentError,
     UnknownProviderError,
+    get_checkpointer,
 )
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.documents import (
+    ChunkConfig,
+    ContextConfig,
     DocumentIndex,
     HybridOptions,
     RetrievalResult,
+    documents_from_config,
     fuse,
     get_documents,
+    inject_context,
     list_document_indexes,
     register_document_index,
     registry,
@@ -274,3 +279,97 @@ async def test_the_best_hundred_are_reranked_by_late_interaction():
                 await index.store(f"plum number {number}")
             assert len(await index.retrieve("plum", top_k=5)) == 5
         assert reranker.seen == [count]
+
+
+TOML = """
+[tool.locus_memory.documents]
+url = "sqlite:${KB_PATH}"
+kind = "text"
+chunk_size = 100
+chunk_overlap = 10
+top_k = 3
+min_score = 0.3
+"""
+
+
+async def test_settings_are_read_from_the_nearest_file(tmp_path, monkeypatch):
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.setenv("KB_PATH", str(tmp_path / "kb.db"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    with pytest.raises(KeyError):
+        documents_from_config()
+    (tmp_path / "pyproject.toml").write_text(TOML, "utf-8")
+    index, context = documents_from_config()
+    async with index:
+        await index.store("A plum.")
+        assert (index.kind, index.chunking) == (
+            "text",
+            ChunkConfig(chunk_size=100, chunk_overlap=10),
+        )
+        assert context == ContextConfig(top_k=3, min_score=0.3)
+    assert (tmp_path / "kb.db").exists()
+
+
+async def test_settings_by_the_names_of_openjarvis():
+    table = {
+        "context_from_memory": False,
+        "default_backend": "text",
+        "context_top_k": 4,
+        "context_min_score": 0.1,
+        "context_max_tokens": 99,
+        "chunk_size": 64,
+        "chunk_overlap": 8,
+    }
+    index, context = documents_from_config({"documents": table})
+    assert context == ContextConfig(enabled=False, top_k=4, min_score=0.1, max_context_tokens=99)
+    assert (index.kind, index.chunking.chunk_size) == ("text", 64)
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ({"url": "postgresql://u:secret@h/db"}, ConfigurationError),
+        ({"url": "sqlite"}, None),
+        ({"kind": "unknown"}, UnknownProviderError),
+        ({"chunk_size": 0}, ConfigurationError),
+        ({"min_score": 7}, InvalidArgumentError),
+        ({"chunk_seize": 9}, TypeError),
+        ("text", ConfigurationError),
+    ],
+)
+def test_settings_that_are_wrong(table, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if error is None:
+        documents_from_config({"tool": {"locus_memory": {"documents": table}}})
+        return
+    with pytest.raises(error) as refused:
+        documents_from_config({"documents": table})
+    assert "secret@" not in str(refused.value)
+
+
+async def test_the_profile_of_openjarvis():
+    """Words are counted, both searches are fused by ranks, and a score of 0.1 is enough."""
+    async with get_documents("memory", options="openjarvis", kind="text") as index:
+        assert index.chunking == ChunkConfig(unit="words")
+        assert index._hybrid == HybridOptions.classic()
+        await index.store("Invoices are paid on the fifteenth.")
+        query = "Which invoices of the boat and of the house and of the office do I pay?"
+        assert await inject_context(query, [], index) == []
+        assert len(await inject_context(query, [], index, config="openjarvis")) == 1
+    own = ChunkConfig(chunk_size=9, chunk_overlap=0)
+    assert get_documents("memory", options="openjarvis", chunking=own).chunking == own
+    with pytest.raises(ConfigurationError, match="openjarvis"):
+        get_documents("memory", options="locus")
+
+
+async def test_the_profile_of_the_locus_sdk():
+    async with get_checkpointer("memory", options="locus") as checkpointer:
+        assert checkpointer.max_chain_depth == 5
+        for n in range(8):
+            await checkpointer.save({"n": n, "text": "x" * 500}, "t")
+        assert len(await checkpointer.storage.retrieve_chain("t")) <= 6
+    async with get_checkpointer("memory", options="locus", max_chain_depth=9) as checkpointer:
+        assert checkpointer.max_chain_depth == 9
+    with pytest.raises(ConfigurationError, match="locus"):
+        get_checkpointer("memory", options="openjarvis")
