@@ -177,7 +177,8 @@ class _Reading:
         if status != HTTPStatus.OK or (answer.length and len(content) <= most):
             raise BackendUnavailableError(f"the server says {status}, or ended early")
         kind = headers.get_content_type()
-        if len(content) > most or "Content-Encoding" in headers or not _is_document(kind):
+        is_document = kind in _SUFFIXES or kind.startswith("text/")
+        if len(content) > most or "Content-Encoding" in headers or not is_document:
             raise MemoryBackendError(
                 f"the page is packed, or no document, but {kind}, or too large"
             )
@@ -185,10 +186,6 @@ class _Reading:
             if kind.startswith("text/") and (charset := headers.get_content_charset()):
                 content = BOM_UTF8 + content.decode(charset).encode()
         return _name(parts, kind), content
-
-
-def _is_document(kind: str) -> bool:
-    return kind in _SUFFIXES or kind.startswith("text/")
 
 
 def _split(url: str) -> SplitResult:
@@ -222,5 +219,5 @@ def _name(parts: SplitResult, kind: str) -> str:
 def _is_public(text: str) -> bool:
     """Whether an address is one of the internet, for every machine the same."""
     address = ip_address(text.partition("%")[0])
-    is_other = any(address in each for each in _OTHERS)
-    return address.is_global and not address.is_multicast and not is_other
+    is_public = address.is_global and not address.is_multicast
+    return is_public and not any(address in each for each in _OTHERS)

@@ -201,7 +201,7 @@ async def test_what_one_index_cannot_store_is_in_neither():
 
 
 class Foreign:
-    async def retrieve(self, query, *, top_k=5, min_score=None, filter=None):
+    async def retrieve(self, query, *, top_k=5, min_score=None, filter=None):  # noqa: A002
         return []
 
 

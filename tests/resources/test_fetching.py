@@ -16,7 +16,6 @@ from locus_memory.errors import (
     BackendUnavailableError,
     ConfigurationError,
     InvalidArgumentError,
-    LocusMemoryError,
     MemoryAccessDenied,
     MemoryBackendError,
     MemoryNotFound,
@@ -38,7 +37,7 @@ class Web:
         web = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):  # noqa: N802 - the name of the server
+            def do_GET(self):
                 web.asked.append((self.path, self.headers["Host"]))
                 path = self.path if self.path in web.answers else self.path.partition("?")[0]
                 answer = web.answers.get(path, (404, {}, b""))
@@ -137,7 +136,7 @@ async def test_a_page_becomes_an_entry(web):
         ("/" + "a" * 300, {"Content-Type": "text/plain"}, b"x", "a" * 80 + ".txt", "x"),
     ],
 )  # fmt: skip
-async def test_the_name_and_the_text_of_a_page(web, path, headers, body, name, text):
+async def test_the_name_and_the_text_of_a_page(web, path, headers, body, name, text):  # noqa: PLR0917
     web.answers[path] = (200, headers, body)
     async with MemoryTree("memory", fetch=HERE) as tree:
         done = await tree.add_resource(web.url + path, "memory://x")
@@ -389,8 +388,8 @@ def test_a_limit_is_a_number(wrong):
 def test_any_text_is_a_url_or_refused(text):
     try:
         parts = fetching._split(f"http://{text}")
-    except LocusMemoryError as error:
-        assert isinstance(error, InvalidArgumentError)
+    except InvalidArgumentError:
+        pass
     else:
         name = fetching._name(parts, "text/plain")
         assert name not in ("", ".", "..")

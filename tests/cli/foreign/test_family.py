@@ -292,7 +292,7 @@ def filled(path):
             "INSERT INTO episodes (agent_id, conversation_id, summary, conversation_at)"
             " VALUES ('work', 'c', 'Ada bought a boat.', '2025-04-01T10:00:00Z')"
         )
-        overrides = json.dumps(["Reply in English.", "Reply in English.", "Ich heiße Ada – 艾达"])
+        overrides = json.dumps(["Reply in English.", "Reply in English.", "Ich heiße Ada, 艾达"])
         connection.execute(
             "INSERT INTO identity (id, overrides, generated_at) VALUES (1, ?, ?)",
             (overrides, "2025-05-01T10:00:00Z"),
@@ -310,7 +310,7 @@ def test_the_layers_of_osaurus_with_their_moments(ok, empty_directory):
         "Ada sails.": "2025-03-02T10:00:00",
         "Ada bought a boat.": "2025-04-01T10:00:00",
         "Reply in English.": "2025-05-01T10:00:00",
-        "Ich heiße Ada – 艾达": "2025-05-01T10:00:00",
+        "Ich heiße Ada, 艾达": "2025-05-01T10:00:00",
     }
     [sails] = [each for each in found if each["content"] == "Ada sails."]
     assert sails["origin"] == "import"
