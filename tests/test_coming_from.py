@@ -394,7 +394,7 @@ async def _(folder):
 async def _(folder):
     """Its test is `tests/cli/foreign/test_family.py`; here, an encrypted file."""
     from locus_memory.errors import ConfigurationError  # noqa: PLC0415
-    from locus_memory.integrations.osaurus import open_osaurus  # noqa: PLC0415
+    from locus_memory.integrations.mem0.osaurus import open_osaurus  # noqa: PLC0415
 
     (folder / "memory.sqlite").write_bytes(bytes(range(1, 255)) * 40)
     with (

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from typing_extensions import override
 
@@ -16,9 +16,6 @@ from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.ranking.fusion import reciprocal_rank_fusion, weighted_fusion
 from locus_memory.store.item import check_limit
-
-if TYPE_CHECKING:
-    from locus_memory.documents.index import DocumentIndex
 
 __all__ = ["FusedIndex", "HybridOptions", "Retriever", "fuse", "fused"]
 
@@ -192,16 +189,12 @@ class FusedIndex(Resource):
         return sum([await each.clear() for each in self._written])
 
     @property
-    def _written(self) -> tuple[DocumentIndex, DocumentIndex]:
-        # Loaded only to write: an index imports this module.
-        from locus_memory.documents.index import DocumentIndex  # noqa: PLC0415
-
-        first, second = self._sparse, self._dense
-        if not (isinstance(first, DocumentIndex) and isinstance(second, DocumentIndex)):
-            raise ConfigurationError(
-                "both indexes are a DocumentIndex, or are written by their own"
-            )
-        return first, second
+    def _written(self) -> tuple[Any, Any]:
+        both = (self._sparse, self._dense)
+        # Its class imports this module.
+        if not all(hasattr(each, "delete_source") for each in both):
+            raise ConfigurationError("what is no DocumentIndex is written by its own verbs")
+        return both
 
     @override
     async def open(self) -> None:

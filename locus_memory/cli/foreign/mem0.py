@@ -85,7 +85,7 @@ def osaurus_importer(asked: Asked) -> Importer[Any]:
 
 @asynccontextmanager
 async def _osaurus(where: str) -> AsyncGenerator[Source]:
-    from locus_memory.integrations.osaurus import open_osaurus  # noqa: PLC0415 - help must be quick
+    from locus_memory.integrations.mem0.osaurus import open_osaurus  # noqa: PLC0415 - help must be quick
 
     with open_osaurus(where) as source:
         yield source
