@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from uuid import uuid4
 
 from typing_extensions import override
@@ -60,6 +60,9 @@ from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_text
 from locus_memory.tools import Tool, as_tools, failed
+
+if TYPE_CHECKING:
+    from locus_memory.documents.context import ContextConfig
 
 __all__ = ["Agent", "Usage"]
 
@@ -144,7 +147,9 @@ class Agent(TreeVerbs, Resource):
         self.memory_manager = self._own(*memory_of(memory_manager, settings, self.model))
         self._memory = MemoryHooks(self.memory_manager, settings)
         self.documents = self._own(*documents_of(options.documents))
-        self._document_context = options.document_context
+        self._document_context: ContextConfig | Literal["openjarvis"] | None = (
+            options.document_context
+        )
         self._resources = resource_hooks(
             options.resources,
             options.resource_settings,

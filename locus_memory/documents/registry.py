@@ -96,8 +96,8 @@ def documents_from_config(
     named = Keywords(table, table)
     chunking = named.into(ChunkConfig, chunking=None)
     context = named.into(ContextConfig, context=None)
-    where = named.rest.pop("url", "memory")
-    return get_documents(where, **{"chunking": chunking, **named.rest}), context
+    named.rest["chunking"] = chunking
+    return get_documents(named.rest.pop("url", "memory"), **named.rest), context
 
 
 @overload
