@@ -202,6 +202,9 @@ class BlockingAgent(Blocking, of="locus_memory.agent.loop.Agent"):
         state = _Blocks(Agent.state)
         history = _Blocks(Agent.history)
         fork = _Blocks(Agent.fork)
+        remember_memory = _Blocks(Agent.remember_memory)
+        recall_memory = _Blocks(Agent.recall_memory)
+        commit_memory = _Blocks(Agent.commit_memory)
         open = _Blocks(Agent.open)
         close = _Blocks(Agent.close)
 

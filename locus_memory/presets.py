@@ -31,6 +31,7 @@ from locus_memory.errors import ConfigurationError, UnknownProviderError, UnsetV
 
 __all__ = [
     "Preset",
+    "documents_table",
     "is_preset",
     "list_presets",
     "memory_table",
@@ -162,10 +163,30 @@ def memory_table(
         providers = _table(memory, "providers", source)
         if wanted in providers:
             fields = _table(providers, str(wanted), source)
-            _check_secrets(f"memory.providers.{wanted}", fields, source)
-            filled: dict[str, Any] = Preset(str(wanted), "", fields, source).filled_options
-            return filled
+            return _filled(f"memory.providers.{wanted}", fields, source)
     raise KeyError(name if name is not None else "memory.default_provider")
+
+
+def documents_table(store: Mapping[str, Any] | str | Path | None = None) -> dict[str, Any]:
+    """Return the table `documents` of the nearest file that has it, with the values of variables.
+
+    Args:
+        store: A configuration, or the path of one; `None`: the files.
+
+    Raises:
+        KeyError: There is no such table.
+        ConfigurationError: A file is not readable, or holds a literal secret.
+    """
+    for source, table in _tables_of(store):
+        if "documents" in table:
+            return _filled("documents", _table(table, "documents", source), source)
+    raise KeyError("documents")
+
+
+def _filled(name: str, fields: dict[str, Any], source: str) -> dict[str, Any]:
+    _check_secrets(name, fields, source)
+    filled: dict[str, Any] = Preset(name, "", fields, source).filled_options
+    return filled
 
 
 def retention_tables() -> tuple[str, list[Any]]:

@@ -30,8 +30,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, Final, overload
 
+from locus_memory._internal.options import with_profile
 from locus_memory._internal.providers.address import (
     Address,
     check_below_root,
@@ -92,6 +93,8 @@ CheckpointerFactory = Callable[..., BaseCheckpointer]
 """Creates a checkpointer; called like a `StoreFactory`."""
 
 _plugins = Plugins(ENTRY_POINTS, Provider, "locus_memory.registry.Provider")
+_PROFILES: Final = {"locus": {"max_chain_depth": 5}}
+
 _stores: dict[str, ConstructionFactory] = {}
 _checkpointers: dict[str, ConstructionFactory] = {}
 
@@ -262,6 +265,7 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
         where: A provider string, such as `"sqlite:./agent.db"`.
         **options: Keyword arguments of the checkpointer's class, and `encryption`; see
             `open_backend`. `state_type` determines what `load` returns, for a type checker as well.
+            `options="locus"` stands for the defaults of the Locus SDK.
 
     Raises:
         UnknownProviderError: The provider is not registered.
@@ -269,7 +273,7 @@ def get_checkpointer(where: str, **options: Any) -> BaseCheckpointer:
         MissingDriverError: Its driver is not installed.
         ConfigurationError: An invalid provider string, or a provider without checkpoints.
     """
-    where, options = _expanded(where, options, "checkpointer")
+    where, options = _expanded(where, with_profile(options, _PROFILES), "checkpointer")
     construction = _construction(where, "checkpointer", _checkpointers)
     if construction is None:
         raise _has_no(where, "checkpointer", list_checkpointers())

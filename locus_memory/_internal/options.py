@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Keywords", "check_fields", "check_ranges", "checked"]
+__all__ = ["Keywords", "check_fields", "check_ranges", "checked", "with_profile"]
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
 _Value = TypeVar("_Value")
@@ -85,6 +85,22 @@ class Keywords:
         """
         for name in self.rest:
             raise TypeError(f"{self._owner}.__init__() got an unexpected keyword argument {name!r}")
+
+
+def with_profile(
+    given: Mapping[str, Any], profiles: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return options with those of the profile that `options=` names; other options win.
+
+    Raises:
+        ConfigurationError: There is no such profile.
+    """
+    name = given.get("options")
+    if not isinstance(name, str):
+        return dict(given)
+    if name not in profiles:
+        raise ConfigurationError(f"options= is one of {', '.join(profiles)}, not {quote(name)}")
+    return {**profiles[name], **{each: given[each] for each in given if each != "options"}}
 
 
 class _Kind(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from locus_memory.documents.context import ContextConfig, find_context
 from locus_memory.documents.fusion import Retriever
@@ -41,7 +41,7 @@ async def with_documents(
     index: Retriever | None,
     state: AgentState,
     said: Sequence[Message],
-    config: ContextConfig | None,
+    config: ContextConfig | Literal["openjarvis"] | None,
 ) -> tuple[AgentState, tuple[RetrievalResult, ...]]:
     """Return the state with documents in front of the user's last message, and these documents.
 

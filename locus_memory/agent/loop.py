@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from uuid import uuid4
 
 from typing_extensions import override
@@ -38,6 +38,7 @@ from locus_memory.agent.managers import (
 )
 from locus_memory.agent.options import AgentKeywords, AgentOptions, read_settings
 from locus_memory.agent.session import Session, load_state
+from locus_memory.agent.tree_verbs import TreeVerbs
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, takes_tools
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel, ToolModel, window_of
@@ -60,12 +61,15 @@ from locus_memory.store.base import BaseStore
 from locus_memory.store.item import check_text
 from locus_memory.tools import Tool, as_tools, failed
 
+if TYPE_CHECKING:
+    from locus_memory.documents.context import ContextConfig
+
 __all__ = ["Agent", "Usage"]
 
 _Part = TypeVar("_Part")
 
 
-class Agent(Resource):
+class Agent(TreeVerbs, Resource):
     """An agent with tools, checkpoints and memory: a small reference loop.
 
     The whole thread is saved after every step: after the user's message, each answer of the model
@@ -143,7 +147,9 @@ class Agent(Resource):
         self.memory_manager = self._own(*memory_of(memory_manager, settings, self.model))
         self._memory = MemoryHooks(self.memory_manager, settings)
         self.documents = self._own(*documents_of(options.documents))
-        self._document_context = options.document_context
+        self._document_context: ContextConfig | Literal["openjarvis"] | None = (
+            options.document_context
+        )
         self._resources = resource_hooks(
             options.resources,
             options.resource_settings,

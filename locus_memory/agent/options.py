@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from locus_memory._internal.options import check_fields
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -44,16 +44,17 @@ class AgentOptions:
         resources: A tree of `memory://` resources: a `MemoryTree`, a handle, a `MemoryStoreSpec`, a
             memory backend, or the name of a backend or a preset, or the provider string of a
             store. A run with a user has that user's tree.
+        memory: `resources` by another name; not both.
         resource_settings: Whether entries that match are shown to the model, and when sessions are
             committed.
         documents: An index, or a provider string of one for `get_documents`: what it has on the
             user's message is put before the model in each run, and never saved. An index of another
             system may be blocking, see `inject_context`. If it fails, the run continues, and the
             event is `agent.documents_failed`.
-        document_context: How much of the documents the model sees.
+        document_context: How much of the documents the model sees; `"openjarvis"`: as there.
 
     Raises:
-        ConfigurationError: An option has another type.
+        ConfigurationError: An option has another type, or the tree is given twice.
         InvalidArgumentError: `max_iterations` is not an integer of at least 1.
     """
 
@@ -64,14 +65,19 @@ class AgentOptions:
     before_invocation: Iterable[Callable[[Invocation], Any]] = ()
     after_invocation: Iterable[Callable[[Invocation], Any]] = ()
     resources: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None = None
+    memory: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None = None
     resource_settings: ResourceSettings | None = None
     documents: Retriever | str | None = None
-    document_context: ContextConfig | None = None
+    document_context: ContextConfig | Literal["openjarvis"] | None = None
 
     def __post_init__(self) -> None:
         if check_limit(self.max_iterations, "max_iterations") < 1:
             raise InvalidArgumentError(f"max_iterations is at least 1, not {self.max_iterations}")
         check_fields(self)
+        if self.memory is not None:
+            if self.resources is not None:
+                raise ConfigurationError("the tree is given twice: as memory= and as resources=")
+            object.__setattr__(self, "resources", self.memory)
 
 
 class AgentKeywords(TypedDict, total=False):
@@ -84,9 +90,10 @@ class AgentKeywords(TypedDict, total=False):
     before_invocation: Iterable[Callable[[Invocation], Any]]
     after_invocation: Iterable[Callable[[Invocation], Any]]
     resources: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None
+    memory: str | MemoryTree | MemoryStoreHandle | MemoryStoreSpec | MemoryBackend | None
     resource_settings: ResourceSettings | None
     documents: Retriever | str | None
-    document_context: ContextConfig | None
+    document_context: ContextConfig | Literal["openjarvis"] | None
 
 
 _OLD: Final = {"memory_placement": "placement", "on_memory_error": "on_error"}

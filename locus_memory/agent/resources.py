@@ -122,7 +122,7 @@ class ResourceHooks:
     async def _recalled(self, state: AgentState, thread_id: str) -> list[str]:
         query, settings = query_of(asked(state.messages)) or "", self._settings
         user = state.metadata.get("user_id")
-        tree = await self._bound(user)
+        tree = await self.bound(user)
         found = await tree.find(query, settings.root, settings.top_k, without=self._without)
         hits = [each for each in found.hits if each.score >= settings.min_score]
         if not runs_off_record(state):
@@ -167,12 +167,12 @@ class ResourceHooks:
 
     async def _commit(self, name: _SessionName, messages: Sequence[Message]) -> None:
         async def work() -> None:
-            tree = await self._bound(name[0])
+            tree = await self.bound(name[0])
             await tree.commit(name[1], list(messages), self._used.pop(name, ()))
 
         await call_hook("commit", work, seconds=_SECONDS, event="agent.resources_failed")
 
-    async def _bound(self, user_id: str | None) -> MemoryVerbs:
+    async def bound(self, user_id: str | None) -> MemoryVerbs:
         """Return the tree of a user.
 
         Raises:

@@ -30,7 +30,7 @@ from locus_memory.store.item import (
     quick_put,
 )
 from locus_memory.store.listing import Listing
-from locus_memory.store.text import query_words
+from locus_memory.store.text import query_prefix, query_words
 from locus_memory.store.words.long_texts import from_query, prepared
 
 __all__ = ["CheckedStore", "Purging", "implements", "needed"]
@@ -50,7 +50,10 @@ _BEHIND: Final = {
 _MOST_WORDS: Final = 10_000
 """Of a query: the time of some engines grows with the square of their number."""
 
-_REMEDIES: Final = {"search": "list with query=None, or choose another backend"}
+_REMEDIES: Final = {
+    "search": "list with query=None, or choose another backend",
+    "prefix_search": "search for whole words, or choose another backend",
+}
 
 _PURGE_EVERY: Final = 1_024
 """Items written between two purges of expired items; the first write of a store is one."""
@@ -185,7 +188,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         Args:
             selection: Which items.
             page: Which part of the hits.
-            words: What `_query_words` made of the query, never empty.
+            words: What `_query_words` made of the query, never empty; or only a prefix and a star.
         """
         raise NotImplementedError
 
@@ -380,8 +383,9 @@ class CheckedStore(BaseStore, Generic[Encoded]):
         page = Page.of(limit, offset)
         if query is None:
             return await self._newest(selection, page)
-        words = await from_query(self._query_words, query)
-        await self._need("search")
+        prefix = query_prefix(query)
+        words = [f"{prefix}*"] if prefix else await from_query(self._query_words, query)
+        await self._need("prefix_search" if prefix else "search")
         if words:
             return await self._search_text(selection, page, words)
         await self.open()

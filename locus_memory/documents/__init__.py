@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from locus_memory.documents.ingest.reader import DocumentLimits
     from locus_memory.documents.ingest.reading import ingest_path
     from locus_memory.documents.registry import (
+        documents_from_config,
         get_documents,
         list_document_indexes,
         register_document_index,
@@ -43,6 +44,7 @@ else:
             "SourceInfo": "values",
             "chunk_text": "chunking.chunks",
             "fuse": "fusion",
+            "documents_from_config": "registry",
             "get_documents": "registry",
             "ingest_path": "ingest.reading",
             "inject_context": "context",
@@ -63,6 +65,7 @@ __all__ = [
     "RetrievalResult",
     "SourceInfo",
     "chunk_text",
+    "documents_from_config",
     "fuse",
     "get_documents",
     "ingest_path",

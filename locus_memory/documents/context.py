@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from locus_memory._internal.neutral import neutralise, neutralised_lines
 from locus_memory._internal.offload import call
@@ -87,6 +87,7 @@ class ContextConfig:
 
 
 _DEFAULT: Final = ContextConfig()
+_CLASSIC: Final = ContextConfig(min_score=0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ async def inject_context(
     messages: Sequence[Any],
     index: Retriever,
     *,
-    config: ContextConfig | None = None,
+    config: ContextConfig | Literal["openjarvis"] | None = None,
 ) -> list[Any]:
     """Return the messages with what the index has on a query, as one system message.
 
@@ -121,7 +122,7 @@ async def inject_context(
         messages: Messages of one class, of this library or another; oldest first.
         index: A `DocumentIndex`, or anything with its `retrieve`, blocking or not, whose hits have
             a `content`. The lowest score of `config` counts for the `score` of its hits.
-        config: How much to show; `None` for the defaults.
+        config: How much to show; `None` for the defaults, `"openjarvis"` for those of OpenJarvis.
 
     Raises:
         InvalidArgumentError: An invalid query.
@@ -131,14 +132,14 @@ async def inject_context(
 
 
 async def find_context(
-    query: str, index: Retriever, *, config: ContextConfig | None = None
+    query: str, index: Retriever, *, config: ContextConfig | Literal["openjarvis"] | None = None
 ) -> Context | None:
     """Return what the index has on a query; `None`: nothing that is relevant and fits.
 
     Raises:
         InvalidArgumentError: As for `inject_context`, as all other errors.
     """
-    settings = config or _DEFAULT
+    settings = _CLASSIC if config == "openjarvis" else config or _DEFAULT
     if check_text(query, "a query") is None:
         raise InvalidArgumentError("a query is a string, not None")
     if not settings.enabled or not settings.top_k or not query.strip():

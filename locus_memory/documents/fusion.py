@@ -111,10 +111,11 @@ def _name(result: RetrievalResult) -> tuple[str, int, str]:
 
 
 class FusedIndex(Resource):
-    """Two indexes that are searched as one; write to each of them.
+    """Two indexes that are searched as one.
 
     A chunk that both find is found once: chunks with the same source, place and content are the
-    same, and without a source, those with the same content. Closing it closes both.
+    same, and without a source, those with the same content. What is stored here is in both, under
+    one id; files are added to each. Closing it closes both.
 
     Args:
         sparse: The index for words.
@@ -147,6 +148,53 @@ class FusedIndex(Resource):
             self._dense.retrieve(query, top_k=wanted, min_score=min_score, filter=filter),
         )
         return fused(*sides, top_k, self._options)
+
+    async def store(
+        self, content: str, *, source: str = "", metadata: Mapping[str, Any] | None = None
+    ) -> str:
+        """Store one piece in both, as it is; return its id, which is that of both.
+
+        Raises:
+            ConfigurationError: One of them is no `DocumentIndex`.
+            InvalidArgumentError: As for `DocumentIndex.store`.
+            BackendError: A store failed; neither index has the piece, or only the first one if its
+                store fails as well.
+        """
+        first, second = self._written
+        doc_id: str = await first.store(content, source=source, metadata=metadata)
+        try:
+            await second.store(content, source=source, metadata=metadata, doc_id=doc_id)
+        except BaseException:
+            await first.delete(doc_id)
+            raise
+        return doc_id
+
+    async def delete(self, doc_id: str) -> bool:
+        """Delete a document from both; returns whether it was in one of them.
+
+        Raises:
+            ConfigurationError: One of them is no `DocumentIndex`.
+            InvalidArgumentError: The id is no text.
+            BackendError: A store failed.
+        """
+        return any([await each.delete(doc_id) for each in self._written])
+
+    async def clear(self) -> int:
+        """Delete all documents of both; returns how many chunks they had.
+
+        Raises:
+            ConfigurationError: One of them is no `DocumentIndex`.
+            BackendError: A store failed.
+        """
+        return sum([await each.clear() for each in self._written])
+
+    @property
+    def _written(self) -> tuple[Any, Any]:
+        both = (self._sparse, self._dense)
+        # Its class imports this module.
+        if not all(hasattr(each, "delete_source") for each in both):
+            raise ConfigurationError("what is no DocumentIndex is written by its own verbs")
+        return both
 
     @override
     async def open(self) -> None:

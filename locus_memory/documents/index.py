@@ -148,7 +148,12 @@ class DocumentIndex(Resource):
         await self._search.close()
 
     async def store(
-        self, content: str, *, source: str = "", metadata: Mapping[str, Any] | None = None
+        self,
+        content: str,
+        *,
+        source: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        doc_id: str | None = None,
     ) -> str:
         """Store one piece as it is, not cut; return its id.
 
@@ -158,12 +163,13 @@ class DocumentIndex(Resource):
             content: The text, with something besides spaces in it.
             source: Its name, on one line.
             metadata: JSON to store with it; `RetrievalResult` lists the names that are taken.
+            doc_id: The id under which another index stored it; `None`: a new one.
 
         Raises:
-            InvalidArgumentError: An invalid text, source or metadata.
+            InvalidArgumentError: An invalid text, source, metadata or id.
             BackendError: The store failed.
         """
-        document = piece(content, source, metadata)
+        document = piece(content, source, metadata, doc_id)
         await self._writer.store(document)
         return document.id
 

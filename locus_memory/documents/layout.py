@@ -7,6 +7,7 @@ again writes the same items, and a document with the same id is the same documen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -60,6 +61,7 @@ RESERVED: Final = frozenset(
 
 _DIGITS: Final = 6
 _PIECE: Final = "p-"
+_PIECE_ID: Final = re.compile(f"{_PIECE}[0-9a-f]{{32}}")
 
 
 def digest_of(content: bytes | str) -> str:
@@ -145,17 +147,21 @@ def document_id(
     return f"{source_range(source or digest)}{digest_of(facts)}"
 
 
-def piece(text: str, source: str, metadata: Mapping[str, Any] | None) -> Document:
-    """Return a document that is one chunk; each is another one.
+def piece(
+    text: str, source: str, metadata: Mapping[str, Any] | None, doc_id: str | None = None
+) -> Document:
+    """Return a document that is one chunk; without an id, each is another one.
 
     Raises:
-        InvalidArgumentError: The text, the source or the metadata is invalid.
+        InvalidArgumentError: The text, the source, the metadata or the id is invalid.
     """
     own = checked_metadata(metadata)
     _check(text, source)
     if not text.strip():
         raise InvalidArgumentError("a document to store has a text, not only spaces")
-    name = f"{_PIECE}{uuid4().hex}"
+    name = f"{_PIECE}{uuid4().hex}" if doc_id is None else doc_id
+    if not _PIECE_ID.fullmatch(name):
+        raise InvalidArgumentError(f"no index has the id {quote(doc_id)}: leave doc_id out")
     return Document(
         id=name,
         source=source,

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast, get_args, overload
 
+from locus_memory._internal.options import Keywords, with_profile
 from locus_memory._internal.quoting import quote
+from locus_memory.documents.chunking.config import ChunkConfig
+from locus_memory.documents.context import ContextConfig
+from locus_memory.documents.fusion import HybridOptions
 from locus_memory.documents.index import DocumentIndex, Kind
 from locus_memory.errors import ConfigurationError, UnknownProviderError
+from locus_memory.presets import documents_table
 
-__all__ = ["get_documents", "list_document_indexes", "register_document_index"]
+__all__ = [
+    "documents_from_config",
+    "get_documents",
+    "list_document_indexes",
+    "register_document_index",
+]
 
 _Factory = TypeVar("_Factory", bound=Callable[..., Any])
 
@@ -19,6 +30,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _KINDS: Final = cast("tuple[str, ...]", get_args(Kind))
 _OLD: Final = {"sqlite": "text", "faiss": "dense", "colbert": "late"}
 """Names of kinds in another system, and where they are here."""
+
+_PROFILES: Final = {
+    "openjarvis": {"chunking": ChunkConfig(unit="words"), "hybrid": HybridOptions.classic()}
+}
+_SETTINGS: Final = {
+    "context_from_memory": "enabled",
+    "default_backend": "kind",
+    "context_top_k": "top_k",
+    "context_min_score": "min_score",
+    "context_max_tokens": "max_context_tokens",
+}
+"""Names of settings in another system, and here."""
 
 _registered: dict[str, Callable[..., Any]] = {}
 
@@ -31,12 +54,14 @@ def get_documents(where: Any = "memory", *, kind: str = "hybrid", **options: Any
         kind: `text`, `dense`, `bm25`, `late` or `hybrid`, see `DocumentIndex`; or a registered
             name.
         **options: Keyword arguments of `DocumentIndex`, or of the registered factory.
+            `options="openjarvis"` stands for the defaults of OpenJarvis.
 
     Raises:
         UnknownProviderError: There is no such kind; the message lists the known ones.
         ConfigurationError: As for `DocumentIndex`.
         MissingDriverError: A package that the store or the kind needs is not installed.
     """
+    options = with_profile(options, _PROFILES)
     if kind in _registered:
         return cast("DocumentIndex", _registered[kind](where, **options))
     if kind in _OLD:
@@ -48,6 +73,31 @@ def get_documents(where: Any = "memory", *, kind: str = "hybrid", **options: Any
         known = ", ".join(list_document_indexes())
         raise UnknownProviderError(f"unknown kind of index {quote(kind)}. Known: {known}")
     return DocumentIndex(where, kind=cast("Kind", kind), **options)
+
+
+def documents_from_config(
+    store: Mapping[str, Any] | str | Path | None = None,
+) -> tuple[DocumentIndex, ContextConfig]:
+    """Return a new index, and what of it is shown, by the table `[tool.locus_memory.documents]`.
+
+    Its settings are `url`, `kind`, the fields of `ChunkConfig` and of `ContextConfig`, and other
+    options of `get_documents`, such as `embedder`.
+
+    Args:
+        store: A configuration, or the path of one; `None`: the files that presets are in.
+
+    Raises:
+        KeyError: There is no such table.
+        ConfigurationError: A file is not readable, or holds a literal secret; or as for
+            `get_documents`.
+        TypeError: There is no such setting.
+    """
+    table = {_SETTINGS.get(name, name): value for name, value in documents_table(store).items()}
+    named = Keywords(table, table)
+    chunking = named.into(ChunkConfig, chunking=None)
+    context = named.into(ContextConfig, context=None)
+    named.rest["chunking"] = chunking
+    return get_documents(named.rest.pop("url", "memory"), **named.rest), context
 
 
 @overload

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 from locus_memory._internal.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from locus_memory.resources.fetching import (
+        FetchOptions,
+    )
     from locus_memory.resources.operations import (
         Level,
         MemoryOp,
@@ -62,6 +65,7 @@ else:
         __name__,
         {
             "FailureKind": "results",
+            "FetchOptions": "fetching",
             "Level": "operations",
             "MemoryCommitResult": "results",
             "MemoryDeleteResult": "results",
@@ -98,6 +102,7 @@ else:
 
 __all__ = [
     "FailureKind",
+    "FetchOptions",
     "Level",
     "MemoryCommitResult",
     "MemoryDeleteResult",

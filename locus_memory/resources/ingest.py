@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
+from tempfile import TemporaryDirectory
 from typing import Final
+from urllib.parse import unquote
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.ingest.files import File, files_of
@@ -15,8 +17,8 @@ from locus_memory.errors import (
     LocusMemoryError,
     MemoryConflict,
     MemoryNotFound,
-    UnsupportedMemoryOp,
 )
+from locus_memory.resources.fetching import FetchOptions, fetched, shown
 from locus_memory.resources.levels.modelled import LONGEST_HINT
 from locus_memory.resources.operations import MemoryOpResource
 from locus_memory.resources.reading.memories import FACTS
@@ -47,33 +49,45 @@ class _Counts:
 
 
 async def ingested(
-    writer: TreeWriter, backend: str, op: MemoryOpResource, target: MemoryURI | None
+    writer: TreeWriter, op: MemoryOpResource, target: MemoryURI | None, options: FetchOptions
 ) -> tuple[MemoryResourceResult, list[Path]]:
     """Write an entry for each file of a source; returns the result and what was written.
 
     Raises:
-        UnsupportedMemoryOp: The source is a URL.
         MemoryNotFound: There is no such file.
         PermissionError: It may not be read.
+        LocusMemoryError: The source is a URL, and as for `fetched`.
     """
-    if _URL in op.source:
-        reason = "a source is a path: save the page to a file first"
-        raise UnsupportedMemoryOp(type(op).__name__, backend, reason)
-    files = await in_thread(_files, op.source)
+    hints = {"reason": op.reason, "instruction": op.instruction}
+    metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
+    if _URL not in op.source:
+        return await _ingested(writer, op.source, target, metadata)
+    found, name, content = await fetched(op.source, options)
+    folders = (unquote(each) for each in found.path.split("/")[:-1])
+    kept = (each for each in folders if each not in ("", ".", ".."))
+    folder = target or MemoryURI((RESOURCES, str(found.hostname), *kept))
+    with TemporaryDirectory() as place:
+        where = FilePath(place, name)
+        await in_thread(where.write_bytes, content)
+        return await _ingested(writer, str(where), folder, {**metadata, "url": shown(found)})
+
+
+async def _ingested(
+    writer: TreeWriter, where: str, target: MemoryURI | None, metadata: dict[str, str]
+) -> tuple[MemoryResourceResult, list[Path]]:
+    files = await in_thread(_files, where)
     if files is None:
         place = target or MemoryURI((RESOURCES,), is_folder=True)
         raise MemoryNotFound(str(place), "there is no such file or folder to read")
-    folder = target or MemoryURI((RESOURCES, _name(op.source)))
+    folder = target or MemoryURI((RESOURCES, _name(where)))
     counts = _Counts()
-    hints = {"reason": op.reason, "instruction": op.instruction}
-    metadata = {name: text[:LONGEST_HINT] for name, text in hints.items() if text}
     with closing(DocumentReader()) as reader:
         for file in files:
             try:
                 path = _place(folder, file)
                 text = await in_thread(_text, file, reader)
             except (OSError, LocusMemoryError) as error:
-                if _is_source(file, op.source):
+                if _is_source(file, where):
                     raise
                 counts.skipped.append((file.shown, reason_of(error)))
                 continue

@@ -208,11 +208,12 @@ class MemoryOpSearch(MemoryOp):
 
 @dataclass(frozen=True, slots=True)
 class MemoryOpResource(MemoryOp):
-    """Ingest a file or a folder below `memory://resources/`, one entry a file.
+    """Ingest a file, a folder or a page of the web below `memory://resources/`, one entry a file.
 
     Attributes:
-        source: A path.
-        target_uri: The folder; `None`: `memory://resources/` and the name of the source.
+        source: A path, or a URL of http or https; see `FetchOptions`.
+        target_uri: The folder; `None`: `memory://resources/` and the name of the source, or the
+            host and the folders of the URL.
         reason: Why it is read, for the model that makes the levels; at most 500 characters.
         instruction: What to look at, as `reason`.
         wait: Whether to return only once everything is searchable.

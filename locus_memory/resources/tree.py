@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.events import Event
     from locus_memory.memory.manager import LLMMemoryManager
+    from locus_memory.resources.fetching import FetchOptions
 
 __all__ = ["MemoryTree"]
 
@@ -98,6 +99,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
         model: Makes the abstracts and overviews, and extracts memories; `None`: rules do.
         memory_manager: Extracts and keeps the memories; `None`: one at `("locus_memory",)`, where
             that of an agent is; with another prefix than `("memory",)`, one at its part `facts`.
+        fetch: What a URL that is ingested may take; `None` for the defaults.
         clock: Returns seconds since the epoch.
 
     Raises:
@@ -116,6 +118,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
         embedder: Embedder | None = None,
         model: ChatModel | None = None,
         memory_manager: LLMMemoryManager | None = None,
+        fetch: FetchOptions | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         check_embedder(embedder)
@@ -126,6 +129,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
         self.store, self._owned = store_of(store)
         self.prefix = prefix
         self._embedder, self._model, self._clock = embedder, model, clock
+        self._fetch = fetch
         self._managers: list[LLMMemoryManager] = [] if memory_manager is None else [memory_manager]
         self._owns_manager = memory_manager is None
         self._background = Background()
@@ -343,11 +347,12 @@ class MemoryTree(MemoryVerbs, StoreUser):
 
     async def _resource(self, op: MemoryOpResource) -> MemoryResult:
         # Loaded only for files.
+        from locus_memory.resources.fetching import FetchOptions  # noqa: PLC0415
         from locus_memory.resources.ingest import ingested  # noqa: PLC0415
 
         target = None if op.target_uri is None else as_uri(op.target_uri)
         self._check_not_facts(op, target or ROOT)
-        result, paths = await ingested(self._writer, self.backend_name, op, target)
+        result, paths = await ingested(self._writer, op, target, self._fetch or FetchOptions())
         await self._finish(op.wait, op.timeout_seconds, *paths)
         return result
 

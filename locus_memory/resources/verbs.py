@@ -143,7 +143,7 @@ class MemoryVerbs:
         wait: bool = True,
         timeout_seconds: float | None = None,
     ) -> MemoryResourceResult:
-        """Ingest a file or a folder; see `MemoryOpResource`."""
+        """Ingest a file, a folder or a page of the web; see `MemoryOpResource`."""
         op = MemoryOpResource(str(source), target_uri, reason, instruction, wait, timeout_seconds)
         return await self._done(op, MemoryResourceResult, target_uri or ROOT)
 

@@ -65,6 +65,7 @@ class StoreCapabilities:
 
     Attributes:
         search: `search` takes a query text.
+        prefix_search: `search` takes a query such as `mull*`.
         semantic_search: `put_with_embedding`, `get_embedding` and `search_by_embedding` work.
         embedding_dimension: The only vector length that the store accepts, or `None` for any.
         ttl: Items expire after their `ttl`.
@@ -74,6 +75,7 @@ class StoreCapabilities:
     """
 
     search: bool = False
+    prefix_search: bool = False
     semantic_search: bool = False
     embedding_dimension: int | None = None
     ttl: bool = False

@@ -32,6 +32,7 @@ __all__ = [
     "index_text",
     "indexed",
     "query_meanings",
+    "query_prefix",
     "query_words",
     "searchable",
     "segment",
@@ -55,6 +56,10 @@ _FOLDED: Final = bytes(
     for code in range(256)
 )
 """The result of `_WORD` and `_fold` for ASCII, as a table: several times as fast."""
+
+_PREFIX = re.compile(r"\s*([^\s*]+)\*\s*")
+_SHORTEST_PREFIX: Final = 3
+"""Characters; a shorter one would be that of a large part of the words."""
 
 _SHORT: Final = 500
 """The most characters of a query whose words are kept."""
@@ -144,6 +149,19 @@ def query_words(query: str) -> list[str]:
     """
     text = check_text(query, "a query") or ""
     return list(_short_words(text) if len(text) <= _SHORT else _query_words(text))
+
+
+def query_prefix(query: str) -> str:
+    """Return the beginning of a word that a query such as `mull*` asks for, folded; empty: none.
+
+    It has at least three characters, and stands alone: a star elsewhere is punctuation.
+
+    Raises:
+        InvalidArgumentError: `query` is not a string of whole characters.
+    """
+    found = _PREFIX.fullmatch(check_text(query, "a query") or "")
+    words = _plain_words(found[1]) if found else []
+    return words[0] if len(words) == 1 and len(words[0]) >= _SHORTEST_PREFIX else ""
 
 
 def _query_words(text: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from locus_memory.errors import (
     InvalidArgumentError,
     MemoryAccessDenied,
     MemoryBackendError,
+    UnsupportedMemoryOp,
 )
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
@@ -311,3 +312,70 @@ async def test_the_root_of_the_tools_stays_a_folder():
     with pytest.raises(MemoryAccessDenied):
         await tools["write_resource"](uri="memory://a", content="mine")
     await tools["write_resource"](uri="memory://a/b", content="mine")
+
+
+async def test_memory_is_another_name_of_resources():
+    for where in ("memory", "local", MemoryStoreSpec(options={"store": "memory"})):
+        async with Agent(FakeModel(["Yes."]), memory=where) as agent:
+            written = await agent.remember_memory("The mast is of spruce.", wait=True)
+            found = await agent.recall_memory("What is the mast of?")
+            assert [each.uri for each in found.hits] == [written.uri]
+    with pytest.raises(ConfigurationError, match="twice"):
+        Agent(FakeModel(), memory="memory", resources="memory")
+    with pytest.raises(ConfigurationError, match="LLMMemoryManager"):
+        Agent(FakeModel(), memory=LLMMemoryManager("memory"))
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9).filter(
+    lambda name: name not in (".", "..", "memories")
+)
+
+
+@given(NAMES, NAMES, st.sampled_from([None, "ada"]))
+async def test_a_note_is_an_entry_of_its_own_below_its_scope_and_category(scope, category, user):
+    tree = MemoryTree(InMemoryStore())
+    agent = Agent(FakeModel(), memory=tree)
+    own = tree if user is None else tree.for_user(user)
+    for _ in range(2):
+        await agent.remember_memory("Oak.", scope=scope, category=category, user_id=user)
+    folder = MemoryURI((scope, "memories", category), is_folder=True)
+    assert len((await own.list(folder)).entries) == 2
+    found = await agent.recall_memory("Oak", target_uri=folder, user_id=user, top_k=1)
+    assert len(found.hits) == 1
+    other = await agent.recall_memory("Oak", user_id="noor")
+    assert other.hits == ()
+
+
+async def test_a_note_is_no_extracted_memory():
+    agent = Agent(FakeModel(), memory=MemoryTree(InMemoryStore()))
+    with pytest.raises(UnsupportedMemoryOp):
+        await agent.remember_memory("Oak.", scope="memories")
+
+
+async def test_a_session_is_committed_when_the_program_asks_for_it():
+    tree = MemoryTree(InMemoryStore())
+    agent = Agent(FakeModel(["Noted."] * 3), memory=tree)
+    result = await agent.run("I live in Berlin now.", "monday", user_id="ada")
+    done = await agent.commit_memory(result, wait=True)
+    assert done.extracted_count == 1
+    assert (await agent.commit_memory(result, wait=True)).extracted_count == 0
+    ada = tree.for_user("ada")
+    assert (await ada.read("memory://memories/user/home")).data == "The user lives in Berlin."
+    assert (await tree.list("memory://")).entries == ()
+    result = await agent.run("I live in Paris now.", user_id="ada", remember=False)
+    with pytest.raises(InvalidArgumentError, match="remember=False"):
+        await agent.commit_memory(result)
+    with pytest.raises(MemoryAccessDenied):
+        await Agent(FakeModel(), memory=ada).recall_memory("Berlin", user_id="noor")
+
+
+async def test_an_agent_without_a_tree_says_so():
+    agent = Agent(FakeModel(["Yes."]))
+    result = await agent.run("Hello.")
+    for call in (
+        agent.remember_memory("Oak."),
+        agent.recall_memory("Oak"),
+        agent.commit_memory(result),
+    ):
+        with pytest.raises(ConfigurationError, match="memory="):
+            await call

@@ -99,6 +99,7 @@ FORMATS = {
     "openai-agents": "integration/test_import_kills.py::test_sessions_of_openai_agents",
     "adk": "integration/test_import_kills.py::test_sessions_of_adk",
     "mem0": "integration/test_import_kills.py::test_memories_of_mem0",
+    "osaurus": "integration/test_import_kills.py::test_memories_of_mem0",
 }
 """The same of each format of `import` that has code of its own."""
 

@@ -7,19 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory import ConfigurationError, UnknownProviderError
+from locus_memory import (
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+    UnknownProviderError,
+    get_checkpointer,
+)
+from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.documents import (
+    ChunkConfig,
+    ContextConfig,
     DocumentIndex,
     HybridOptions,
     RetrievalResult,
+    documents_from_config,
     fuse,
     get_documents,
+    inject_context,
     list_document_indexes,
     register_document_index,
     registry,
 )
 from locus_memory.documents.fusion import fused
 from locus_memory.retrieval.embedders import as_embedder
+from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeEmbedder
 
 needs_langchain = pytest.mark.skipif(
@@ -152,6 +164,62 @@ async def test_documents_without_a_source_are_known_by_their_content():
             assert sorted(each.source for each in found if each.source) == ["a", "b"]
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
+
+
+@given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=4), st.booleans())
+async def test_what_is_stored_in_a_fused_index_is_in_both_under_one_id(texts, shared):
+    """It makes no difference whether both indexes are in one store."""
+    async with InMemoryStore() as one, InMemoryStore() as two:
+        sparse = DocumentIndex(one, kind="text")
+        dense = DocumentIndex(one if shared else two, kind="dense", embedder=FakeEmbedder())
+        both = fuse(sparse, dense)
+        names = [await both.store(f"plum {text}", source="s", metadata={}) for text in texts]
+        assert len(set(names)) == len(names)
+        for index in (sparse, dense, both):
+            found = await index.retrieve("plum", top_k=9)
+            assert {each.doc_id for each in found} <= set(names)
+        assert await both.delete(names[0])
+        assert not await both.delete(names[0])
+        for index in (sparse, dense, both):
+            assert names[0] not in {each.doc_id for each in await index.retrieve("plum", top_k=9)}
+        assert await both.clear() == (len(names) - 1) * (1 if shared else 2)
+        assert await both.clear() == 0
+
+
+class Broken(StoreWrapper):
+    async def put_batch(self, items):
+        raise BackendUnavailableError("down")
+
+
+async def test_what_one_index_cannot_store_is_in_neither():
+    sparse = DocumentIndex(InMemoryStore(), kind="text")
+    both = fuse(sparse, DocumentIndex(Broken(InMemoryStore()), kind="text"))
+    with pytest.raises(BackendUnavailableError):
+        await both.store("A plum.")
+    assert await sparse.sources() == []
+
+
+class Foreign:
+    async def retrieve(self, query, *, top_k=5, min_score=None, filter=None):  # noqa: A002
+        return []
+
+
+async def test_an_index_of_another_system_is_not_written():
+    for pair in ((Foreign(), DocumentIndex("memory")), (DocumentIndex("memory"), Foreign())):
+        both = fuse(*pair)
+        for call in (both.store("A plum."), both.delete("p"), both.clear()):
+            with pytest.raises(ConfigurationError, match="DocumentIndex"):
+                await call
+
+
+@pytest.mark.parametrize("name", ["", "p-1", "s/" + "0" * 32, "p-" + "0" * 33, "P-" + "0" * 32])
+async def test_no_piece_has_another_id(name):
+    async with get_documents("memory") as index:
+        with pytest.raises(InvalidArgumentError, match="doc_id"):
+            await index.store("A plum.", doc_id=name)
+
+
 @needs_langchain
 async def test_a_retriever_of_langchain():
     async with get_documents("memory") as index:
@@ -211,3 +279,97 @@ async def test_the_best_hundred_are_reranked_by_late_interaction():
                 await index.store(f"plum number {number}")
             assert len(await index.retrieve("plum", top_k=5)) == 5
         assert reranker.seen == [count]
+
+
+TOML = """
+[tool.locus_memory.documents]
+url = "sqlite:${KB_PATH}"
+kind = "text"
+chunk_size = 100
+chunk_overlap = 10
+top_k = 3
+min_score = 0.3
+"""
+
+
+async def test_settings_are_read_from_the_nearest_file(tmp_path, monkeypatch):
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.setenv("KB_PATH", str(tmp_path / "kb.db"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    with pytest.raises(KeyError):
+        documents_from_config()
+    (tmp_path / "pyproject.toml").write_text(TOML, "utf-8")
+    index, context = documents_from_config()
+    async with index:
+        await index.store("A plum.")
+        assert (index.kind, index.chunking) == (
+            "text",
+            ChunkConfig(chunk_size=100, chunk_overlap=10),
+        )
+        assert context == ContextConfig(top_k=3, min_score=0.3)
+    assert (tmp_path / "kb.db").exists()
+
+
+async def test_settings_by_the_names_of_openjarvis():
+    table = {
+        "context_from_memory": False,
+        "default_backend": "text",
+        "context_top_k": 4,
+        "context_min_score": 0.1,
+        "context_max_tokens": 99,
+        "chunk_size": 64,
+        "chunk_overlap": 8,
+    }
+    index, context = documents_from_config({"documents": table})
+    assert context == ContextConfig(enabled=False, top_k=4, min_score=0.1, max_context_tokens=99)
+    assert (index.kind, index.chunking.chunk_size) == ("text", 64)
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ({"url": "postgresql://u:secret@h/db"}, ConfigurationError),
+        ({"url": "sqlite"}, None),
+        ({"kind": "unknown"}, UnknownProviderError),
+        ({"chunk_size": 0}, ConfigurationError),
+        ({"min_score": 7}, InvalidArgumentError),
+        ({"chunk_seize": 9}, TypeError),
+        ("text", ConfigurationError),
+    ],
+)
+def test_settings_that_are_wrong(table, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if error is None:
+        documents_from_config({"tool": {"locus_memory": {"documents": table}}})
+        return
+    with pytest.raises(error) as refused:
+        documents_from_config({"documents": table})
+    assert "secret@" not in str(refused.value)
+
+
+async def test_the_profile_of_openjarvis():
+    """Words are counted, both searches are fused by ranks, and a score of 0.1 is enough."""
+    async with get_documents("memory", options="openjarvis", kind="text") as index:
+        assert index.chunking == ChunkConfig(unit="words")
+        assert index._hybrid == HybridOptions.classic()
+        await index.store("Invoices are paid on the fifteenth.")
+        query = "Which invoices of the boat and of the house and of the office do I pay?"
+        assert await inject_context(query, [], index) == []
+        assert len(await inject_context(query, [], index, config="openjarvis")) == 1
+    own = ChunkConfig(chunk_size=9, chunk_overlap=0)
+    assert get_documents("memory", options="openjarvis", chunking=own).chunking == own
+    with pytest.raises(ConfigurationError, match="openjarvis"):
+        get_documents("memory", options="locus")
+
+
+async def test_the_profile_of_the_locus_sdk():
+    async with get_checkpointer("memory", options="locus") as checkpointer:
+        assert checkpointer.max_chain_depth == 5
+        for n in range(8):
+            await checkpointer.save({"n": n, "text": "x" * 500}, "t")
+        assert len(await checkpointer.storage.retrieve_chain("t")) <= 6
+    async with get_checkpointer("memory", options="locus", max_chain_depth=9) as checkpointer:
+        assert checkpointer.max_chain_depth == 9
+    with pytest.raises(ConfigurationError, match="locus"):
+        get_checkpointer("memory", options="openjarvis")

@@ -71,8 +71,9 @@ async def test_the_only_file_of_a_folder_of_its_name_is_skipped(tmp_path):
 
 async def test_what_is_no_file(tmp_path, folder):
     tree = MemoryTree(InMemoryStore())
-    with pytest.raises(UnsupportedMemoryOp, match="path"):
-        await tree.add_resource("https://example.com/a.md")
+    for source in ("ftp://example.com/a.md", "file:///etc/hosts", "://", "memory://notes"):
+        with pytest.raises(InvalidArgumentError, match="path"):
+            await tree.add_resource(source)
     with pytest.raises(MemoryNotFound):
         await tree.add_resource(str(tmp_path / "nothing"))
     with pytest.raises(UnsupportedMemoryOp):

@@ -549,3 +549,13 @@ async def test_what_supersedes_stands_above_what_was_superseded(store, embedder)
     assert plain[0].parts.score == pytest.approx(plain[0].score)
     assert "supersedes a better one" in plain[0].parts.describe()
     assert "superseded by new" in plain[1].parts.describe()
+
+
+@pytest.mark.parametrize("query", ["mull*", "*mull*", "int* mull", "mull**"])
+async def test_a_star_in_a_message_is_punctuation(query):
+    """A correction such as "their*" finds what it would without the star, on every store."""
+    async with InMemoryStore() as store:
+        await store.put(("a",), "k", "a mulligan")
+        await store.put(("a",), "m", "a mull of sand")
+        hits = await HybridSearch(store).search(("a",), query)
+        assert [hit.item.key for hit in hits] == ["m"]

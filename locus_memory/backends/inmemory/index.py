@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
+
+from locus_memory.store.text import stem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +54,15 @@ class TextIndex:
                 del self.postings[word]
         self.total -= self.lengths.pop(key)
 
+    def having(self, word: str) -> Mapping[str, int]:
+        """Return how often each key has a word, or words that begin as one that ends in a star."""
+        if not word.endswith("*"):
+            return self.postings.get(word, {})
+        found = Counter[str]()
+        for each in filter(methodcaller("startswith", stem(word[:-1])), self.postings):
+            found.update(self.postings[each])
+        return found
+
 
 def rank(indexes: Sequence[TextIndex], words: Sequence[str]) -> list[dict[str, float]]:
     """Return the BM25 score of each key that has any of the words, one mapping per index.
@@ -61,7 +73,7 @@ def rank(indexes: Sequence[TextIndex], words: Sequence[str]) -> list[dict[str, f
     mean_length = sum(index.total for index in indexes) / max(documents, 1)
     scores: list[dict[str, float]] = [defaultdict(float) for _ in indexes]
     for word in set(words):
-        postings = [index.postings.get(word, {}) for index in indexes]
+        postings = [index.having(word) for index in indexes]
         having = sum(map(len, postings))
         weight = math.log1p((documents - having + 0.5) / (having + 0.5))
         for index, keys, score in zip(indexes, postings, scores, strict=True):

@@ -88,6 +88,7 @@ class InMemoryStore(CheckedStore[_Change]):
         """Everything."""
         return StoreCapabilities(
             search=True,
+            prefix_search=True,
             semantic_search=True,
             embedding_dimension=self._dimension,
             ttl=True,

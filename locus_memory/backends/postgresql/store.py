@@ -143,6 +143,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
             vectors = self._connection.features.has_vector
         return StoreCapabilities(
             search=True,
+            prefix_search=True,
             semantic_search=vectors,
             embedding_dimension=self._dimension if vectors else None,
             ttl=True,

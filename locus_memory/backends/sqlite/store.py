@@ -106,6 +106,7 @@ class SQLiteStore(TableStore[SQLiteDatabase, Row | Address], CandidateStore):
         self._caches = CurrentCaches(vector_cache_bytes)
         self._capabilities = StoreCapabilities(
             search=True,
+            prefix_search=True,
             semantic_search=True,
             embedding_dimension=embedding_dimension,
             ttl=True,

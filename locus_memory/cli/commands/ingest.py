@@ -141,7 +141,7 @@ def ingest(
     With the name of another framework as --format, what its database --from has is copied:
     langgraph: the threads of a saver; langgraph-store: the items of a store; openai-agents and
     adk: sessions; mem0: memories with their past versions, and with the users in a FILE of
-    `get_all`.
+    `get_all`; osaurus: pinned facts, episodes and overrides.
     """
     session = Session.of(context, url, as_json=as_json)
     if kind in FOREIGN:
@@ -166,7 +166,7 @@ def ingest(
             _import_facts(session, files[0], user, prefix, trust=trust)
         return
     if trust:
-        raise UsageError("--trust needs --format facts or mem0")
+        raise UsageError("--trust needs --format facts, mem0 or osaurus")
     if base_url is not None and model is None:
         raise UsageError("--base-url needs --model")
     if thread is not None and len(files) != 1:

@@ -45,6 +45,7 @@ class Format(StrEnum):
     OPENAI_AGENTS = "openai-agents"
     ADK = "adk"
     MEM0 = "mem0"
+    OSAURUS = "osaurus"
 
 
 def chats_in(

@@ -10,7 +10,7 @@ from locus_memory.cli.conversations.transcripts import Format
 from locus_memory.cli.foreign.adk import adk_importer
 from locus_memory.cli.foreign.family import Asked, Importer, import_from
 from locus_memory.cli.foreign.langgraph import saver_importer, store_importer
-from locus_memory.cli.foreign.mem0 import memory_importer
+from locus_memory.cli.foreign.mem0 import memory_importer, osaurus_importer
 from locus_memory.cli.foreign.openai_agents import session_importer
 from locus_memory.inspection.errors import UsageError
 
@@ -37,6 +37,7 @@ FOREIGN: Final = {
     Format.OPENAI_AGENTS: _Foreign(session_importer, frozenset({"thread"})),
     Format.ADK: _Foreign(adk_importer, frozenset({"thread"})),
     Format.MEM0: _Foreign(memory_importer, frozenset({"user", "trust"}), takes_file=True),
+    Format.OSAURUS: _Foreign(osaurus_importer, frozenset({"user", "trust"})),
 }
 """The formats that `--from` is for."""
 

@@ -1,10 +1,10 @@
-"""The import of the memories of mem0, with their past versions."""
+"""The import of the memories of mem0, with their past versions, and of those of Osaurus."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from locus_memory.integrations.mem0.export import Exported
     from locus_memory.integrations.mem0.importing import CopiedMemories, MemorySource
 
-__all__ = ["memory_importer"]
+__all__ = ["memory_importer", "osaurus_importer"]
 
 _COLUMNS: Final = {
     "user": "user",
@@ -36,8 +36,15 @@ _FAULTS: Final = {
 }
 
 
-def memory_importer(asked: Asked) -> Importer[Any]:
-    """Return the import of the history of mem0, and of the memories in a file of `get_all`."""
+def memory_importer(
+    asked: Asked, source: AbstractAsyncContextManager[MemorySource] | None = None
+) -> Importer[Any]:
+    """Return the import of memories with their users.
+
+    Args:
+        asked: The options of the command.
+        source: Opens them; `None`: the history of mem0, and the memories in a file of `get_all`.
+    """
 
     async def copy(source: MemorySource, backend: Backend, show: Show) -> list[CopiedMemories]:
         from locus_memory.integrations.mem0.importing import import_memories  # noqa: PLC0415 - help must be quick
@@ -52,7 +59,7 @@ def memory_importer(asked: Asked) -> Importer[Any]:
 
     return Importer(
         listed="users",
-        source=_opened(asked),
+        source=source or _opened(asked),
         copy=copy,
         columns=_COLUMNS,
         sums=("memories", "changes", "saved", "unreadable", "unknown"),
@@ -69,6 +76,19 @@ async def _opened(asked: Asked) -> AsyncGenerator[MemorySource]:
     with ExitStack() as stack:
         history = stack.enter_context(open_history(asked.where)) if asked.where else None
         yield MemorySource(history, exported)
+
+
+def osaurus_importer(asked: Asked) -> Importer[Any]:
+    """Return the import of the memory of Osaurus."""
+    return memory_importer(asked, _osaurus(asked.where))
+
+
+@asynccontextmanager
+async def _osaurus(where: str) -> AsyncGenerator[MemorySource]:
+    from locus_memory.integrations.mem0.osaurus import open_osaurus  # noqa: PLC0415 - help must be quick
+
+    with open_osaurus(where) as source:
+        yield source
 
 
 def _exported(name: str) -> list[Exported]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from locus.memory.store import (
@@ -47,7 +47,9 @@ class LocusStore(BaseStore):
     @override
     def capabilities(self) -> StoreCapabilities:
         """The capabilities of the inner store."""
-        return StoreCapabilities(**asdict(self.store.capabilities))
+        known = {each.name for each in fields(StoreCapabilities)}
+        ours = asdict(self.store.capabilities)
+        return StoreCapabilities(**{name: ours[name] for name in known & ours.keys()})
 
     @override
     async def put(

@@ -12,7 +12,7 @@ The package `mem0ai` is not needed. Read `memory.py` for the verbs, and `inferri
 extractor makes of messages; `slots.py` finds memories by their ids, and `filters.py`, `shapes.py`
 and `configuration.py` read and write what mem0 does. Of an import, read `history.py` first: the
 rows of the database as changes of memories. `export.py` is the JSON of `get_all`, and
-`importing.py` writes both as memories.
+`importing.py` writes both as memories, and those that `osaurus.py` reads.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from locus_memory.errors import InvalidArgumentError
@@ -16,8 +16,6 @@ from locus_memory.memory.manager import LLMMemoryManager
 
 __all__ = ["CopiedMemories", "MemorySource", "import_memories"]
 
-_SOURCE: Final = "mem0"
-
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
@@ -26,10 +24,12 @@ class MemorySource:
     Attributes:
         history: The history; `None`: the memories have no past.
         exported: The memories of `get_all`; `None`: all those of the history, without metadata.
+        name: Where they come from: it is the `extractor` of each.
     """
 
     history: History | None = None
     exported: Sequence[Exported] | None = None
+    name: str = "mem0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ async def import_memories(
 class _Plan:
     """The changes of the memories of one user."""
 
+    source: str
     names: set[str] = field(default_factory=set[str])
     facts: list[Fact] = field(default_factory=list[Fact])
     unreadable: int = 0
@@ -107,7 +108,7 @@ class _Plan:
         for change in changes:
             content = content if change.content is None else change.content
             try:
-                self.facts.append(_fact(memory_id, change, content, metadata))
+                self.facts.append(_fact(self.source, memory_id, change, content, metadata))
             except InvalidArgumentError:
                 self.unreadable += 1
 
@@ -118,14 +119,14 @@ def _planned(source: MemorySource, user: str | None) -> dict[str | None, _Plan]:
     for each in exported or ():
         changes = list(_versions(each, [] if history is None else history.of(each.id)))
         name = user if each.user is None else each.user
-        plans.setdefault(name, _Plan()).add(each.id, changes, each.metadata)
+        plans.setdefault(name, _Plan(source.name)).add(each.id, changes, each.metadata)
     if history is None:
         return plans
     known = {each.id for each in exported or ()}
     others = [name for name in history if name not in known]
     is_unknown = exported is not None and user is None
     if others or history.unreadable:
-        plan = plans.setdefault(user, _Plan())
+        plan = plans.setdefault(user, _Plan(source.name))
         plan.unreadable += history.unreadable
         plan.unknown = len(others) if is_unknown else 0
         for name in [] if is_unknown else others:
@@ -144,16 +145,18 @@ def _versions(memory: Exported, changes: Sequence[PastVersion]) -> Iterator[Past
         yield PastVersion(memory.at, memory.content)
 
 
-def _fact(memory_id: str, change: PastVersion, content: str, metadata: Mapping[str, Any]) -> Fact:
+def _fact(
+    source: str, memory_id: str, change: PastVersion, content: str, metadata: Mapping[str, Any]
+) -> Fact:
     """Return a change as a fact.
 
     Raises:
         InvalidArgumentError: Its content is empty or too long.
     """
     value = {
-        "id": _name(memory_id),
+        "id": _name(source, memory_id),
         "content": content,
-        "source": _SOURCE,
+        "source": source,
         "created_at": change.at.isoformat(),
         "metadata": dict(metadata),
     }
@@ -161,9 +164,9 @@ def _fact(memory_id: str, change: PastVersion, content: str, metadata: Mapping[s
     return Fact(fact.memory, fact.said_at, deleted=change.content is None)
 
 
-def _name(memory_id: str) -> str:
-    """Return the id of a fact: mem0's own, if it is 32 hexadecimal digits."""
+def _name(source: str, memory_id: str) -> str:
+    """Return the id of a fact: its own, if it is 32 hexadecimal digits."""
     try:
         return UUID(memory_id).hex
     except ValueError:
-        return uuid5(NAMESPACE_OID, f"mem0:{memory_id}").hex
+        return uuid5(NAMESPACE_OID, f"{source}:{memory_id}").hex

@@ -4,8 +4,8 @@ A provider has hooks that an agent calls, and may implement only two of them. `P
 makes a memory manager of a provider, and a string such as `hindsight:support` names one.
 
 Read `base.py` first, then `manager.py` with `hooks.py` and `fence.py`, then `registry.py`;
-`settings.py` is for agents. The adapters are `mem0.py` and `hindsight.py`; `service.py` has the
-part that both share.
+`settings.py` is for agents. The adapters are `mem0.py`, `supermemory.py` and `hindsight.py`;
+`service.py` has the part that they share.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         register_memory_api,
         register_memory_provider,
     )
+    from locus_memory.memory.providers.supermemory import SupermemoryProvider
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -37,6 +38,7 @@ else:
             "MemoryOptions": "registry",
             "MemoryProvider": "registry",
             "ProviderManager": "manager",
+            "SupermemoryProvider": "supermemory",
             "get_memory_manager": "registry",
             "list_memory_providers": "registry",
             "register_memory_api": "registry",
@@ -51,6 +53,7 @@ __all__ = [
     "MemoryOptions",
     "MemoryProvider",
     "ProviderManager",
+    "SupermemoryProvider",
     "get_memory_manager",
     "list_memory_providers",
     "register_memory_api",

@@ -19,7 +19,7 @@ from typing_extensions import override
 from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.options import check_one_of, check_whole
 from locus_memory.memory.providers.service import ServiceProvider
-from locus_memory.store.item import check_identifier, check_limit
+from locus_memory.store.item import check_identifier
 
 __all__ = ["HindsightProvider"]
 
@@ -111,20 +111,12 @@ class HindsightProvider(ServiceProvider):
         await self._retain(content=told, metadata=facts, context="conversation")
 
     @override
-    async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
-        """Return the facts that match, the best first.
-
-        Raises:
-            ConfigurationError: The key was refused.
-            BackendError: The server failed.
-        """
-        if not query.strip() or not check_limit(limit):
-            return []
+    async def _found(self, query: str, limit: int) -> list[MemorySearchResult]:
         more = {} if self._most is None else {"max_tokens": self._most}
         # The server looks up the entities of the facts unless it is told not to.
         asked = {**self._asked(query), **more, "include": {"entities": None}}
         answer = await self._request("POST", f"{self._bank}/memories/recall", _Recalled, asked)
-        return [_result(each) for each in answer.results[:limit]]
+        return [_result(each) for each in answer.results]
 
     @override
     async def remember(self, content: str) -> str:

@@ -15,10 +15,9 @@ from urllib.parse import quote
 from pydantic import BaseModel
 from typing_extensions import override
 
-from locus_memory.errors import ConfigurationError
 from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.providers.service import ServiceProvider
-from locus_memory.store.item import check_identifier, check_limit
+from locus_memory.store.item import check_identifier
 
 __all__ = ["Mem0Provider"]
 
@@ -70,20 +69,11 @@ class Mem0Provider(ServiceProvider):
         await self._add(turn, metadata=facts)
 
     @override
-    async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
-        """Return the facts that match, the best first.
-
-        Raises:
-            ConfigurationError: There is no user, or the key was refused.
-            BackendError: The platform failed.
-        """
+    async def _found(self, query: str, limit: int) -> list[MemorySearchResult]:
         user = self._user_id
-        if not query.strip() or not check_limit(limit):
-            return []
-        body = {"query": query.strip(), "filters": {"user_id": user}, "top_k": limit}
+        body = {"query": query, "filters": {"user_id": user}, "top_k": limit}
         answer = await self._request("POST", "/v3/memories/search/", _Found, body)
-        own = (each for each in answer.results if each.user_id in (user, None))
-        return [_result(each) for each in own][:limit]
+        return [_result(each) for each in answer.results if each.user_id in (user, None)]
 
     @override
     async def remember(self, content: str) -> str:
@@ -103,14 +93,6 @@ class Mem0Provider(ServiceProvider):
             return False
         await self._request("DELETE", path, _Fact)
         return True
-
-    @property
-    def _user_id(self) -> str:
-        if self._user is None:
-            raise ConfigurationError(
-                "mem0: every request has a user, and this run names none: pass user_id="
-            )
-        return self._user
 
     async def _add(self, messages: list[dict[str, str]], **options: Any) -> str:
         body = {"messages": messages, "user_id": self._user_id, **options}

@@ -12,6 +12,7 @@ the provider and whose value is a `MemoryProvider`.
 | `holographic`, `holographic:./facts.db` | the same, ranked with the trust in each fact |
 | `hindsight`, `hindsight:bank` | a bank of a Hindsight server |
 | `mem0` | the mem0 platform |
+| `supermemory` | Supermemory |
 | any string of a store, such as `sqlite:./agent.db` | an `LLMMemoryManager` over it |
 """
 
@@ -101,6 +102,7 @@ _apis: Final[ChainMap[str, str | Callable[..., Any]]] = ChainMap(
         "local": LLMMemoryManager,
         "hindsight": f"{_HERE}.hindsight:HindsightProvider",
         "mem0": f"{_HERE}.mem0:Mem0Provider",
+        "supermemory": f"{_HERE}.supermemory:SupermemoryProvider",
     },
 )
 
@@ -113,6 +115,7 @@ _BUILT_IN: Final = (
     MemoryProvider("holographic", "A store of this library, with trust", "local", _TRUST),
     MemoryProvider("hindsight", "Hindsight", "hindsight"),
     MemoryProvider("mem0", "mem0", "mem0"),
+    MemoryProvider("supermemory", "Supermemory", "supermemory"),
 )
 _providers: Final[ChainMap[str, MemoryProvider]] = ChainMap({}, {row.id: row for row in _BUILT_IN})
 

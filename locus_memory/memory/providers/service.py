@@ -16,9 +16,10 @@ from locus_memory._internal.providers.drivers import require
 from locus_memory._internal.running.retrying import Patience
 from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
+from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.options import check_number, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider
-from locus_memory.store.item import check_identifier
+from locus_memory.store.item import check_identifier, check_limit
 
 __all__ = ["ServiceProvider"]
 
@@ -102,6 +103,22 @@ class ServiceProvider(BaseMemoryProvider):
         return "\n".join(f"- {each}" for each in told if each)
 
     @override
+    async def search(self, query: str, limit: int = 5) -> list[MemorySearchResult]:
+        """Return the facts that match, the best first.
+
+        Raises:
+            ConfigurationError: The service needs a user, and there is none, or it refused the key.
+            BackendError: The service failed.
+        """
+        if not query.strip() or not check_limit(limit):
+            return []
+        return (await self._found(query.strip(), limit))[:limit]
+
+    async def _found(self, query: str, limit: int) -> list[MemorySearchResult]:
+        """Return the answer of the service to a question that has words."""
+        raise NotImplementedError
+
+    @override
     async def shutdown(self) -> None:
         """Close the connections."""
         await self._client.aclose()
@@ -157,6 +174,15 @@ class ServiceProvider(BaseMemoryProvider):
 
     def _report(self, error: BaseException | None, attempt: int) -> None:
         emit("memory.provider_retried", error=error, provider=self._name, attempt=attempt)
+
+    @property
+    def _user_id(self) -> str:
+        """The user, for a service whose every request has one."""
+        if self._user is None:
+            raise ConfigurationError(
+                f"{self._name}: every request has a user, and this run names none: pass user_id="
+            )
+        return self._user
 
     def _variable(self, what: str) -> str:
         return f"{self._name.upper()}_API_{what}"

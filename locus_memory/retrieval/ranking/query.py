@@ -85,7 +85,10 @@ def read_query(text: str) -> Query:
         written = f"{written[: each.start]} {each.period.in_words} {written[each.end :]}"
     return Query(
         text=ends,
-        terms=" ".join([ends, *dict.fromkeys(each.period.in_words for each in named)]),
+        # A message is no prefix query, whatever stars it has.
+        terms=" ".join(
+            [ends.replace("*", " "), *dict.fromkeys(each.period.in_words for each in named)]
+        ),
         words=tuple(dict.fromkeys(map(stem, query_words(ends)))),
         meanings=tuple(query_meanings(ends)),
         dates=tuple(dict.fromkeys(each.period for each in named)),

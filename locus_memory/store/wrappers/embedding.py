@@ -33,7 +33,7 @@ from locus_memory.store.item import (
     check_text,
 )
 from locus_memory.store.json_values import encode_json, encode_metadata
-from locus_memory.store.text import index_text
+from locus_memory.store.text import index_text, query_prefix
 from locus_memory.store.wrappers.base import StoreWrapper
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class EmbeddingStore(StoreWrapper):
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
-        return replace(self.inner.capabilities, search=True)
+        return replace(self.inner.capabilities, search=True, prefix_search=False)
 
     @override
     async def open(self) -> None:
@@ -174,6 +174,8 @@ class EmbeddingStore(StoreWrapper):
             return [without_mark(item) for item in items]
         if not (check_text(query, "a query") or "").strip():
             return []
+        if query_prefix(query):
+            self._unsupported("prefix_search", "search for whole words, or the inner store")
         [vector] = await self._vectors([query], "query")
         try:
             hits = await super().search_by_embedding(

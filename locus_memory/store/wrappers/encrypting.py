@@ -119,7 +119,7 @@ class EncryptingStore(StoreWrapper):
     @property
     @override
     def capabilities(self) -> StoreCapabilities:
-        return replace(self.inner.capabilities, search=True)
+        return replace(self.inner.capabilities, search=True, prefix_search=True)
 
     def _sealed(self, put: _Put) -> _Put:
         """Return the put for the inner store, which gets no text to index."""

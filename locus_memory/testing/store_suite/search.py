@@ -13,9 +13,9 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import InvalidArgumentError, StoreCapabilityError
 from locus_memory.store.base import BaseStore
-from locus_memory.store.text import query_words, stem, tokens
+from locus_memory.store.text import query_prefix, query_words, stem, tokens
 from locus_memory.testing.fakes import FakeClock
 from locus_memory.testing.store_suite.base import (
     HOSTILE,
@@ -89,6 +89,12 @@ FOLDED = [
 ]
 """Words that differ in case or accents, or that Unicode can write in several ways."""
 
+
+SHORTEST = 3
+PREFIXED = st.lists(
+    st.text("abginrsyéжд9", min_size=1, max_size=9), min_size=1, max_size=6, unique=True
+)
+"""Words, of letters that make many endings of English."""
 
 LANGUAGES = """
 running boats naïve CAFÉ 2023 42nd 😀 x_y ich und die Kinder spielen Häuser Straße perché pommes
@@ -243,6 +249,29 @@ class TextSearchTests(StoreSuite):
     async def test_a_query_of_stop_words_alone_is_not_emptied(self, text_store: BaseStore) -> None:
         await text_store.put_batch([(NS, "a", "the who"), (NS, "b", "a fox")])
         assert await self.keys(text_store, "The Who") == ["a"]
+
+    @given(words=PREFIXED, data=st.data())
+    @PROPERTY
+    async def test_a_prefix_finds_the_words_that_begin_with_it(
+        self, text_store: BaseStore, words: list[str], data: st.DataObject
+    ) -> None:
+        space = self.fresh()
+        await text_store.put_batch([(space, f"{n}", f"x {word}") for n, word in enumerate(words)])
+        word = data.draw(st.sampled_from(words))
+        prefix = word[: data.draw(st.integers(1, len(word)))]
+        query = f" {prefix.upper()}* "
+        if not query_prefix(query):
+            assert len(prefix) < SHORTEST
+        elif not text_store.capabilities.prefix_search:
+            await refused(StoreCapabilityError, text_store.search(space, query))
+        else:
+            found = {item.key for item in await text_store.search(space, query, 99)}
+            start = stem(query_prefix(query))
+            assert found == {
+                f"{n}"
+                for n, word in enumerate(words)
+                if any(each.startswith(start) for each in tokens(f"x {word}"))
+            }
 
     @pytest.mark.parametrize("query", [*PUNCTUATED, *WORDLESS])
     async def test_punctuation_is_never_an_error(self, text_store: BaseStore, query: str) -> None:

@@ -63,12 +63,44 @@ def mem0(path):
         connection.commit()
 
 
+OSAURUS = """
+    CREATE TABLE identity (id INTEGER PRIMARY KEY CHECK (id = 1), content TEXT NOT NULL DEFAULT '',
+        overrides TEXT NOT NULL DEFAULT '[]', token_count INTEGER NOT NULL DEFAULT 0,
+        version INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '',
+        generated_at TEXT NOT NULL DEFAULT '');
+    CREATE TABLE pinned_facts (id TEXT PRIMARY KEY, agent_id TEXT NOT NULL, content TEXT NOT NULL,
+        salience REAL NOT NULL DEFAULT 0.5, source_count INTEGER NOT NULL DEFAULT 1,
+        source_episode_id INTEGER, last_used TEXT NOT NULL DEFAULT (datetime('now')),
+        use_count INTEGER NOT NULL DEFAULT 0, status TEXT NOT NULL DEFAULT 'active',
+        created_at TEXT NOT NULL DEFAULT (datetime('now')), tags_csv TEXT);
+    CREATE TABLE episodes (id INTEGER PRIMARY KEY AUTOINCREMENT, agent_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL, summary TEXT NOT NULL, topics_csv TEXT NOT NULL DEFAULT '',
+        entities_csv TEXT NOT NULL DEFAULT '', decisions TEXT NOT NULL DEFAULT '',
+        action_items TEXT NOT NULL DEFAULT '', salience REAL NOT NULL DEFAULT 0.5,
+        token_count INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '',
+        conversation_at TEXT NOT NULL, status TEXT NOT NULL DEFAULT 'active',
+        created_at TEXT NOT NULL DEFAULT (datetime('now')));
+"""
+"""Those tables of `createV5Tables` of Osaurus that are read."""
+
+
+def osaurus(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(OSAURUS)
+        connection.execute(
+            "INSERT INTO pinned_facts (id, agent_id, content, created_at) VALUES (?, ?, ?, ?)",
+            ("F1A0", "default", "Ada drinks tea.", "2025-03-01 10:00:00"),
+        )
+        connection.commit()
+
+
 MADE = {
     "langgraph": (langgraph, "threads", {"saved": 3, "missing": 0}),
     "langgraph-store": (langgraph_store, "namespaces", {"items": 1, "saved": 1, "kept": 0}),
     "openai-agents": (openai_agents, "sessions", {"items": 1, "saved": 1, "conflicts": 0}),
     "adk": (adk, "sessions", {"events": 0, "saved": 0, "saved_keys": 1}),
     "mem0": (mem0, "users", {"memories": 1, "changes": 1, "saved": 1}),
+    "osaurus": (osaurus, "users", {"memories": 1, "changes": 1, "saved": 1}),
 }
 
 
@@ -122,7 +154,9 @@ def test_options_that_do_not_belong_together(kind, fails, ok, monkeypatch, empty
     assert "takes a database with --from" in fails(2, *call)
     if kind != "mem0":
         assert "no FILE" in fails(2, *call, "--from", "a.db", "x.json")
-    taken = {"langgraph-store": {"embedder"}, "mem0": {"user"}}.get(kind, {"thread"})
+    taken = {"langgraph-store": {"embedder"}, "mem0": {"user"}, "osaurus": {"user"}}.get(
+        kind, {"thread"}
+    )
     for option in {"thread", "embedder", "user"} - taken:
         line = fails(2, *call, "--from", "a.db", f"--{option}", "x")
         assert f"--format {kind} takes no --{option}" in line
@@ -240,3 +274,74 @@ def test_an_interrupted_import_tells_no_password(run, monkeypatch, url, shown):
     told = run("import", "--format", "langgraph-store", "--from", url).err
     assert shown in told
     assert "s3cret" not in told
+
+
+def filled(path):
+    osaurus(path)
+    with closing(sqlite3.connect(path)) as connection:
+        rows = [
+            ("F2", "work", "Ada sails.", "active", "2025-03-02 10:00:00"),
+            ("F3", "work", "Ada is gone.", "evicted", "2025-03-03 10:00:00"),
+        ]
+        connection.executemany(
+            "INSERT INTO pinned_facts (id, agent_id, content, status, created_at)"
+            " VALUES (?, ?, ?, ?, ?)",
+            rows,
+        )
+        connection.execute(
+            "INSERT INTO episodes (agent_id, conversation_id, summary, conversation_at)"
+            " VALUES ('work', 'c', 'Ada bought a boat.', '2025-04-01T10:00:00Z')"
+        )
+        overrides = json.dumps(["Reply in English.", "Reply in English.", "Ich heiße Ada, 艾达"])
+        connection.execute(
+            "INSERT INTO identity (id, overrides, generated_at) VALUES (1, ?, ?)",
+            (overrides, "2025-05-01T10:00:00Z"),
+        )
+        connection.commit()
+
+
+def test_the_layers_of_osaurus_with_their_moments(ok, empty_directory):
+    filled(empty_directory / "old.db")
+    call = ("import", "--format", "osaurus", "--from", "old.db", "--user", "ada")
+    assert ok(*call, "--json").json["saved"] == 5
+    found = ok("memories", "--user", "ada", "--json").json["memories"]
+    assert {each["content"]: each["since"][:19] for each in found} == {
+        "Ada drinks tea.": "2025-03-01T10:00:00",
+        "Ada sails.": "2025-03-02T10:00:00",
+        "Ada bought a boat.": "2025-04-01T10:00:00",
+        "Reply in English.": "2025-05-01T10:00:00",
+        "Ich heiße Ada, 艾达": "2025-05-01T10:00:00",
+    }
+    [sails] = [each for each in found if each["content"] == "Ada sails."]
+    assert sails["origin"] == "import"
+    assert sails["metadata"]["extractor"] == "osaurus"
+    assert (sails["metadata"]["layer"], sails["metadata"]["agent_id"]) == ("pinned", "work")
+    assert ok(*call, "--json").json["saved"] == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE identity SET overrides = '[broken'", "malformed JSON"),
+        ("UPDATE identity SET overrides = '[7, null]'", "override"),
+        ("UPDATE pinned_facts SET content = x'00ff'", "pinned"),
+        ("UPDATE episodes SET summary = 7.5", None),
+        ("UPDATE pinned_facts SET content = CAST(x'ff' AS TEXT)", "UTF-8"),
+        ("UPDATE pinned_facts SET created_at = 'soon'", None),
+        ("ALTER TABLE pinned_facts RENAME TO memory_entries", "no table pinned_facts"),
+        ("ALTER TABLE episodes RENAME COLUMN summary TO text", "has no summary"),
+        ("UPDATE episodes SET summary = ''", "left out: 1"),
+        ("UPDATE episodes SET summary = hex(zeroblob(90000))", "left out: 1"),
+    ],
+)
+def test_a_hostile_database_of_osaurus(statement, told, ok, fails, empty_directory):
+    filled(empty_directory / "old.db")
+    with closing(sqlite3.connect("old.db")) as connection:
+        connection.execute(statement)
+        connection.commit()
+    call = ("import", "--format", "osaurus", "--from", "old.db")
+    if told is None:
+        assert ok(*call, "--json").json["saved"] == 5
+        return
+    assert told in fails(1, *call)
+    assert (empty_directory / "locus.db").exists() == ("left out" in told)

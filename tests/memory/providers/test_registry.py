@@ -91,7 +91,7 @@ def install(tmp_path, monkeypatch):
 
 
 def test_the_built_in_providers():
-    assert list_memory_providers() == ["hindsight", "holographic", "local", "mem0"]
+    assert list_memory_providers() == ["hindsight", "holographic", "local", "mem0", "supermemory"]
 
 
 @pytest.mark.parametrize(

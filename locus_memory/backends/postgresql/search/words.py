@@ -87,7 +87,8 @@ def any_of(words: list[str]) -> str:
     It is a balanced tree: the server recurses into it, and a long query stays shallow.
     """
     if len(words) == 1:
-        return f"'{words[0]}'"
+        prefix = words[0].removesuffix("*")
+        return f"'{words[0]}'" if prefix == words[0] else f"'{stem(prefix)[:_LONGEST]}':*"
     middle = len(words) // 2
     return f"({any_of(words[:middle])} | {any_of(words[middle:])})"
 

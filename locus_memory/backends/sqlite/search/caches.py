@@ -167,8 +167,10 @@ class Caches:
         matches = Matches.of(connection, scope, condition) if page.limit else None
         if matches is None:
             return []
-        quoted = [f'"{word}"' for word in words]
-        is_many = matches.totals.rows > _UNCOUNTED and matches.are_more(quoted, _MANY)
+        quoted = [f'"{word.removesuffix("*")}"{"*" * word.endswith("*")}' for word in words]
+        # The postings are of whole words.
+        is_many = matches.totals.rows > _UNCOUNTED and not quoted[0].endswith("*")
+        is_many = is_many and matches.are_more(quoted, _MANY)
         if is_many and self.posted is not None:
             found = self.posted.find(matches, quoted, page.offset + page.limit)
             if found is not None:

@@ -347,3 +347,14 @@ async def test_items_of_many_blocks_are_ranked_together(tmp_path, monkeypatch, s
         for limit in (1, 7, 299):
             await same(store, ("a",), "boats Ärger keel", limit=limit)
             await same(store, ("a",), "mast x", limit=limit, offset=9)
+
+
+async def test_a_prefix_is_found_in_a_large_file_as_well(tmp_path):
+    """Postings are of whole words: FTS5 finds the prefix."""
+    async with SQLiteStore(tmp_path / "a.db") as store:
+        for n in range(3):
+            await store.put(("a",), f"{n}", f"mulled wine {n}")
+        assert len(await store.search(("a",), "mulled")) == 3
+        await store.put(("a",), "z", "mulberry")
+        assert len(await store.search(("a",), "mul*")) == 4
+        assert await store.search(("a",), "lled*") == []
