@@ -23,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import orjson
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.encoding.chain_cache import replay
@@ -32,7 +32,6 @@ from locus_memory.checkpoint.storage import DeltaStorage
 from locus_memory.errors import (
     BackendCorruptError,
     CheckpointCorruptError,
-    ConfigurationError,
     EncryptionError,
     InvalidArgumentError,
 )
@@ -89,20 +88,13 @@ async def verify(backend: Backend, *, after: str | None = None) -> AsyncGenerato
     if kind == "":
         for problem in await backend.problems():
             yield Finding("database", (), problem, _cursor("item"))
-    if kind != "thread" and (store := _store_of(backend)) is not None:
+    if kind != "thread" and (store := store_of(backend)) is not None:
         name = (tuple(place[:-1]), place[-1]) if len(place) > 1 else None
         async for finding in verify_items(store, after=name):
             yield finding
     at = (place[0], int(place[1]) if place[1:] else None) if kind == "thread" else None
     async for finding in verify_checkpoints(backend.checkpointer, after=at):
         yield finding
-
-
-def _store_of(backend: Backend) -> BaseStore | None:
-    try:
-        return backend.store
-    except ConfigurationError:
-        return None
 
 
 def _cursor(kind: str, *place: str) -> str:

@@ -178,8 +178,7 @@ class DocumentIndex(Resource):
         """Cut a text, and store its chunks in place of those of the same source.
 
         The same text, source, metadata and sizes change nothing, but chunks of it without a vector
-        get one. A text without a source is a
-        document of its own, and replaces nothing.
+        get one. A text without a source is a document of its own, and replaces nothing.
 
         Args:
             content: The text.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.running.paging import batches
+from locus_memory._internal.running.retrying import until_first
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import Chunk, ChunkConfig
 from locus_memory.documents.layout import (
@@ -32,13 +33,8 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import (
-    MARK,
-    check_newest_mark,
-    embedded_put,
-    mark_of,
-)
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedders.marks import MARK, check_newest_mark, mark_of
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.retrieval.reembed import reembed
 from locus_memory.store.base import (
     BaseStore,
@@ -61,12 +57,6 @@ _ATOMIC: Final = 256
 """The most operations of one batch that replaces a document at once."""
 
 _PAGE: Final = 500
-
-_ATTEMPTS: Final = 50
-_LONGEST_PAUSE: Final = 0.05
-"""Seconds."""
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +182,7 @@ class Writer:
         A large change is embedded while it is written, so that an interrupted write goes on.
         """
         puts = [put for each in changes if each.is_small for put in each.puts]
-        made = iter([put for some in _batches(puts, _BATCH) for put in await self._embedded(some)])
+        made = iter([put for some in batches(puts, _BATCH) for put in await self._embedded(some)])
         return [
             replace(each, puts=tuple(islice(made, len(each.puts)))) if each.is_small else each
             for each in changes
@@ -204,18 +194,19 @@ class Writer:
         If another writer of the source was first, it is planned again, so one version stays.
 
         Raises:
-            VersionConflictError: Others were first 50 times.
+            VersionConflictError: Others were first 500 times.
         """
-        for attempt in range(_ATTEMPTS):
-            try:
-                await self._write(change)
-                break
-            except VersionConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                await _step_aside()
-                [change] = await self.embedded([await self.change(change.document, change.config)])
-        return change
+        ready = [change]
+
+        async def once() -> Change:
+            [now] = ready or await self.embedded(
+                [await self.change(change.document, change.config)]
+            )
+            ready.clear()
+            await self._write(now)
+            return now
+
+        return await until_first(once)
 
     async def _write(self, change: Change) -> None:
         if change.outcome == "unchanged":
@@ -232,7 +223,7 @@ class Writer:
         begun = {**record.value, "complete": False}
         shown = {"shown": change.shown} if change.shown else {}
         [version] = await self._store.put_batch([replace(record, value={**begun, **shown})])
-        for batch in _batches(change.puts, _BATCH):
+        for batch in batches(change.puts, _BATCH):
             await self._store.put_batch(batch if change.is_small else await self._embedded(batch))
             # A store in memory waits for nothing.
             await asyncio.sleep(0)
@@ -258,16 +249,13 @@ class Writer:
         await self._check()
         if embedder is None:
             return puts
-        texts = [index_text(each.value) for each in puts]
         try:
-            vectors = await embed(embedder, texts, "document")
+            return await embedded_puts(puts, embedder, [index_text(each.value) for each in puts])
         except InvalidEmbeddingError:
             raise
         except Exception as error:  # noqa: BLE001 - reported; text search finds them
             emit("documents.embed_failed", error=error, embedder=embedder.name, chunks=len(puts))
             return puts
-        pairs = zip(puts, vectors, strict=True)
-        return [embedded_put(put, vector, embedder) for put, vector in pairs]
 
     async def _check(self) -> None:
         """Compare the embedder with the vectors that are there; once.
@@ -308,7 +296,7 @@ class Writer:
             return
         found = scan_all(self._store, self._chunks, prefix=f"{document.id}/")
         missing = [each async for each in found if MARK not in each.metadata]
-        for batch in _batches(missing, _BATCH):
+        for batch in batches(missing, _BATCH):
             puts = await self._embedded(
                 [
                     Put(
@@ -382,30 +370,28 @@ class Writer:
         What is added meanwhile is deleted too, or stays whole.
 
         Raises:
-            VersionConflictError: Other writers of the source were first 50 times.
+            VersionConflictError: Other writers of the source were first 500 times.
         """
         deleted = 0
-        for attempt in range(_ATTEMPTS):
+
+        async def once() -> int:
+            nonlocal deleted
             # The chunks come first: whoever writes one that is not read here changes a record.
             keys = await all_keys(self._store, self._chunks, source_range(source)) if source else []
             records = [record async for record in self._records_of(source)]
             for record in records:
                 keys += await all_keys(self._store, self._chunks, f"{record.value['document']}/")
-            try:
-                versions = await self._mark(records)
-                deleted += await self._delete(dict.fromkeys(keys))
-                ends = [
-                    Delete(namespace=self._sources, key=record.key, if_version=version)
-                    for record, version in zip(records, versions, strict=True)
-                ]
-                for batch in _batches(ends, _PAGE):
-                    await write_together(self._store, batch)
-                break
-            except VersionConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                await _step_aside()
-        return deleted
+            versions = await self._mark(records)
+            deleted += await self._delete(dict.fromkeys(keys))
+            ends = [
+                Delete(namespace=self._sources, key=record.key, if_version=version)
+                for record, version in zip(records, versions, strict=True)
+            ]
+            for batch in batches(ends, _PAGE):
+                await write_together(self._store, batch)
+            return deleted
+
+        return await until_first(once)
 
     async def _records_of(self, source: str) -> AsyncIterator[StoreItem]:
         """Yield the records of a source, and of the documents that were stored under its name."""
@@ -453,22 +439,11 @@ class Writer:
 
     async def _delete(self, keys: Iterable[str]) -> int:
         deleted = 0
-        for batch in _batches(keys, _PAGE):
+        for batch in batches(keys, _PAGE):
             deleted += await self._store.delete_batch([(self._chunks, each) for each in batch])
         return deleted
-
-
-async def _step_aside() -> None:
-    """Wait a little: other writers must not stay in step with this one."""
-    await asyncio.sleep(random.random() * _LONGEST_PAUSE)  # noqa: S311 - no secret
 
 
 def _is_whole(record: Mapping[str, Any], document: Document) -> bool:
     """Whether a record is that of a document, and all of it is written."""
     return bool(record["complete"]) and record["document"] == document.id
-
-
-def _batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    left = iter(items)
-    while batch := list(islice(left, size)):
-        yield batch

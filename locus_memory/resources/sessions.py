@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.running.retrying import until_first
 from locus_memory.errors import MemoryExtractionFailed
 from locus_memory.events import Event, emit, subscribe
 from locus_memory.memory.extraction.thread import Cursor, text_of
@@ -22,7 +23,6 @@ from locus_memory.resources.operations import (
 from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
-from locus_memory.resources.storing.writing import retried
 from locus_memory.resources.uri import MemoryURI, as_uri
 from locus_memory.store.base import write_together
 from locus_memory.store.item import Put
@@ -103,7 +103,7 @@ class Sessions:
         used = _canonical(op.used_uris)
         said = said_messages(op.messages)
         await self._manager().add(said, thread_id=op.session_id)
-        return await retried(lambda: self._archived(op, said, used))
+        return await until_first(lambda: self._archived(op, said, used))
 
     async def _archived(
         self, op: MemoryOpCommit, said: Sequence[Any], uris: Sequence[str]

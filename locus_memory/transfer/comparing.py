@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import mark_of, without_mark
@@ -26,13 +26,11 @@ from locus_memory.transfer.marker import MARKER
 from locus_memory.transfer.options import Comparison, MigrateOptions, Progress
 from locus_memory.transfer.reading import (
     all_threads,
-    checkpointer_of,
     checkpoints_of,
     heads_of,
     identity,
     read_all,
     restorable,
-    store_of,
 )
 
 __all__ = [

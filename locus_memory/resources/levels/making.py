@@ -7,25 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.running.paging import batches
 from locus_memory.chat.base import ChatModel
+from locus_memory.documents.layout import digest_of
 from locus_memory.errors import MemoryNotFound, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.resources.levels.modelled import HINTS, modelled_levels
 from locus_memory.resources.levels.rules import Levels, folder_levels, levels_of
-from locus_memory.resources.storing.nodes import Entry, digest_of, prepared
+from locus_memory.resources.storing.nodes import Entry, is_folder, prepared
 from locus_memory.resources.storing.places import Path, name_of_task
-from locus_memory.resources.storing.plans import (
-    Operation,
-    Plans,
-    abstract_put,
-)
+from locus_memory.resources.storing.plans import Operation, Plans
 from locus_memory.resources.storing.writing import TreeWriter
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import embedded_put
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.store.base import has_semantic_search, write_together
-from locus_memory.store.item import Delete, Put
+from locus_memory.store.item import Delete
 
 __all__ = ["LevelMaker"]
 
@@ -88,23 +85,18 @@ class LevelMaker:
 
     async def _chunks(self, path: Path, entry: Entry) -> list[Operation]:
         """Return the puts of the chunks with their vectors, and of an abstract by a model."""
-        places = self.plans.places
-        puts: list[Put] = []
-        if entry.levels is not None and entry.levels.made_by == "model":
-            puts.append(abstract_put(places, path, entry.digest, entry.levels.abstract))
+        puts = self.plans.abstract_puts(path, entry)
         if self.embedder is None or not await has_semantic_search(self.plans.store):
             return list(puts)
         text = await prepared(entry.content, path[-1])
         puts += self.plans.chunk_puts(path, text)
-        done: list[Operation] = []
-        for start in range(0, len(puts), _BATCH):
-            batch = puts[start : start + _BATCH]
-            vectors = await embed(self.embedder, [each.text or "" for each in batch], "document")
-            done += [
-                embedded_put(put, vector, self.embedder)
-                for put, vector in zip(batch, vectors, strict=True)
-            ]
-        return done
+        return [
+            made
+            for batch in batches(puts, _BATCH)
+            for made in await embedded_puts(
+                batch, self.embedder, [each.text or "" for each in batch]
+            )
+        ]
 
     async def levels(self, path: Path, entry: Entry) -> Levels:
         """Return the levels of an entry, made now if need be; a failing model leaves it to rules.
@@ -128,11 +120,9 @@ class LevelMaker:
             now, version = await self.plans.entry(path)
             if now.digest != entry.digest or now.levels is not None:
                 return
-            node = self.plans.node_put(path, replace(now, levels=made), version)
-            abstract = abstract_put(self.plans.places, path, made.digest, made.abstract)
-            await write_together(
-                self.plans.store, [node, *([abstract] if made.made_by == "model" else [])]
-            )
+            now = replace(now, levels=made)
+            node = self.plans.node_put(path, now, version)
+            await write_together(self.plans.store, [node, *self.plans.abstract_puts(path, now)])
         except (VersionConflictError, MemoryNotFound):
             return
 
@@ -169,12 +159,12 @@ class LevelMaker:
         async for child in self.writer.children(path):
             if len(found) == _MOST_CHILDREN:
                 break
-            below = (*path, child.name)
-            if child.is_dir:
-                found.append((f"{child.name}/", await self._inner(below)))
+            below = (*path, child.key)
+            if is_folder(child):
+                found.append((f"{child.key}/", await self._inner(below)))
             else:
-                levels = await self.levels(below, Entry.from_value(child.item.value))
-                found.append((child.name, levels.abstract))
+                levels = await self.levels(below, Entry.from_value(child.value))
+                found.append((child.key, levels.abstract))
         return found
 
     async def _inner(self, path: Path) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final
 
+from locus_memory.documents.layout import digest_of
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.item import Namespace, check_identifier, check_namespace
 
@@ -75,4 +75,4 @@ class Places:
 
 def name_of_task(path: Path) -> str:
     """Return the key of the task of an entry: short, whatever the path."""
-    return blake2b(str(MemoryURI(path)).encode(), digest_size=16).hexdigest()
+    return digest_of(str(MemoryURI(path)))

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
-from locus_memory._internal.running.paging import paged
+from locus_memory._internal.running.retrying import until_first
 from locus_memory.errors import MemoryConflict, MemoryNotFound, VersionConflictError
-from locus_memory.resources.operations import (
-    WriteMode,
-)
+from locus_memory.resources.operations import WriteMode
 from locus_memory.resources.storing.nodes import Entry, Text, is_folder, prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
 from locus_memory.resources.uri import MemoryURI
-from locus_memory.store.base import write_together
+from locus_memory.store.base import scan_all, write_together
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Child", "TreeWriter"]
+__all__ = ["TreeWriter"]
 
-_ATTEMPTS: Final = 500
 _PAGE: Final = 100
-_LONGEST_PAUSE: Final = 0.05
-
-_Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """A child of a folder.
-
-    Attributes:
-        name: Its name.
-        item: Its item.
-    """
-
-    name: str
-    item: StoreItem
-
-    @property
-    def is_dir(self) -> bool:
-        """Whether it is a folder."""
-        return is_folder(self.item)
 
 
 class TreeWriter:
@@ -67,15 +40,15 @@ class TreeWriter:
 
     async def write(
         self, path: Path, content: str, mode: WriteMode, metadata: Mapping[str, str] | None
-    ) -> tuple[Entry, bool]:
-        """Write an entry; returns it, and whether anything changed.
+    ) -> Entry:
+        """Write an entry; returns it.
 
         Raises:
             MemoryConflict: The path is a folder, or below an entry, or `create` found an entry.
         """
         made: list[Text] = []
 
-        async def once() -> tuple[Entry, bool]:
+        async def once() -> Entry:
             item = await self._entry_item(path)
             if item is not None and mode == "create":
                 raise MemoryConflict(str(MemoryURI(path)))
@@ -83,7 +56,7 @@ class TreeWriter:
             whole = content if old is None or mode == "replace" else f"{old.content}\n{content}"
             facts = (old.metadata if old else {}) if metadata is None else metadata
             if old is not None and (old.content, dict(old.metadata)) == (whole, dict(facts)):
-                return old, False
+                return old
             if not made or made[0].content != whole:
                 # Kept for the next attempt: a long text takes a while.
                 made[:] = [await prepared(whole, path[-1])]
@@ -91,9 +64,9 @@ class TreeWriter:
             entry, operations = await self._plans.put(path, item, made[0], facts, at)
             await write_together(self._plans.store, operations)
             await self._settle(path, is_new=item is None)
-            return entry, True
+            return entry
 
-        return await retried(once)
+        return await until_first(once)
 
     async def _entry_item(self, path: Path) -> StoreItem | None:
         """Return the item of an entry, if there is one.
@@ -141,7 +114,7 @@ class TreeWriter:
         async def once() -> None:
             await write_together(self._plans.store, await self._plans.delete(path))
 
-        await retried(once)
+        await until_first(once)
 
     async def delete_below(self, path: Path) -> int:
         """Delete all entries below a folder, one after another; returns how many."""
@@ -172,7 +145,7 @@ class TreeWriter:
             await write_together(self._plans.store, operations)
             await self._settle(target, is_new=True)
 
-        await retried(once)
+        await until_first(once)
 
     async def check_free(self, path: Path, *, leaving: Container[Path]) -> None:
         """Check that an entry may come to a path.
@@ -199,22 +172,17 @@ class TreeWriter:
         while waiting:
             folder = waiting.pop()
             async for child in self.children(folder):
-                if child.is_dir:
-                    waiting.append((*folder, child.name))
+                if is_folder(child):
+                    waiting.append((*folder, child.key))
                     continue
-                yield (*folder, child.name)
+                yield (*folder, child.key)
                 count += 1
                 if count == most:
                     return
 
-    async def children(self, path: Path) -> AsyncIterator[Child]:
+    def children(self, path: Path) -> AsyncIterator[StoreItem]:
         """Yield the children of a folder in the order of their names, however many."""
-        space = self._plans.places.children(path)
-        store = self._plans.store
-        async for item in paged(
-            lambda after: store.scan(space, _PAGE, after=after), lambda item: item.key
-        ):
-            yield Child(item.key, item)
+        return scan_all(self._plans.store, self._plans.places.children(path))
 
     async def item(self, path: Path) -> StoreItem | None:
         """Return the item of an entry or a folder."""
@@ -229,22 +197,3 @@ class TreeWriter:
         async for _ in self.entries(path, most=1):
             return False
         return True
-
-
-async def retried(once: Callable[[], Awaitable[_Result]]) -> _Result:
-    """Return the result of a change, which is planned again while others change the same.
-
-    Raises:
-        VersionConflictError: Others were first 500 times.
-    """
-    for attempt in range(_ATTEMPTS):
-        try:
-            return await once()
-        except MemoryConflict:
-            raise
-        except VersionConflictError:
-            if attempt == _ATTEMPTS - 1:
-                raise
-            # Other writers must not stay in step with this one.
-            await asyncio.sleep(random.random() * min(_LONGEST_PAUSE, 0.001 * 2 ** min(attempt, 6)))  # noqa: S311 - no secret
-    raise AssertionError
