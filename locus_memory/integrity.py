@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
+from pydantic import TypeAdapter
 
 from locus_memory.backends.base import Backend, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
@@ -43,6 +44,7 @@ __all__ = ["Finding", "verify", "verify_checkpoints", "verify_items"]
 T = TypeVar("T")
 
 _DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError, EncryptionError)
+_PARTS: Final = TypeAdapter(list[str])
 _PAGE: Final = 100
 _ALL: Final = 1_000_000
 _START: Final = str(2**63 - 1)
@@ -103,20 +105,16 @@ def _cursor(kind: str, *place: str) -> str:
 
 def _parsed(cursor: str | None) -> list[str]:
     """Return the parts of a cursor; the first is empty at the beginning."""
-    parts: list[Any] = [""]
+    if cursor is None:
+        return [""]
     try:
-        if cursor is not None:
-            parts = orjson.loads(cursor)
-        whole = all(isinstance(part, str) for part in parts)
-        genuine = whole and parts[0] in ("", "item", "thread")
-        if genuine and parts[0] == "thread":
-            _, thread, *sequence = parts
-            genuine = len(list(map(int, sequence))) <= 1 and isinstance(thread, str)
-    except (LookupError, TypeError, ValueError):
-        genuine = False
-    if not genuine:
-        raise InvalidArgumentError('after is the cursor of a finding, such as ["thread","t"]')
-    return list(parts)
+        kind, *place = parts = _PARTS.validate_json(cursor, strict=True)
+        is_thread = kind == "thread" and place and len(list(map(int, place[1:]))) <= 1
+        if is_thread or kind in ("", "item"):
+            return parts
+    except ValueError:
+        pass
+    raise InvalidArgumentError('after is the cursor of a finding, such as ["thread","t"]')
 
 
 async def verify_items(

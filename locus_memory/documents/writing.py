@@ -137,12 +137,15 @@ class Writer:
         item = await self._store.get_item(self._sources, source)
         if item is None or item.value["document"] != document:
             return
-        value = {**item.value, "root": root}
-        put = Put(
-            namespace=self._sources, key=source, value=value, text="", if_version=item.version
-        )
         with suppress(VersionConflictError):
-            await self._store.put_batch([put])
+            await self._store.put_batch([self._noted(item, root=root)])
+
+    def _noted(self, record: StoreItem, **facts: Any) -> Put:
+        """Return the put that notes facts in a record, unless another writer is first."""
+        value, version = {**record.value, **facts}, record.version
+        return Put(
+            namespace=self._sources, key=record.key, value=value, text="", if_version=version
+        )
 
     async def change(self, document: Document, config: ChunkConfig) -> Change:
         """Return what a write of a document changes.
@@ -339,30 +342,20 @@ class Writer:
         item = await self._store.get_item(self._chunks, chunk_key(document, 0))
         keys = await all_keys(self._store, self._chunks, f"{document}/")
         if item is not None:
-            await self._forget(document, item.metadata.get("source", ""))
+            source = item.metadata.get("source", "")
+            records = [source, f"{source}\n{document}"]
         else:
             # A document without text has a record only.
-            record = await self._record_of(document)
-            if record is None and not keys:
-                return False
-            if record is not None:
-                await self._store.delete(self._sources, record)
-        await self._delete(keys)
-        return True
-
-    async def _forget(self, document: str, source: str) -> None:
-        """Delete the record of a document, unless it is another version's by now."""
-        for key in (source, f"{source}\n{document}"):
-            if not key:
-                continue
-            item = await self._store.get_item(self._sources, key)
-            if item is not None and item.value["document"] == document:
+            found = await self._store.search(self._sources, None, 1, filter={"document": document})
+            records = [each.key for each in found]
+        for key in filter(None, records):
+            record = await self._store.get_item(self._sources, key)
+            # It may be another version's by now.
+            if record is not None and record.value["document"] == document:
                 with suppress(VersionConflictError):
-                    await self._store.delete(self._sources, key, if_version=item.version)
-
-    async def _record_of(self, document: str) -> str | None:
-        found = await self._store.search(self._sources, None, 1, filter={"document": document})
-        return found[0].key if found else None
+                    await self._store.delete(self._sources, key, if_version=record.version)
+        await self._delete(keys)
+        return bool(keys or records)
 
     async def delete_source(self, source: str) -> int:
         """Delete all that was added under a name; returns how many chunks.
@@ -381,7 +374,10 @@ class Writer:
             records = [record async for record in self._records_of(source)]
             for record in records:
                 keys += await all_keys(self._store, self._chunks, f"{record.value['document']}/")
-            versions = await self._mark(records)
+            # The records go last: what an interrupted call leaves, the next one finds. Until then,
+            # none says that its chunks are there.
+            puts = [self._noted(each, complete=False) for each in records]
+            versions = await self._store.put_batch(puts)
             deleted += await self._delete(dict.fromkeys(keys))
             ends = [
                 Delete(namespace=self._sources, key=record.key, if_version=version)
@@ -399,28 +395,6 @@ class Writer:
             yield item
         async for record in scan_all(self._store, self._sources, prefix=f"{source}\n"):
             yield record
-
-    async def _mark(self, records: Sequence[StoreItem]) -> list[int]:
-        """Note that records are not complete, before chunks of theirs go; returns their versions.
-
-        The records go last: what an interrupted call leaves, the next one finds. Until then, none
-        says that its chunks are there.
-
-        Raises:
-            VersionConflictError: Another writer was first.
-        """
-        return await self._store.put_batch(
-            [
-                Put(
-                    namespace=self._sources,
-                    key=each.key,
-                    value={**each.value, "complete": False},
-                    text="",
-                    if_version=each.version,
-                )
-                for each in records
-            ]
-        )
 
     async def clear(self) -> int:
         """Delete all documents; returns how many chunks."""

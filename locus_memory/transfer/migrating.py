@@ -15,7 +15,7 @@ from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
-from locus_memory.transfer.comparing import Pair, compare, either, pairs, same_item
+from locus_memory.transfer.comparing import Pair, compare, either, item_pairs, same_item
 from locus_memory.transfer.marker import MARKER, Marker, begin, save
 from locus_memory.transfer.options import MigrateOptions, MigrationReport, Progress
 from locus_memory.transfer.reading import (
@@ -141,7 +141,7 @@ class _Run:
         """Make a namespace of the target that of the source, in the order of its writes."""
         options, label = self.options, orjson.dumps(namespace).decode()
         with closing(Names()) as changed, closing(Names()) as gone:
-            async for pair in pairs(source, target, namespace):
+            async for pair in item_pairs(source, target, namespace):
                 self._sort(pair, changed, gone)
             if options.dry_run:
                 self.report.items += len(changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from locus_memory._internal.offload import in_thread
@@ -150,7 +150,7 @@ class LevelMaker:
             emit("resources.levels_failed", error=error)
             return folder_levels(children, digest)
         namespace, key = self.plans.levels_name(path)
-        await self.plans.store.put(namespace, key, made.to_value(), text="")
+        await self.plans.store.put(namespace, key, asdict(made), text="")
         return made
 
     async def _children(self, path: Path) -> Sequence[tuple[str, str]]:

@@ -54,15 +54,6 @@ class Levels:
     overview: str
     made_by: Literal["rules", "model"] = "rules"
 
-    def to_value(self) -> dict[str, Any]:
-        """Return the levels as JSON."""
-        return {
-            "digest": self.digest,
-            "abstract": self.abstract,
-            "overview": self.overview,
-            "made_by": self.made_by,
-        }
-
     @classmethod
     def from_value(cls, value: Any, digest: str) -> Self | None:
         """Return stored levels, if they are of the text with this digest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryNotFound
@@ -119,5 +120,8 @@ class Reader:
         space = self.plans.places.history(uri.segments)
         past = await self.plans.store.scan(space, MOST_VERSIONS, descending=True)
         entries = [entry, *(Entry.from_value(each.value) for each in past)]
-        versions = [MemoryVersion(each.revision, each.size, each.moment) for each in entries]
+        versions = [
+            MemoryVersion(each.revision, each.size, datetime.fromisoformat(each.written_at))
+            for each in entries
+        ]
         return MemoryHistoryResult(str(uri), tuple(versions))

@@ -91,7 +91,7 @@ class TreeSearch:
         spaces = [self.places.chunks(target.segments)]
         has_facts = not target.segments or target.segments[0] == FACTS
         if has_facts and not (without and MemoryURI((FACTS,)).is_within(without)):
-            spaces.append((*self.view.manager.namespace, "current"))
+            spaces.append((*self.view.manager().namespace, "current"))
         return spaces
 
     def _place(self, hit: Hit, current: Mapping[str, str]) -> MemoryURI | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from locus_memory._internal.offload import aside
@@ -97,19 +96,4 @@ class Entry:
 
     def to_value(self) -> dict[str, Any]:
         """Return the entry as JSON."""
-        return {
-            "kind": "entry",
-            "content": self.content,
-            "metadata": dict(self.metadata),
-            "digest": self.digest,
-            "size": self.size,
-            "revision": self.revision,
-            "chunks": self.chunks,
-            "levels": None if self.levels is None else self.levels.to_value(),
-            "written_at": self.written_at,
-        }
-
-    @property
-    def moment(self) -> datetime:
-        """The moment of the write."""
-        return datetime.fromisoformat(self.written_at)
+        return {"kind": "entry", **asdict(self)}
