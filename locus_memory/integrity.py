@@ -24,6 +24,7 @@ from typing import Any, Final, Generic, TypeVar
 import orjson
 from pydantic import TypeAdapter
 
+from locus_memory._internal.running.paging import batches
 from locus_memory.backends.base import Backend, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
@@ -192,8 +193,7 @@ async def _errors_of_vectors(
     if not store.capabilities.semantic_search:
         return [(key, None) for key in keys]
     errors: list[Exception | None] = []
-    for start in range(0, len(keys), _TOGETHER):
-        some = keys[start : start + _TOGETHER]
+    for some in batches(keys, _TOGETHER):
         errors += await asyncio.gather(
             *(_error_of(store.get_embedding(namespace, key)) for key in some)
         )

@@ -312,7 +312,7 @@ class DocumentIndex(Resource):
 
         Raises:
             InvalidArgumentError: It is not a string.
-            VersionConflictError: Other writers of the source were first 50 times.
+            VersionConflictError: Other writers of the source were first 500 times.
             BackendError: The store failed.
         """
         if check_text(source, "a source") is None:
