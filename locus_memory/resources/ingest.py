@@ -79,7 +79,7 @@ async def ingested(
 
 
 async def _put(writer: TreeWriter, path: Path, text: str, metadata: dict[str, str]) -> Ingested:
-    known = await writer.item(path)
+    known = await writer.plans.item(path)
     entry = await writer.write(path, text, "replace", metadata)
     if known is None or is_folder(known):
         return counted("added", entry.chunks)

@@ -98,12 +98,9 @@ def read_text(source: str, content: bytes) -> Text:
     except Exception as error:
         # Damaged files make a parser raise almost anything.
         raise InvalidArgumentError(f"it cannot be read: {type(error).__name__}") from error
-    return Text(_clean(text), kind_of(source), note)
-
-
-def _clean(text: str) -> str:
-    """Return a text without lone surrogates, which no store accepts."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    # Half a character is no text that a store can keep.
+    whole = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return Text(whole, kind_of(source), note)
 
 
 def _decoded(content: bytes, charset: str | None = None) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -65,7 +66,7 @@ class LevelMaker:
         levels = entry.levels or await self._modelled(entry)
         made = replace(entry, levels=levels)
         operations = [
-            self.plans.node_put(path, made, version),
+            self.plans.node_put(path, made.to_value(), version),
             *await self._chunks(path, made),
             Delete(namespace=tasks, key=name),
         ]
@@ -121,7 +122,7 @@ class LevelMaker:
             if now.digest != entry.digest or now.levels is not None:
                 return
             now = replace(now, levels=made)
-            node = self.plans.node_put(path, now, version)
+            node = self.plans.node_put(path, now.to_value(), version)
             await write_together(self.plans.store, [node, *self.plans.abstract_puts(path, now)])
         except (VersionConflictError, MemoryNotFound):
             return
@@ -140,7 +141,7 @@ class LevelMaker:
         digest = digest_of(lines)
         if self.model is None or not children:
             return folder_levels(children, digest)
-        stored = await self.plans.store.get(*self.plans.levels_name(path))
+        stored = await self.plans.store.get(*self.plans.places.levels(path))
         known = Levels.from_value(stored, digest)
         if known is not None:
             return known
@@ -149,8 +150,7 @@ class LevelMaker:
         except Exception as error:  # noqa: BLE001 - reported; the rules must do
             emit("resources.levels_failed", error=error)
             return folder_levels(children, digest)
-        namespace, key = self.plans.levels_name(path)
-        await self.plans.store.put(namespace, key, asdict(made), text="")
+        await self.plans.store.put(*self.plans.places.levels(path), asdict(made), text="")
         return made
 
     async def _children(self, path: Path) -> Sequence[tuple[str, str]]:
@@ -172,12 +172,12 @@ class LevelMaker:
 
         Its own levels may need those of any number of folders below it.
         """
-        children = [(name, "") for name in await self.writer.names(path, _MOST_NAMES)]
-        async for below in self.writer.entries(path, most=1):
-            try:
+        names = self.plans.places.children(path)
+        children = [(name, "") for name in await self.plans.store.list_keys(names, _MOST_NAMES)]
+        async for below in self.writer.entries(path):
+            # One that was deleted meanwhile is passed over.
+            with suppress(MemoryNotFound):
                 entry, _ = await self.plans.entry(below)
-            except MemoryNotFound:
-                # It was deleted meanwhile.
-                continue
-            children.append(("", (await self.levels(below, entry)).abstract))
+                children.append(("", (await self.levels(below, entry)).abstract))
+                break
         return folder_levels(children, "").abstract

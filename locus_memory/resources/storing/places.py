@@ -58,9 +58,9 @@ class Places:
         """Return the namespace of the past versions of an entry, by number."""
         return (*self.root, "versions", *path)
 
-    def levels(self, path: Path) -> Namespace:
-        """Return the namespace of the one item with the levels of a folder."""
-        return (*self.root, "folders", *path)
+    def levels(self, path: Path) -> tuple[Namespace, str]:
+        """Return the namespace and the key of the item with the levels of a folder."""
+        return (*self.root, "folders", *path), "folder"
 
     @property
     def tasks(self) -> Namespace:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from locus_memory.documents.chunking.config import Chunk
 from locus_memory.errors import MemoryConflict, MemoryNotFound
@@ -18,7 +18,7 @@ from locus_memory.resources.storing.nodes import FOLDER, Entry, Text, is_folder
 from locus_memory.resources.storing.places import Path, Places, name_of_task
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Delete, Namespace, Put, StoreItem
+from locus_memory.store.item import Delete, Put, StoreItem
 
 __all__ = ["ABSTRACT", "MOST_VERSIONS", "Operation", "Plans", "chunk_key"]
 
@@ -29,8 +29,6 @@ ABSTRACT: Final = "abstract"
 
 MOST_VERSIONS: Final = 10
 """How many past versions of an entry are kept."""
-
-_FOLDER_LEVELS: Final = "folder"
 
 
 def chunk_key(index: int) -> str:
@@ -99,15 +97,14 @@ class Plans:
         return new, [
             *self._task(path, new),
             *folders,
-            self.node_put(path, new, version),
+            self.node_put(path, new.to_value(), version),
             *([] if is_same else self._chunk_writes(path, text, old)),
             *self._history_writes(path, old),
         ]
 
-    def node_put(self, path: Path, entry: Entry, version: int) -> Put:
-        """Return the put of an entry's item alone."""
+    def node_put(self, path: Path, value: Mapping[str, Any], version: int) -> Put:
+        """Return the put of the item of an entry or a folder alone."""
         namespace, key = self.places.node(path)
-        value = entry.to_value()
         return Put(namespace=namespace, key=key, value=value, if_version=version, text="")
 
     def _chunk_writes(self, path: Path, text: Text, old: Entry | None) -> list[Operation]:
@@ -168,15 +165,10 @@ class Plans:
             item = await self.item(folder)
             if item is not None and not is_folder(item):
                 raise MemoryConflict(str(MemoryURI(folder)), "it is an entry, and no folder")
-            found.append(self.folder_put(folder, 0 if item is None else item.version))
+            found.append(self.node_put(folder, FOLDER, 0 if item is None else item.version))
             if item is not None:
                 break
         return found[::-1]
-
-    def folder_put(self, path: Path, version: int) -> Put:
-        """Return the put of a folder."""
-        namespace, key = self.places.node(path)
-        return Put(namespace=namespace, key=key, value=FOLDER, if_version=version, text="")
 
     async def leaving(self, path: Path) -> list[Operation]:
         """Return the writes of the folders when the child at a path goes: empty ones go as well."""
@@ -189,11 +181,11 @@ class Plans:
                 break
             names = await self.store.list_keys(self.places.children(folder), 2)
             if set(names) - {path[depth]}:
-                found.append(self.folder_put(folder, item.version))
+                found.append(self.node_put(folder, FOLDER, item.version))
                 break
             namespace, key = self.places.node(folder)
             found.append(Delete(namespace=namespace, key=key, if_version=item.version))
-            space, name = self.levels_name(folder)
+            space, name = self.places.levels(folder)
             found.append(Delete(namespace=space, key=name))
         return found
 
@@ -250,7 +242,7 @@ class Plans:
             *await self._removal(path, entry),
             *going,
             *coming,
-            self.node_put(target, moved, 0),
+            self.node_put(target, moved.to_value(), 0),
             *self._chunk_writes(target, text, None),
             *self.abstract_puts(target, moved),
             *await self._moved_history(path, target),
@@ -261,7 +253,3 @@ class Plans:
         past = await self.store.scan(self.places.history(path), 2 * MOST_VERSIONS)
         space = self.places.history(target)
         return [Put(namespace=space, key=each.key, value=each.value, text="") for each in past]
-
-    def levels_name(self, path: Path) -> tuple[Namespace, str]:
-        """Return the item of the levels of a folder."""
-        return self.places.levels(path), _FOLDER_LEVELS

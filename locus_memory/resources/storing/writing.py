@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Container, Mapping
+from contextlib import suppress
 from datetime import datetime
-from typing import Final
 
 from locus_memory._internal.running.retrying import until_first
 from locus_memory.errors import MemoryConflict, MemoryNotFound, VersionConflictError
@@ -18,8 +18,6 @@ from locus_memory.store.item import StoreItem
 
 __all__ = ["TreeWriter"]
 
-_PAGE: Final = 100
-
 
 class TreeWriter:
     """Changes of entries and folders; each change of an entry is all or nothing.
@@ -30,13 +28,13 @@ class TreeWriter:
     """
 
     def __init__(self, plans: Plans, now: Callable[[], datetime]) -> None:
-        self._plans = plans
+        self.plans = plans
         self._now = now
 
     @property
     def is_exact(self) -> bool:
         """Whether every folder has an entry: a store without transactions may leave empty ones."""
-        return self._plans.store.capabilities.transactions
+        return self.plans.store.capabilities.transactions
 
     async def write(
         self, path: Path, content: str, mode: WriteMode, metadata: Mapping[str, str] | None
@@ -61,8 +59,8 @@ class TreeWriter:
                 # Kept for the next attempt: a long text takes a while.
                 made[:] = [await prepared(whole, path[-1])]
             at = self._now().isoformat(timespec="microseconds")
-            entry, operations = await self._plans.put(path, item, made[0], facts, at)
-            await write_together(self._plans.store, operations)
+            entry, operations = await self.plans.put(path, item, made[0], facts, at)
+            await write_together(self.plans.store, operations)
             await self._settle(path, is_new=item is None)
             return entry
 
@@ -74,14 +72,14 @@ class TreeWriter:
         Raises:
             MemoryConflict: It is a folder.
         """
-        item = await self._plans.item(path)
+        item = await self.plans.item(path)
         if item is None or not is_folder(item):
             return item
         # Without transactions, a killed writer may leave a folder with nothing in it.
         if not await self.is_empty(path):
             raise MemoryConflict(str(MemoryURI(path)), "it is a folder")
-        namespace, key = self._plans.places.node(path)
-        await self._plans.store.delete(namespace, key, if_version=item.version)
+        namespace, key = self.plans.places.node(path)
+        await self.plans.store.delete(namespace, key, if_version=item.version)
         return None
 
     async def _settle(self, path: Path, *, is_new: bool) -> None:
@@ -90,19 +88,16 @@ class TreeWriter:
         Raises:
             MemoryConflict: It was taken back.
         """
-        if not is_new or self._plans.store.capabilities.transactions:
+        if not is_new or self.is_exact:
             return
         for depth in range(1, len(path)):
-            item = await self._plans.item(path[:depth])
+            item = await self.plans.item(path[:depth])
             if item is not None and not is_folder(item):
-                await self._taken_back(path)
+                await self._delete(path)
                 raise MemoryConflict(str(MemoryURI(path[:depth])), "it is an entry, and no folder")
         if not await self.is_empty(path):
-            await self._taken_back(path)
+            await self._delete(path)
             raise MemoryConflict(str(MemoryURI(path)), "it is a folder")
-
-    async def _taken_back(self, path: Path) -> None:
-        await write_together(self._plans.store, await self._plans.delete(path))
 
     async def delete(self, path: Path) -> None:
         """Delete an entry.
@@ -110,21 +105,17 @@ class TreeWriter:
         Raises:
             MemoryNotFound: There is none.
         """
+        await until_first(lambda: self._delete(path))
 
-        async def once() -> None:
-            await write_together(self._plans.store, await self._plans.delete(path))
-
-        await until_first(once)
+    async def _delete(self, path: Path) -> None:
+        await write_together(self.plans.store, await self.plans.delete(path))
 
     async def delete_below(self, path: Path) -> int:
         """Delete all entries below a folder, one after another; returns how many."""
         count = 0
-        while batch := [each async for each in self.entries(path, most=_PAGE)]:
-            for each in batch:
-                try:
-                    await self.delete(each)
-                except MemoryNotFound:
-                    continue
+        async for each in self.entries(path):
+            with suppress(MemoryNotFound):
+                await self.delete(each)
                 count += 1
         return count
 
@@ -137,12 +128,12 @@ class TreeWriter:
         """
 
         async def once() -> None:
-            entry, _ = await self._plans.entry(path)
+            entry, _ = await self.plans.entry(path)
             text = await prepared(entry.content, target[-1])
-            operations = await self._plans.move(path, target, text)
+            operations = await self.plans.move(path, target, text)
             if not operations:
                 raise VersionConflictError(0, 1)
-            await write_together(self._plans.store, operations)
+            await write_together(self.plans.store, operations)
             await self._settle(target, is_new=True)
 
         await until_first(once)
@@ -158,42 +149,30 @@ class TreeWriter:
             MemoryConflict: The path is taken, or a part of it is an entry.
         """
         for depth in range(1, len(path) + 1):
-            item = await self.item(path[:depth])
+            item = await self.plans.item(path[:depth])
             if item is None:
                 return
             is_taken = depth == len(path) or not is_folder(item)
             if is_taken and path[:depth] not in leaving:
                 raise MemoryConflict(str(MemoryURI(path[:depth])))
 
-    async def entries(self, path: Path, most: int | None = None) -> AsyncIterator[Path]:
+    async def entries(self, path: Path) -> AsyncIterator[Path]:
         """Yield the paths of the entries below a folder, at any depth."""
-        count = 0
         waiting = [path]
         while waiting:
             folder = waiting.pop()
             async for child in self.children(folder):
                 if is_folder(child):
                     waiting.append((*folder, child.key))
-                    continue
-                yield (*folder, child.key)
-                count += 1
-                if count == most:
-                    return
+                else:
+                    yield (*folder, child.key)
 
     def children(self, path: Path) -> AsyncIterator[StoreItem]:
         """Yield the children of a folder in the order of their names, however many."""
-        return scan_all(self._plans.store, self._plans.places.children(path))
-
-    async def item(self, path: Path) -> StoreItem | None:
-        """Return the item of an entry or a folder."""
-        return await self._plans.item(path)
-
-    async def names(self, path: Path, most: int) -> list[str]:
-        """Return the names of the first children of a folder."""
-        return await self._plans.store.list_keys(self._plans.places.children(path), most)
+        return scan_all(self.plans.store, self.plans.places.children(path))
 
     async def is_empty(self, path: Path) -> bool:
         """Whether a folder has no entry, at any depth."""
-        async for _ in self.entries(path, most=1):
+        async for _ in self.entries(path):
             return False
         return True
