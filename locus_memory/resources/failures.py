@@ -46,6 +46,7 @@ _KINDS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     (PermissionError, "unauthorized"),
     (asyncio.TimeoutError, "timeout"),
     (ConnectionError, "transport"),
+    (BaseException, "internal"),
 )
 """The kind of each error; the first row that fits decides."""
 
@@ -63,9 +64,8 @@ _MESSAGES: Final[Mapping[FailureKind, str]] = MappingProxyType(
 
 
 def as_failure(error: BaseException) -> MemoryExecutionFailure:
-    """Return the failure that reports an error; one that is in no row is `internal`."""
-    fitting = (kind for known, kind in _KINDS if isinstance(error, known))
-    kind: FailureKind = next(fitting, "internal")
+    """Return the failure that reports an error; one that no other row has is `internal`."""
+    kind: FailureKind = next(each for known, each in _KINDS if isinstance(error, known))
     says = isinstance(error, LocusMemoryError) and not isinstance(error, ModelError)
     message = str(error) if says else _MESSAGES[kind]
     return MemoryExecutionFailure(kind, message, type(error).__name__, error)

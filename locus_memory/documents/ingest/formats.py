@@ -29,7 +29,9 @@ _SUFFIXES: Final[Mapping[Format, str]] = {
     "pdf": "pdf",
     "office": "docx pptx xlsx",
 }
-_FORMATS: Final = {each: name for name, some in _SUFFIXES.items() for each in some.split()}
+_FORMATS: Final[Mapping[str, Format]] = {
+    each: name for name, some in _SUFFIXES.items() for each in some.split()
+}
 _KINDS: Final[Mapping[Format, DocumentKind]] = {
     "markdown": "markdown",
     "code": "code",
