@@ -7,17 +7,17 @@ was looked at, and the places that cannot be looked at from here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from locus_memory._internal.running.paging import paged
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.base import BaseCheckpointer
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.base import BaseStore, all_namespaces, scan_all
 
 __all__ = ["DeletionAudit", "Place", "audit_deletion"]
@@ -68,47 +68,43 @@ async def audit_deletion(backend: Backend, words: Iterable[str]) -> DeletionAudi
     if not listed or any(len(word) < _SHORTEST for word in listed):
         raise InvalidArgumentError("give one or more words of at least 4 characters each")
     search = ByteSearch(listed)
+    store, checkpointer = store_of(backend), checkpointer_of(backend)
+    items = None if store is None else _items(store)
+    states = None if checkpointer is None else _states(checkpointer)
     places = [
-        await _if_any(lambda: backend.store, search, _items, "items"),
-        await _if_any(lambda: backend.checkpointer, search, _checkpoints, "checkpoints"),
+        await _searched(search, items, "items", "value"),
+        await _searched(search, states, "checkpoints", "state"),
         *await backend.remains(search),
     ]
     return DeletionAudit(provider=backend.provider, places=tuple(places))
 
 
-async def _if_any(
-    part: Callable[[], Any],
-    search: ByteSearch,
-    look: Callable[[Any, ByteSearch], Awaitable[Place]],
-    name: str,
+async def _searched(
+    search: ByteSearch, parts: AsyncIterator[bytes] | None, name: str, what: str
 ) -> Place:
-    try:
-        found = part()
-    except ConfigurationError:
+    """Return what a search finds in all items or checkpoints."""
+    if parts is None:
         return Place(name=name, how="the provider has none")
-    return await look(found, search)
-
-
-async def _items(store: BaseStore, search: ByteSearch) -> Place:
     count = size = found = 0
+    async for data in parts:
+        count, size, found = count + 1, size + len(data), found + search.count_plain(data)
+    how = f"names, {what} and metadata of {count} {name}"
+    return Place(name=name, how=how, bytes=size, found=found)
+
+
+async def _items(store: BaseStore) -> AsyncIterator[bytes]:
     async for space in all_namespaces(store):
         async for item in scan_all(store, space):
-            data = orjson.dumps([space, item.key, item.value, item.metadata])
-            count, size, found = count + 1, size + len(data), found + search.count_plain(data)
-    how = f"names, value and metadata of {count} items"
-    return Place(name="items", how=how, bytes=size, found=found)
+            yield orjson.dumps([space, item.key, item.value, item.metadata])
 
 
-async def _checkpoints(checkpointer: BaseCheckpointer, search: ByteSearch) -> Place:
-    count = size = found = 0
+async def _states(checkpointer: BaseCheckpointer) -> AsyncIterator[bytes]:
     async for thread in paged(lambda after: checkpointer.list_threads(_PAGE, after=after)):
-        async for data in _states(checkpointer, thread):
-            count, size, found = count + 1, size + len(data), found + search.count_plain(data)
-    how = f"names, state and metadata of {count} checkpoints"
-    return Place(name="checkpoints", how=how, bytes=size, found=found)
+        async for data in _states_of(checkpointer, thread):
+            yield data
 
 
-async def _states(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[bytes]:
+async def _states_of(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[bytes]:
     async for info in paged(
         lambda before: checkpointer.list_with_metadata(thread, _PAGE, before=before),
         lambda info: info.checkpoint_id,

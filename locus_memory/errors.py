@@ -283,12 +283,12 @@ class CheckpointConflictError(CheckpointError):
         self.thread_id = thread_id
         self.expected = expected
         self.actual = actual
-        if expected is None:
-            message = f" exists, its newest checkpoint is {quote(actual)}"
-        else:
-            message = f": expected the newest checkpoint to be {quote(expected)}, "
-            message += f"found {quote(actual)}"
-        super().__init__(f"thread {quote(thread_id)}{message}")
+        super().__init__(
+            f"thread {quote(thread_id)} exists, its newest checkpoint is {quote(actual)}"
+            if expected is None
+            else f"thread {quote(thread_id)}: expected the newest checkpoint to be "
+            f"{quote(expected)}, found {quote(actual)}"
+        )
 
 
 class CheckpointCorruptError(CheckpointError):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.resources.backends.handle import MemoryStoreHandle
     from locus_memory.resources.tree import MemoryTree
+    from locus_memory.resources.verbs import MemoryVerbs
     from locus_memory.store.base import BaseStore
     from locus_memory.store.item import Namespace, StoreCapabilities
 
@@ -227,24 +228,30 @@ class BlockingDocumentIndex(Blocking, of="locus_memory.documents.index.DocumentI
         close = _Blocks(DocumentIndex.close)
 
 
-class BlockingMemoryTree(Blocking, of="locus_memory.resources.tree.MemoryTree"):
+class _BlockingVerbs:
+    """The verbs of a tree and of a handle."""
+
+    if TYPE_CHECKING:
+        dispatch = _Blocks(MemoryVerbs.dispatch)
+        write = _Blocks(MemoryVerbs.write)
+        read = _Blocks(MemoryVerbs.read)
+        list = _Blocks(MemoryVerbs.list)
+        tree = _Blocks(MemoryVerbs.tree)
+        find = _Blocks(MemoryVerbs.find)
+        search = _Blocks(MemoryVerbs.search)
+        add_resource = _Blocks(MemoryVerbs.add_resource)
+        commit = _Blocks(MemoryVerbs.commit)
+        delete = _Blocks(MemoryVerbs.delete)
+        move = _Blocks(MemoryVerbs.move)
+        history = _Blocks(MemoryVerbs.history)
+
+
+class BlockingMemoryTree(_BlockingVerbs, Blocking, of="locus_memory.resources.tree.MemoryTree"):
     """A blocking face of a tree of resources."""
 
     if TYPE_CHECKING:
         pending: int
         user_id: str | None
-        dispatch = _Blocks(MemoryTree.dispatch)
-        write = _Blocks(MemoryTree.write)
-        read = _Blocks(MemoryTree.read)
-        list = _Blocks(MemoryTree.list)
-        tree = _Blocks(MemoryTree.tree)
-        find = _Blocks(MemoryTree.find)
-        search = _Blocks(MemoryTree.search)
-        add_resource = _Blocks(MemoryTree.add_resource)
-        commit = _Blocks(MemoryTree.commit)
-        delete = _Blocks(MemoryTree.delete)
-        move = _Blocks(MemoryTree.move)
-        history = _Blocks(MemoryTree.history)
         drain = _Blocks(MemoryTree.drain)
         open = _Blocks(MemoryTree.open)
         close = _Blocks(MemoryTree.close)
@@ -254,7 +261,9 @@ class BlockingMemoryTree(Blocking, of="locus_memory.resources.tree.MemoryTree"):
             ...
 
 
-class BlockingMemoryStore(Blocking, of="locus_memory.resources.backends.handle.MemoryStoreHandle"):
+class BlockingMemoryStore(
+    _BlockingVerbs, Blocking, of="locus_memory.resources.backends.handle.MemoryStoreHandle"
+):
     """A blocking face of a handle; `with` acquires and releases it."""
 
     if TYPE_CHECKING:
@@ -262,18 +271,6 @@ class BlockingMemoryStore(Blocking, of="locus_memory.resources.backends.handle.M
         is_closed: bool
         name: str
         release = _Blocks(MemoryStoreHandle.release)
-        dispatch = _Blocks(MemoryStoreHandle.dispatch)
-        write = _Blocks(MemoryStoreHandle.write)
-        read = _Blocks(MemoryStoreHandle.read)
-        list = _Blocks(MemoryStoreHandle.list)
-        tree = _Blocks(MemoryStoreHandle.tree)
-        find = _Blocks(MemoryStoreHandle.find)
-        search = _Blocks(MemoryStoreHandle.search)
-        add_resource = _Blocks(MemoryStoreHandle.add_resource)
-        commit = _Blocks(MemoryStoreHandle.commit)
-        delete = _Blocks(MemoryStoreHandle.delete)
-        move = _Blocks(MemoryStoreHandle.move)
-        history = _Blocks(MemoryStoreHandle.history)
 
         def acquire(self) -> BlockingMemoryStore:
             """Count one more user, and return this face."""

@@ -22,8 +22,10 @@ from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
+from pydantic import TypeAdapter
 
-from locus_memory.backends.base import Backend
+from locus_memory._internal.running.paging import batches
+from locus_memory.backends.base import Backend, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.checkpoint.encoding.chain_cache import replay
@@ -32,7 +34,6 @@ from locus_memory.checkpoint.storage import DeltaStorage
 from locus_memory.errors import (
     BackendCorruptError,
     CheckpointCorruptError,
-    ConfigurationError,
     EncryptionError,
     InvalidArgumentError,
 )
@@ -44,6 +45,7 @@ __all__ = ["Finding", "verify", "verify_checkpoints", "verify_items"]
 T = TypeVar("T")
 
 _DAMAGE: Final = (BackendCorruptError, CheckpointCorruptError, EncryptionError)
+_PARTS: Final = TypeAdapter(list[str])
 _PAGE: Final = 100
 _ALL: Final = 1_000_000
 _START: Final = str(2**63 - 1)
@@ -89,7 +91,7 @@ async def verify(backend: Backend, *, after: str | None = None) -> AsyncGenerato
     if kind == "":
         for problem in await backend.problems():
             yield Finding("database", (), problem, _cursor("item"))
-    if kind != "thread" and (store := _store_of(backend)) is not None:
+    if kind != "thread" and (store := store_of(backend)) is not None:
         name = (tuple(place[:-1]), place[-1]) if len(place) > 1 else None
         async for finding in verify_items(store, after=name):
             yield finding
@@ -98,33 +100,22 @@ async def verify(backend: Backend, *, after: str | None = None) -> AsyncGenerato
         yield finding
 
 
-def _store_of(backend: Backend) -> BaseStore | None:
-    try:
-        return backend.store
-    except ConfigurationError:
-        return None
-
-
 def _cursor(kind: str, *place: str) -> str:
     return orjson.dumps([kind, *place]).decode()
 
 
 def _parsed(cursor: str | None) -> list[str]:
     """Return the parts of a cursor; the first is empty at the beginning."""
-    parts: list[Any] = [""]
+    if cursor is None:
+        return [""]
     try:
-        if cursor is not None:
-            parts = orjson.loads(cursor)
-        whole = all(isinstance(part, str) for part in parts)
-        genuine = whole and parts[0] in ("", "item", "thread")
-        if genuine and parts[0] == "thread":
-            _, thread, *sequence = parts
-            genuine = len(list(map(int, sequence))) <= 1 and isinstance(thread, str)
-    except (LookupError, TypeError, ValueError):
-        genuine = False
-    if not genuine:
-        raise InvalidArgumentError('after is the cursor of a finding, such as ["thread","t"]')
-    return list(parts)
+        kind, *place = parts = _PARTS.validate_json(cursor, strict=True)
+        is_thread = kind == "thread" and place and len(list(map(int, place[1:]))) <= 1
+        if is_thread or kind in ("", "item"):
+            return parts
+    except ValueError:
+        pass
+    raise InvalidArgumentError('after is the cursor of a finding, such as ["thread","t"]')
 
 
 async def verify_items(
@@ -202,8 +193,7 @@ async def _errors_of_vectors(
     if not store.capabilities.semantic_search:
         return [(key, None) for key in keys]
     errors: list[Exception | None] = []
-    for start in range(0, len(keys), _TOGETHER):
-        some = keys[start : start + _TOGETHER]
+    for some in batches(keys, _TOGETHER):
         errors += await asyncio.gather(
             *(_error_of(store.get_embedding(namespace, key)) for key in some)
         )

@@ -37,10 +37,16 @@ CLASSES = {
 def typed_names(face):
     """Return the names that a type checker knows of a face, and what each is taken from."""
     tree = ast.parse(Path(faces.__file__).read_text())
-    [found] = [each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == face]
-    [known] = [each for each in found.body if isinstance(each, ast.If)]
+    classes = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+    parts = [
+        classes[face],
+        *(classes[each.id] for each in classes[face].bases if each.id in classes),
+    ]
+    known = [
+        row for part in parts for each in part.body if isinstance(each, ast.If) for row in each.body
+    ]
     names = {}
-    for each in known.body:
+    for each in known:
         if isinstance(each, ast.Assign):
             names[each.targets[0].id] = ast.unparse(each.value)
         else:

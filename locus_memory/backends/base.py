@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from typing_extensions import override
@@ -25,7 +26,9 @@ __all__ = [
     "OverConnection",
     "PairedBackend",
     "SharedConnection",
+    "checkpointer_of",
     "compact_parts",
+    "store_of",
 ]
 
 
@@ -234,17 +237,25 @@ async def compact_parts(backend: Backend) -> None:
     """Compact the checkpoints and the store of a backend, as far as it has them."""
     from locus_memory.checkpoint.chain import DeltaCheckpointer  # noqa: PLC0415 - seldom needed
 
-    try:
-        checkpointer = backend.checkpointer
-    except ConfigurationError:
-        checkpointer = None
+    checkpointer, store = checkpointer_of(backend), store_of(backend)
     if isinstance(checkpointer, DeltaCheckpointer):
         await checkpointer.storage.reclaim()
-    try:
-        store = backend.store
-    except ConfigurationError:
-        return
-    await store.compact()
+    if store is not None:
+        await store.compact()
+
+
+def store_of(backend: Backend[Any]) -> BaseStore | None:
+    """Return the store of a backend, if the provider has one."""
+    with suppress(ConfigurationError):
+        return backend.store
+    return None
+
+
+def checkpointer_of(backend: Backend[Any]) -> BaseCheckpointer[Any] | None:
+    """Return the checkpointer of a backend, if the provider has one."""
+    with suppress(ConfigurationError):
+        return backend.checkpointer
+    return None
 
 
 class ComposedBackend(Backend[Any]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -237,13 +238,11 @@ def _cut(head: str, content: str, budget: int, count: TokenCounter) -> str:
     """
     for pattern in (_SENTENCE_END, _WORD_END):
         ends = [each.end() for each in pattern.finditer(content) if each.end() >= _SHORTEST]
-        low, high = 0, len(ends)
-        while low < high:
-            middle = (low + high) // 2
-            if _fits([_shortened(head, content, ends[middle])], budget, count):
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect_left(
+            ends,
+            True,
+            key=lambda end: not _fits([_shortened(head, content, end)], budget, count),
+        )
         if low:
             return _shortened(head, content, ends[low - 1])
     return ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -17,13 +18,13 @@ from locus_memory.documents.fusion import HybridOptions, fused
 from locus_memory.documents.ingest.adding import MOST_BYTES, PathAdding, counted
 from locus_memory.documents.layout import Document, chunks_of, piece, result_of
 from locus_memory.documents.values import Ingested, RetrievalResult, SourceInfo
-from locus_memory.documents.versions import Versions
+from locus_memory.documents.versions import search_shown
 from locus_memory.documents.writing import Writer
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.retrieval.candidates import Mode
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.registry import as_embedder
-from locus_memory.retrieval.hybrid import HybridSearch, SearchResult
+from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.reembed import ReembedReport, reembed
@@ -132,7 +133,6 @@ class DocumentIndex(Resource):
         options = _LATE if kind == "late" else _OPTIONS
         self._search = HybridSearch(store, made, reranker=reranker, options=options, fields=_FIELDS)
         self._writer = Writer(self._search.store, self.namespace, made)
-        self._versions = Versions(self._search.store, self.namespace)
 
     def __repr__(self) -> str:
         return f"DocumentIndex({self._search.store!r}, kind={self.kind!r})"
@@ -184,8 +184,7 @@ class DocumentIndex(Resource):
         """Cut a text, and store its chunks in place of those of the same source.
 
         The same text, source, metadata and sizes change nothing, but chunks of it without a vector
-        get one. A text without a source is a
-        document of its own, and replaces nothing.
+        get one. A text without a source is a document of its own, and replaces nothing.
 
         Args:
             content: The text.
@@ -280,18 +279,16 @@ class DocumentIndex(Resource):
             return []
 
         async def found(mode: Mode | None, limit: int) -> list[RetrievalResult]:
-            def search(condition: Mapping[str, Any] | None) -> Awaitable[SearchResult]:
-                return self._search.search(
-                    chunks_of(self.namespace),
-                    query,
-                    limit,
-                    mode=mode,
-                    filter=condition,
-                    min_score=min_score,
-                    explain=explain,
-                )
-
-            hits = await self._versions.search(search, filter)
+            search = partial(
+                self._search.search,
+                chunks_of(self.namespace),
+                query,
+                limit,
+                mode=mode,
+                min_score=min_score,
+                explain=explain,
+            )
+            hits = await search_shown(self._search.store, self.namespace, search, filter)
             return [result_of(hit, hits.contrast) for hit in hits]
 
         if self.kind == "hybrid" and self._hybrid != _HYBRID and self.embedder is not None:
@@ -319,7 +316,7 @@ class DocumentIndex(Resource):
 
         Raises:
             InvalidArgumentError: It is not a string.
-            VersionConflictError: Other writers of the source were first 50 times.
+            VersionConflictError: Other writers of the source were first 500 times.
             BackendError: The store failed.
         """
         if check_text(source, "a source") is None:

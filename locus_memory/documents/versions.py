@@ -11,13 +11,18 @@ from locus_memory.retrieval.hybrid import Hit, SearchResult
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace
 
-__all__ = ["Versions"]
+__all__ = ["search_shown"]
 
 _ROUNDS: Final = 4
 
 
-class Versions:
-    """Leaves out of a search the chunks of versions that are not, or no longer, to be seen.
+async def search_shown(
+    store: BaseStore,
+    namespace: Namespace,
+    search: Callable[..., Awaitable[SearchResult]],
+    condition: Mapping[str, Any] | None,
+) -> SearchResult:
+    """Return the hits of a search, without the chunks of versions that are not to be seen.
 
     The record of a source names the version that is shown. It changes at once, when all chunks of
     the new version are written, and before those of the old one are deleted.
@@ -25,43 +30,23 @@ class Versions:
     Args:
         store: The store.
         namespace: The namespace of the index.
+        search: Returns the hits that match its `filter`.
+        condition: The filter, or `None`.
     """
-
-    def __init__(self, store: BaseStore, namespace: Namespace) -> None:
-        self._store = store
-        self._sources = sources_of(namespace)
-
-    async def search(
-        self,
-        search: Callable[[Mapping[str, Any] | None], Awaitable[SearchResult]],
-        condition: Mapping[str, Any] | None,
-    ) -> SearchResult:
-        """Return the hits of a search, without those of other versions.
-
-        Args:
-            search: Returns the hits that match a filter.
-            condition: The filter, or `None`.
-        """
-        hidden: set[str] = set()
-        rounds = 0
-        while True:
-            found = await search(_without(condition, hidden))
-            records = await self._records(found)
-            kept = tuple(each for each in found if _is_shown(each, records))
-            rounds += 1
-            if len(kept) == len(found) or rounds == _ROUNDS:
-                return replace(found, hits=kept)
-            # Many chunks of one hidden version would crowd out all others. And the version to show
-            # may have been written since.
-            hidden |= {_named(each, "document") for each in found if not _is_shown(each, records)}
-
-    async def _records(self, found: SearchResult) -> Mapping[str, Any]:
-        """Return the records of the sources of hits, as far as they are there."""
-        names = dict.fromkeys(name for each in found if (name := _named(each, "source")))
-        if not names:
-            return {}
-        records = await self._store.get_batch([(self._sources, each) for each in names])
-        return {key: value for (_, key), value in records.items()}
+    hidden: set[str] = set()
+    rounds = 0
+    while True:
+        found = await search(filter=_without(condition, hidden))
+        sources = {name for each in found if (name := _named(each, "source"))}
+        names = [(sources_of(namespace), each) for each in sources]
+        records = {key: value for (_, key), value in (await store.get_batch(names)).items()}
+        kept = tuple(each for each in found if _is_shown(each, records))
+        rounds += 1
+        if len(kept) == len(found) or rounds == _ROUNDS:
+            return replace(found, hits=kept)
+        # Many chunks of one hidden version would crowd out all others. And the version to show may
+        # have been written since.
+        hidden |= {_named(each, "document") for each in found if not _is_shown(each, records)}
 
 
 def _named(hit: Hit, name: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.running.paging import batches
+from locus_memory._internal.running.retrying import until_first
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import Chunk, ChunkConfig
 from locus_memory.documents.layout import (
@@ -32,13 +33,8 @@ from locus_memory.errors import (
 )
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import (
-    MARK,
-    check_newest_mark,
-    embedded_put,
-    mark_of,
-)
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedders.marks import MARK, check_newest_mark, mark_of
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.retrieval.reembed import reembed
 from locus_memory.store.base import (
     BaseStore,
@@ -61,12 +57,6 @@ _ATOMIC: Final = 256
 """The most operations of one batch that replaces a document at once."""
 
 _PAGE: Final = 500
-
-_ATTEMPTS: Final = 50
-_LONGEST_PAUSE: Final = 0.05
-"""Seconds."""
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +137,15 @@ class Writer:
         item = await self._store.get_item(self._sources, source)
         if item is None or item.value["document"] != document:
             return
-        value = {**item.value, "root": root}
-        put = Put(
-            namespace=self._sources, key=source, value=value, text="", if_version=item.version
-        )
         with suppress(VersionConflictError):
-            await self._store.put_batch([put])
+            await self._store.put_batch([self._noted(item, root=root)])
+
+    def _noted(self, record: StoreItem, **facts: Any) -> Put:
+        """Return the put that notes facts in a record, unless another writer is first."""
+        value, version = {**record.value, **facts}, record.version
+        return Put(
+            namespace=self._sources, key=record.key, value=value, text="", if_version=version
+        )
 
     async def change(self, document: Document, config: ChunkConfig) -> Change:
         """Return what a write of a document changes.
@@ -192,7 +185,7 @@ class Writer:
         A large change is embedded while it is written, so that an interrupted write goes on.
         """
         puts = [put for each in changes if each.is_small for put in each.puts]
-        made = iter([put for some in _batches(puts, _BATCH) for put in await self._embedded(some)])
+        made = iter([put for some in batches(puts, _BATCH) for put in await self._embedded(some)])
         return [
             replace(each, puts=tuple(islice(made, len(each.puts)))) if each.is_small else each
             for each in changes
@@ -204,18 +197,19 @@ class Writer:
         If another writer of the source was first, it is planned again, so one version stays.
 
         Raises:
-            VersionConflictError: Others were first 50 times.
+            VersionConflictError: Others were first 500 times.
         """
-        for attempt in range(_ATTEMPTS):
-            try:
-                await self._write(change)
-                break
-            except VersionConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                await _step_aside()
-                [change] = await self.embedded([await self.change(change.document, change.config)])
-        return change
+        ready = [change]
+
+        async def once() -> Change:
+            [now] = ready or await self.embedded(
+                [await self.change(change.document, change.config)]
+            )
+            ready.clear()
+            await self._write(now)
+            return now
+
+        return await until_first(once)
 
     async def _write(self, change: Change) -> None:
         if change.outcome == "unchanged":
@@ -232,7 +226,7 @@ class Writer:
         begun = {**record.value, "complete": False}
         shown = {"shown": change.shown} if change.shown else {}
         [version] = await self._store.put_batch([replace(record, value={**begun, **shown})])
-        for batch in _batches(change.puts, _BATCH):
+        for batch in batches(change.puts, _BATCH):
             await self._store.put_batch(batch if change.is_small else await self._embedded(batch))
             # A store in memory waits for nothing.
             await asyncio.sleep(0)
@@ -258,16 +252,13 @@ class Writer:
         await self._check()
         if embedder is None:
             return puts
-        texts = [index_text(each.value) for each in puts]
         try:
-            vectors = await embed(embedder, texts, "document")
+            return await embedded_puts(puts, embedder, [index_text(each.value) for each in puts])
         except InvalidEmbeddingError:
             raise
         except Exception as error:  # noqa: BLE001 - reported; text search finds them
             emit("documents.embed_failed", error=error, embedder=embedder.name, chunks=len(puts))
             return puts
-        pairs = zip(puts, vectors, strict=True)
-        return [embedded_put(put, vector, embedder) for put, vector in pairs]
 
     async def _check(self) -> None:
         """Compare the embedder with the vectors that are there; once.
@@ -308,7 +299,7 @@ class Writer:
             return
         found = scan_all(self._store, self._chunks, prefix=f"{document.id}/")
         missing = [each async for each in found if MARK not in each.metadata]
-        for batch in _batches(missing, _BATCH):
+        for batch in batches(missing, _BATCH):
             puts = await self._embedded(
                 [
                     Put(
@@ -351,30 +342,20 @@ class Writer:
         item = await self._store.get_item(self._chunks, chunk_key(document, 0))
         keys = await all_keys(self._store, self._chunks, f"{document}/")
         if item is not None:
-            await self._forget(document, item.metadata.get("source", ""))
+            source = item.metadata.get("source", "")
+            records = [source, f"{source}\n{document}"]
         else:
             # A document without text has a record only.
-            record = await self._record_of(document)
-            if record is None and not keys:
-                return False
-            if record is not None:
-                await self._store.delete(self._sources, record)
-        await self._delete(keys)
-        return True
-
-    async def _forget(self, document: str, source: str) -> None:
-        """Delete the record of a document, unless it is another version's by now."""
-        for key in (source, f"{source}\n{document}"):
-            if not key:
-                continue
-            item = await self._store.get_item(self._sources, key)
-            if item is not None and item.value["document"] == document:
+            found = await self._store.search(self._sources, None, 1, filter={"document": document})
+            records = [each.key for each in found]
+        for key in filter(None, records):
+            record = await self._store.get_item(self._sources, key)
+            # It may be another version's by now.
+            if record is not None and record.value["document"] == document:
                 with suppress(VersionConflictError):
-                    await self._store.delete(self._sources, key, if_version=item.version)
-
-    async def _record_of(self, document: str) -> str | None:
-        found = await self._store.search(self._sources, None, 1, filter={"document": document})
-        return found[0].key if found else None
+                    await self._store.delete(self._sources, key, if_version=record.version)
+        await self._delete(keys)
+        return bool(keys or records)
 
     async def delete_source(self, source: str) -> int:
         """Delete all that was added under a name; returns how many chunks.
@@ -382,30 +363,31 @@ class Writer:
         What is added meanwhile is deleted too, or stays whole.
 
         Raises:
-            VersionConflictError: Other writers of the source were first 50 times.
+            VersionConflictError: Other writers of the source were first 500 times.
         """
         deleted = 0
-        for attempt in range(_ATTEMPTS):
+
+        async def once() -> int:
+            nonlocal deleted
             # The chunks come first: whoever writes one that is not read here changes a record.
             keys = await all_keys(self._store, self._chunks, source_range(source)) if source else []
             records = [record async for record in self._records_of(source)]
             for record in records:
                 keys += await all_keys(self._store, self._chunks, f"{record.value['document']}/")
-            try:
-                versions = await self._mark(records)
-                deleted += await self._delete(dict.fromkeys(keys))
-                ends = [
-                    Delete(namespace=self._sources, key=record.key, if_version=version)
-                    for record, version in zip(records, versions, strict=True)
-                ]
-                for batch in _batches(ends, _PAGE):
-                    await write_together(self._store, batch)
-                break
-            except VersionConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                await _step_aside()
-        return deleted
+            # The records go last: what an interrupted call leaves, the next one finds. Until then,
+            # none says that its chunks are there.
+            puts = [self._noted(each, complete=False) for each in records]
+            versions = await self._store.put_batch(puts)
+            deleted += await self._delete(dict.fromkeys(keys))
+            ends = [
+                Delete(namespace=self._sources, key=record.key, if_version=version)
+                for record, version in zip(records, versions, strict=True)
+            ]
+            for batch in batches(ends, _PAGE):
+                await write_together(self._store, batch)
+            return deleted
+
+        return await until_first(once)
 
     async def _records_of(self, source: str) -> AsyncIterator[StoreItem]:
         """Yield the records of a source, and of the documents that were stored under its name."""
@@ -413,28 +395,6 @@ class Writer:
             yield item
         async for record in scan_all(self._store, self._sources, prefix=f"{source}\n"):
             yield record
-
-    async def _mark(self, records: Sequence[StoreItem]) -> list[int]:
-        """Note that records are not complete, before chunks of theirs go; returns their versions.
-
-        The records go last: what an interrupted call leaves, the next one finds. Until then, none
-        says that its chunks are there.
-
-        Raises:
-            VersionConflictError: Another writer was first.
-        """
-        return await self._store.put_batch(
-            [
-                Put(
-                    namespace=self._sources,
-                    key=each.key,
-                    value={**each.value, "complete": False},
-                    text="",
-                    if_version=each.version,
-                )
-                for each in records
-            ]
-        )
 
     async def clear(self) -> int:
         """Delete all documents; returns how many chunks."""
@@ -453,22 +413,11 @@ class Writer:
 
     async def _delete(self, keys: Iterable[str]) -> int:
         deleted = 0
-        for batch in _batches(keys, _PAGE):
+        for batch in batches(keys, _PAGE):
             deleted += await self._store.delete_batch([(self._chunks, each) for each in batch])
         return deleted
-
-
-async def _step_aside() -> None:
-    """Wait a little: other writers must not stay in step with this one."""
-    await asyncio.sleep(random.random() * _LONGEST_PAUSE)  # noqa: S311 - no secret
 
 
 def _is_whole(record: Mapping[str, Any], document: Document) -> bool:
     """Whether a record is that of a document, and all of it is written."""
     return bool(record["complete"]) and record["document"] == document.id
-
-
-def _batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    left = iter(items)
-    while batch := list(islice(left, size)):
-        yield batch

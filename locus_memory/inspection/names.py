@@ -11,25 +11,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import orjson
 
 from locus_memory._internal.running.paging import paged
-from locus_memory.errors import CheckpointNotFoundError, ConfigurationError
+from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.errors import UsageError
 from locus_memory.integrations.langgraph.threads import Place
 
 if TYPE_CHECKING:
-    from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
     from locus_memory.store.base import BaseStore
 
 __all__ = [
     "Labels",
     "all_checkpoints",
-    "checkpointer_of",
     "checkpoints_back",
     "find_checkpoint",
     "find_fork_point",
@@ -39,27 +36,12 @@ __all__ = [
     "hides",
     "namespaces_below",
     "parse_namespace",
-    "store_of",
 ]
 
 Labels = tuple[str, ...]
 
 _PAGE = 500
 _PART = re.compile(r"\\(.)|(/)|([^\\/]+)", re.DOTALL)
-
-
-def store_of(backend: Backend) -> BaseStore | None:
-    """Return the store of a backend, if the provider has one."""
-    with suppress(ConfigurationError):
-        return backend.store
-    return None
-
-
-def checkpointer_of(backend: Backend) -> BaseCheckpointer | None:
-    """Return the checkpointer of a backend, if the provider has one."""
-    with suppress(ConfigurationError):
-        return backend.checkpointer
-    return None
 
 
 def parse_namespace(text: str) -> Labels:

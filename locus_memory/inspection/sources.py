@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from locus_memory.backends.base import checkpointer_of
 from locus_memory.checkpoint.differences import messages_of
 from locus_memory.errors import CheckpointError, MissingDriverError
-from locus_memory.inspection.names import checkpointer_of, find_checkpoint, find_thread
+from locus_memory.inspection.names import find_checkpoint, find_thread
 from locus_memory.inspection.states import read_state
 
 if TYPE_CHECKING:

@@ -67,15 +67,6 @@ class Refiner:
         """Complete an entry in the background."""
         return self._background.run(partial(self._tried, path)) if self.is_needed else None
 
-    async def complete(self, path: Path) -> None:
-        """Complete an entry now.
-
-        Raises:
-            Exception: The model, the embedder or the store failed.
-        """
-        if self.is_needed:
-            await self._maker.complete(path)
-
     async def start(self) -> None:
         """Take up what an earlier process left; once in each event loop."""
         loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ _KINDS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     (PermissionError, "unauthorized"),
     (asyncio.TimeoutError, "timeout"),
     (ConnectionError, "transport"),
+    (BaseException, "internal"),
 )
 """The kind of each error; the first row that fits decides."""
 
@@ -63,12 +64,8 @@ _MESSAGES: Final[Mapping[FailureKind, str]] = MappingProxyType(
 
 
 def as_failure(error: BaseException) -> MemoryExecutionFailure:
-    """Return the failure that reports an error; one that is in no row is `internal`."""
-    kind: FailureKind = "internal"
-    for known, named in _KINDS:
-        if isinstance(error, known):
-            kind = named
-            break
+    """Return the failure that reports an error; one that no other row has is `internal`."""
+    kind: FailureKind = next(each for known, each in _KINDS if isinstance(error, known))
     says = isinstance(error, LocusMemoryError) and not isinstance(error, ModelError)
     message = str(error) if says else _MESSAGES[kind]
     return MemoryExecutionFailure(kind, message, type(error).__name__, error)
@@ -79,26 +76,25 @@ def as_error(failure: MemoryExecutionFailure, backend: str, op: Any, uri: str) -
     cause, message = failure.cause, failure.message
     if isinstance(cause, LocusMemoryError):
         return cause
-    made: BaseException
-    match failure.kind:
-        case "not_found":
-            made = MemoryNotFound(uri, message)
-        case "conflict":
-            made = MemoryConflict(uri, message)
-        case "unsupported":
-            made = UnsupportedMemoryOp(type(op).__name__, backend, message)
-        case "store_closed":
-            made = MemoryStoreClosed(backend)
-        case "transport":
-            made = BackendUnavailableError(message)
-        case _:
-            made = _PLAIN.get(failure.kind, MemoryBackendError)(message)
+    arguments: Mapping[str, tuple[str, ...]] = {
+        "not_found": (uri, message),
+        "conflict": (uri, message),
+        "unsupported": (type(op).__name__, backend, message),
+        "store_closed": (backend,),
+    }
+    made: BaseException = _ERRORS[failure.kind](*arguments.get(failure.kind, (message,)))
     made.__cause__ = cause
     return made
 
 
-_PLAIN: Final[Mapping[str, type[MemoryBackendError]]] = MappingProxyType(
+_ERRORS: Final[Mapping[FailureKind, Callable[..., BaseException]]] = MappingProxyType(
     {
+        "not_found": MemoryNotFound,
+        "conflict": MemoryConflict,
+        "unsupported": UnsupportedMemoryOp,
+        "store_closed": MemoryStoreClosed,
+        "transport": BackendUnavailableError,
+        "internal": MemoryBackendError,
         "unauthorized": MemoryAccessDenied,
         "timeout": MemoryTimeout,
         "invalid_uri": InvalidMemoryURI,

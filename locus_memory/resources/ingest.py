@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import unquote
 
 from locus_memory._internal.offload import in_thread
+from locus_memory.documents.ingest.adding import counted
 from locus_memory.documents.ingest.files import File, files_of
 from locus_memory.documents.ingest.reader import DocumentReader
 from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
+from locus_memory.documents.values import Ingested
 from locus_memory.errors import (
     LocusMemoryError,
     MemoryConflict,
@@ -34,18 +35,6 @@ RESOURCES: Final = "resources"
 """The top folder of what is ingested."""
 
 _URL: Final = "://"
-
-
-@dataclass(slots=True)
-class _Counts:
-    """What was ingested so far."""
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    chunks: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    paths: list[Path] = field(default_factory=list[Path])
 
 
 async def ingested(
@@ -80,47 +69,37 @@ async def _ingested(
         place = target or MemoryURI((RESOURCES,), is_folder=True)
         raise MemoryNotFound(str(place), "there is no such file or folder to read")
     folder = target or MemoryURI((RESOURCES, _name(where)))
-    counts = _Counts()
+    done, paths = Ingested(), list[Path]()
     with closing(DocumentReader()) as reader:
         for file in files:
             try:
                 path = _place(folder, file)
                 text = await in_thread(_text, file, reader)
             except (OSError, LocusMemoryError) as error:
-                if _is_source(file, where):
+                if file.folder is None and file.error is None:
+                    # It is the source itself: there is nothing else to read.
                     raise
-                counts.skipped.append((file.shown, reason_of(error)))
+                done += Ingested(skipped=((file.shown, reason_of(error)),))
                 continue
-            await _put(writer, path, text, {**metadata, "source": file.source}, counts)
+            try:
+                done += await _put(writer, path, text, {**metadata, "source": file.source})
+                paths.append(path)
+            except MemoryConflict as error:
+                done += Ingested(skipped=((file.source, str(error)),))
     result = MemoryResourceResult(
-        str(folder.as_folder),
-        counts.added,
-        counts.updated,
-        counts.unchanged,
-        tuple(counts.skipped),
-        counts.chunks,
+        str(folder.as_folder), done.added, done.updated, done.unchanged, done.skipped, done.chunks
     )
-    return result, counts.paths
+    return result, paths
 
 
-async def _put(
-    writer: TreeWriter, path: Path, text: str, metadata: dict[str, str], counts: _Counts
-) -> None:
-    known = await writer.item(path)
-    try:
-        entry, is_changed = await writer.write(path, text, "replace", metadata)
-    except MemoryConflict as error:
-        counts.skipped.append((metadata["source"], str(error)))
-        return
-    counts.paths.append(path)
-    if known is not None and not is_folder(known):
-        if not is_changed or Entry.from_value(known.value).digest == entry.digest:
-            counts.unchanged += 1
-            return
-        counts.updated += 1
-    else:
-        counts.added += 1
-    counts.chunks += entry.chunks
+async def _put(writer: TreeWriter, path: Path, text: str, metadata: dict[str, str]) -> Ingested:
+    known = await writer.plans.item(path)
+    entry = await writer.write(path, text, "replace", metadata)
+    if known is None or is_folder(known):
+        return counted("added", entry.chunks)
+    if Entry.from_value(known.value).digest == entry.digest:
+        return counted("unchanged", 0)
+    return counted("updated", entry.chunks)
 
 
 def _place(folder: MemoryURI, file: File) -> Path:
@@ -156,11 +135,6 @@ def _files(where: str) -> list[File] | None:
         # The name is too long for the file system, or nobody has the name after `~`.
         return None
     return files_of(source)
-
-
-def _is_source(file: File, where: str) -> bool:
-    """Whether a file is the source itself, so that there is nothing else to read."""
-    return file.path == FilePath(where).expanduser()
 
 
 def _text(file: File, reader: DocumentReader) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.running.retrying import until_first
 from locus_memory.errors import MemoryExtractionFailed
 from locus_memory.events import Event, emit, subscribe
 from locus_memory.memory.extraction.thread import Cursor, text_of
@@ -22,7 +23,6 @@ from locus_memory.resources.operations import (
 from locus_memory.resources.storing.nodes import prepared
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.plans import Plans
-from locus_memory.resources.storing.writing import retried
 from locus_memory.resources.uri import MemoryURI, as_uri
 from locus_memory.store.base import write_together
 from locus_memory.store.item import Put
@@ -33,6 +33,9 @@ Fact = tuple[str, str, str]
 
 SESSIONS: Final = "sessions"
 """The top folder of the archives."""
+
+_Spoken = tuple[str, str | None]
+"""The role and the text of a message as it is archived; `None`: it looks like it holds a secret."""
 
 _MOST_USED: Final = 200
 _MOST_SAID: Final = 3
@@ -80,9 +83,7 @@ class Sessions:
         item = await self._plans.store.get_item(places.sessions, session_id)
         if item is None:
             return SessionRecord(), 0
-        value = item.value
-        cursor = record_of(Cursor, value["cursor"])
-        return SessionRecord(cursor, tuple(value["said"]), tuple(value["used"])), item.version
+        return record_of(SessionRecord, item.value), item.version
 
     async def commit(self, op: MemoryOpCommit) -> Path | None:
         """Archive what is new in a session, and queue it for extraction.
@@ -103,7 +104,7 @@ class Sessions:
         used = _canonical(op.used_uris)
         said = said_messages(op.messages)
         await self._manager().add(said, thread_id=op.session_id)
-        return await retried(lambda: self._archived(op, said, used))
+        return await until_first(lambda: self._archived(op, said, used))
 
     async def _archived(
         self, op: MemoryOpCommit, said: Sequence[Any], uris: Sequence[str]
@@ -115,15 +116,12 @@ class Sessions:
         if not new and used == known.used:
             return None
         spoken = await in_thread(_spoken, new)
-        value = {
-            "cursor": value_of(known.cursor.after(said, start, before)),
-            "said": [*known.said, *_of_user(spoken)][-_MOST_SAID:],
-            "used": list(used),
-        }
+        now_said = (*known.said, *_of_user(spoken))[-_MOST_SAID:]
+        session = SessionRecord(known.cursor.after(said, start, before), now_said, used)
         cursor = Put(
             namespace=self._plans.places.sessions,
             key=op.session_id,
-            value=value,
+            value=value_of(session),
             if_version=version,
             text="",
         )
@@ -197,41 +195,28 @@ def dropped(session_id: str) -> Generator[list[Event]]:
         unsubscribe()
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A message as it is archived.
-
-    Attributes:
-        role: Who said it.
-        text: Its text; `None` if it looks like it holds a secret.
-    """
-
-    role: str
-    text: str | None
-
-
-def transcript(messages: Sequence[Spoken]) -> str:
+def transcript(messages: Sequence[_Spoken]) -> str:
     """Return messages as Markdown, a paragraph each."""
     return "\n\n".join(
-        f"**{each.role}**: {_LEFT_OUT if each.text is None else each.text}" for each in messages
+        f"**{role}**: {_LEFT_OUT if text is None else text}" for role, text in messages
     )
 
 
-def _spoken(messages: Sequence[Any]) -> list[Spoken]:
+def _spoken(messages: Sequence[Any]) -> list[_Spoken]:
     """Return messages as they are archived: secrets are left out, as memories leave them out."""
-    found: list[Spoken] = []
+    found: list[_Spoken] = []
     for message in messages:
         # Half characters, which no database can store, become question marks.
         text = text_of(message).encode("utf-8", "replace").decode()
         kind = find_secret(text)
         if kind is not None:
             emit("memory.secret_dropped", type="archive", kind=kind)
-        found.append(Spoken(str(message.role), None if kind else text))
+        found.append((str(message.role), None if kind else text))
     return found
 
 
-def _of_user(messages: Sequence[Spoken]) -> list[str]:
-    texts = [each.text or "" for each in messages if each.role == "user"]
+def _of_user(messages: Sequence[_Spoken]) -> list[str]:
+    texts = [text or "" for role, text in messages if role == "user"]
     return [text[:_LONGEST_SAID] for text in texts if text.strip()]
 
 

@@ -384,7 +384,7 @@ class MemoryTree(MemoryVerbs, StoreUser):
     ) -> int:
         count = await self._sessions.extracted(op.session_id, before, given_up)
         if path is not None:
-            await self._refiner.complete(path)
+            await self._maker.complete(path)
         return count
 
     async def _delete(self, op: MemoryOpDelete) -> MemoryDeleteResult:

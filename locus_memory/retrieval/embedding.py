@@ -1,4 +1,4 @@
-"""Calls of an embedder, with a check of its vectors."""
+"""Calls of an embedder, with a check of its vectors, and puts that have them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Literal
 
 from locus_memory.errors import InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.marks import embedded_put
+from locus_memory.store.item import PutT
 
-__all__ = ["embed"]
+__all__ = ["embed", "embedded_puts"]
 
 
 async def embed(
@@ -27,3 +29,28 @@ async def embed(
             f"for {len(texts)} texts of {embedder.dimension} dimensions"
         )
     return vectors
+
+
+async def embedded_puts(
+    puts: Sequence[PutT],
+    embedder: Embedder,
+    texts: Sequence[str],
+    sources: Sequence[str | None] | None = None,
+) -> list[PutT]:
+    """Return the puts, each that has a text with its vector and its mark.
+
+    Args:
+        puts: The puts to store.
+        embedder: The embedder.
+        texts: The text of each put; one of nothing but spaces has no vector.
+        sources: The text that each mark keeps, see `embedded_put`.
+
+    Raises:
+        InvalidEmbeddingError: As for `embed`.
+    """
+    vectors = iter(await embed(embedder, [each for each in texts if each.strip()], "document"))
+    told = zip(puts, texts, sources or [None] * len(puts), strict=True)
+    return [
+        embedded_put(put, next(vectors), embedder, source=source) if text.strip() else put
+        for put, text, source in told
+    ]

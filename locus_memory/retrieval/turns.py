@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import embedded_put
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.retrieval.ranking.dates import day_in_words
 from locus_memory.store.item import Namespace, Put, check_limit
 
@@ -122,12 +121,8 @@ async def index_turns(
     if embedder is None:
         return puts
     # A picture alone, or an empty message, has nothing to embed.
-    chosen = [place for place, turn in enumerate(turns) if turn.words.strip()]
-    vectors = await embed(embedder, [turns[place].spoken for place in chosen], "document")
-    for place, vector in zip(chosen, vectors, strict=True):
-        source = turns[place].spoken
-        puts[place] = embedded_put(puts[place], vector, embedder, source=source)
-    return puts
+    texts = [turn.spoken if turn.words.strip() else "" for turn in turns]
+    return await embedded_puts(puts, embedder, texts, texts)
 
 
 def _with_neighbours(place: int, lengths: Sequence[int], words: int) -> list[int]:

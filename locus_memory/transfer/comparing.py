@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import mark_of, without_mark
@@ -26,13 +26,11 @@ from locus_memory.transfer.marker import MARKER
 from locus_memory.transfer.options import Comparison, MigrateOptions, Progress
 from locus_memory.transfer.reading import (
     all_threads,
-    checkpointer_of,
     checkpoints_of,
     heads_of,
     identity,
     read_all,
     restorable,
-    store_of,
 )
 
 __all__ = [
@@ -40,13 +38,13 @@ __all__ = [
     "Pair",
     "compare",
     "either",
+    "item_pairs",
     "namespace_digest",
-    "pairs",
     "same_item",
     "thread_digest",
 ]
 
-T = TypeVar("T", str, Namespace)
+T = TypeVar("T")
 
 _SOON: Final = timedelta(minutes=5)
 """Items that expire so soon are not compared: they may expire between the two reads."""
@@ -55,40 +53,40 @@ _ALIKE: Final = 0.999
 """The least cosine of a vector and its copy: the vector sets of Redis round the numbers."""
 
 
-class Pair(NamedTuple):
-    """The items of one key: of the source and of the target; `None` where there is none."""
-
-    source: StoreItem | None
-    target: StoreItem | None
+Pair = tuple[StoreItem | None, StoreItem | None]
+"""The items of one key: of the source and of the target; `None` where there is none."""
 
 
-async def pairs(source: BaseStore, target: BaseStore, namespace: Namespace) -> AsyncIterator[Pair]:
-    """Yield the items of a namespace of both stores, by key."""
-    ours, theirs = scan_all(source, namespace), scan_all(target, namespace)
+async def pairs(
+    ours: AsyncIterator[T], theirs: AsyncIterator[T], name: Callable[[T], Any] = lambda entry: entry
+) -> AsyncIterator[tuple[T | None, T | None]]:
+    """Yield the entries of two sorted listings by name; `None` where one has no such entry.
+
+    Args:
+        ours: The entries of the source.
+        theirs: The entries of the target.
+        name: Returns the name of an entry; by default, the entry itself.
+    """
     one, other = await anext(ours, None), await anext(theirs, None)
     while one is not None or other is not None:
-        if other is None or (one is not None and one.key < other.key):
-            yield Pair(one, None)
-            one = await anext(ours, None)
-        elif one is None or other.key < one.key:
-            yield Pair(None, other)
-            other = await anext(theirs, None)
-        else:
-            yield Pair(one, other)
-            one, other = await anext(ours, None), await anext(theirs, None)
+        is_ours = other is None or (one is not None and name(one) <= name(other))
+        is_theirs = one is None or (other is not None and name(other) <= name(one))
+        yield one if is_ours else None, other if is_theirs else None
+        one = await anext(ours, None) if is_ours else one
+        other = await anext(theirs, None) if is_theirs else other
 
 
 async def either(ours: AsyncIterator[T], theirs: AsyncIterator[T]) -> AsyncIterator[T]:
     """Yield the names of two sorted listings, each once, in order."""
-    one, other = await anext(ours, None), await anext(theirs, None)
-    while one is not None or other is not None:
-        first = one if other is None or (one is not None and one <= other) else other
-        if one == first:
-            one = await anext(ours, None)
-        if other == first:
-            other = await anext(theirs, None)
-        if first is not None:
-            yield first
+    async for one, other in pairs(ours, theirs):
+        if (name := other if one is None else one) is not None:
+            yield name
+
+
+def item_pairs(source: BaseStore, target: BaseStore, namespace: Namespace) -> AsyncIterator[Pair]:
+    """Yield the items of a namespace of both stores, by key."""
+    ours, theirs = scan_all(source, namespace), scan_all(target, namespace)
+    return pairs(ours, theirs, lambda item: item.key)
 
 
 def same_item(one: StoreItem, other: StoreItem, embedder: Embedder | None = None) -> bool:
@@ -192,8 +190,8 @@ async def _compare_items(
 ) -> Comparison:
     until = datetime.now(UTC) + _SOON
     ours, theirs = Digest(), Digest()
-    async for pair in pairs(source, target, namespace):
-        if pair.source is None and options.merge:
+    async for pair in item_pairs(source, target, namespace):
+        if pair[0] is None and options.merge:
             continue
         for item, digest in zip(pair, (ours, theirs), strict=True):
             if item is not None and (item.expires_at is None or item.expires_at > until):

@@ -12,11 +12,10 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.errors import BackendCorruptError, ConfigurationError
 from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
-from locus_memory.transfer.reading import checkpointer_of, store_of
 
 __all__ = ["MARKER", "Marker", "begin", "save"]
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from locus_memory.backends.base import Backend
+from locus_memory._internal.running.paging import batches
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, all_namespaces
 from locus_memory.store.item import Namespace
-from locus_memory.transfer.comparing import Pair, compare, either, pairs, same_item
+from locus_memory.transfer.comparing import Pair, compare, either, item_pairs, same_item
 from locus_memory.transfer.marker import MARKER, Marker, begin, save
 from locus_memory.transfer.options import MigrateOptions, MigrationReport, Progress
 from locus_memory.transfer.reading import (
+    PAGE,
     Names,
     all_threads,
-    checkpointer_of,
     checkpoints_of,
     heads_of,
     identity,
     opened,
-    pages,
     restorable,
-    store_of,
 )
 from locus_memory.transfer.writing import Writer
 
@@ -140,18 +140,18 @@ class _Run:
     async def _namespace(self, source: BaseStore, target: BaseStore, namespace: Namespace) -> None:
         """Make a namespace of the target that of the source, in the order of its writes."""
         options, label = self.options, orjson.dumps(namespace).decode()
-        with Names() as changed, Names() as gone:
-            async for pair in pairs(source, target, namespace):
+        with closing(Names()) as changed, closing(Names()) as gone:
+            async for pair in item_pairs(source, target, namespace):
                 self._sort(pair, changed, gone)
             if options.dry_run:
                 self.report.items += len(changed)
                 self.report.deleted_items += len(gone)
                 return
-            for keys in pages(changed):
+            for keys in batches(changed, PAGE):
                 items = await restorable(source, namespace, keys, vectors=options.vectors)
                 self.report.items += await self._writer.items(target, items)
                 self._show("items", label)
-            for keys in pages(gone):
+            for keys in batches(gone, PAGE):
                 await self._writer.take(len(keys))
                 names = [(namespace, key) for key in keys]
                 self.report.deleted_items += await target.delete_batch(names)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import datetime
-from itertools import islice
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
-from locus_memory._internal.running.paging import paged
+from locus_memory._internal.running.paging import batches, paged
 from locus_memory.backends.base import Backend
 from locus_memory.checkpoint.base import BaseCheckpointer, RestoredCheckpoint
 from locus_memory.checkpoint.chain import DeltaCheckpointer
@@ -30,21 +29,19 @@ from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
 from locus_memory.store.item import Namespace, Restored, StoreItem, timestamp
 
 __all__ = [
+    "PAGE",
     "Names",
     "all_threads",
-    "checkpointer_of",
     "checkpoints_of",
     "heads_of",
     "identity",
     "items_at",
     "opened",
-    "pages",
     "read_all",
     "restorable",
-    "store_of",
 ]
 
-_PAGE: Final = 200
+PAGE: Final = 200
 """How many items are read, written and held at a time."""
 
 _THREADS: Final = 500
@@ -68,65 +65,31 @@ async def opened(backend: str | Backend) -> AsyncGenerator[Backend]:
         yield found
 
 
-def store_of(backend: Backend[Any]) -> BaseStore | None:
-    """Return the store of a backend, or `None` if it has none."""
-    try:
-        return backend.store
-    except ConfigurationError:
-        return None
-
-
-def checkpointer_of(backend: Backend[Any]) -> BaseCheckpointer[Any] | None:
-    """Return the checkpointer of a backend, or `None` if it has none."""
-    try:
-        return backend.checkpointer
-    except ConfigurationError:
-        return None
-
-
 class Names:
     """Keys of one namespace, in the order in which their items were written.
 
-    Use it as a context manager: it holds a temporary file.
+    Close it: it holds a temporary file.
     """
 
     def __init__(self) -> None:
         # A database without a name is in a temporary file, of which only a part is in memory.
         self._database = sqlite3.connect("")
         self._database.execute("CREATE TABLE names (moment REAL, key BLOB)")
-        self._count = 0
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Delete the temporary file."""
-        self._database.close()
+        self.close = self._database.close
 
     def add(self, item: StoreItem) -> None:
         """Add the name of an item; those of the same moment have the order of their keys."""
         row = item.updated_at.timestamp(), item.key.encode()
         self._database.execute("INSERT INTO names VALUES (?, ?)", row)
-        self._count += 1
 
     def __len__(self) -> int:
         """The number of names."""
-        return self._count
+        return self._database.total_changes
 
     def __iter__(self) -> Iterator[str]:
         """Yield the keys, that of the oldest write first."""
-        statement = "SELECT key FROM names ORDER BY moment, key"
-        with closing(self._database.execute(statement)) as rows:
-            for (key,) in rows:
-                yield key.decode()
-
-
-def pages(values: Iterable[T]) -> Iterator[list[T]]:
-    """Yield lists of at most 200 values."""
-    remaining = iter(values)
-    while page := list(islice(remaining, _PAGE)):
-        yield page
+        rows = self._database.execute("SELECT key FROM names ORDER BY moment, key")
+        return (key.decode() for (key,) in rows)
 
 
 async def items_at(store: BaseStore, namespace: Namespace, keys: Sequence[str]) -> list[StoreItem]:
@@ -171,10 +134,10 @@ async def read_all(
     store: BaseStore, namespace: Namespace, *, vectors: bool = True
 ) -> AsyncIterator[list[Restored]]:
     """Yield the items of a namespace in pages, in the order of their writes."""
-    with Names() as names:
+    with closing(Names()) as names:
         async for item in scan_all(store, namespace):
             names.add(item)
-        for keys in pages(names):
+        for keys in batches(names, PAGE):
             yield await restorable(store, namespace, keys, vectors=vectors)
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from locus_memory.checkpoint.base import BaseCheckpointer, RestoredCheckpoint
 from locus_memory.errors import StoreCapabilityError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedders.marks import mark_of
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Restored
 from locus_memory.store.text import index_text
@@ -82,15 +82,9 @@ class Writer:
 
 async def _embedded(items: Sequence[Restored], embedder: Embedder) -> list[Restored]:
     """Return items with vectors of this embedder in place of those of another."""
-    texts = [_text(each) for each in items]
-    vectors = iter(await embed(embedder, [text for text in texts if text.strip()], "document"))
     marks = [mark_of(each.metadata or {}) for each in items]
-    return [
-        embedded_put(each, next(vectors), embedder, source=mark.source if mark else None)
-        if text.strip()
-        else each
-        for each, text, mark in zip(items, texts, marks, strict=True)
-    ]
+    sources = [mark.source if mark else None for mark in marks]
+    return await embedded_puts(items, embedder, [_text(each) for each in items], sources)
 
 
 def _text(item: Restored) -> str:

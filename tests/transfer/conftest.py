@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from locus_memory import AgentState, LLMMemoryManager
+from locus_memory.backends.base import store_of
 from locus_memory.integrations.langgraph.threads import Place
 from locus_memory.registry import open_backend
 from locus_memory.retrieval.embedders.marks import without_mark
 from locus_memory.store.item import Restored
 from locus_memory.transfer.marker import MARKER
-from locus_memory.transfer.reading import store_of
 
 ITEMS = ("memory", "sqlite", "postgresql", "redis")
 THREADS = (*ITEMS, "file")

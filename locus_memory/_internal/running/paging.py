@@ -1,11 +1,12 @@
-"""All entries of a listing that is read a page at a time."""
+"""Entries a page at a time: of a listing that is read, and of values that are there."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["paged"]
+__all__ = ["batches", "paged"]
 
 _Entry = TypeVar("_Entry")
 
@@ -25,3 +26,10 @@ async def paged(
         for entry in page:
             yield entry
         after = place(page[-1])
+
+
+def batches(entries: Iterable[_Entry], size: int) -> Iterator[list[_Entry]]:
+    """Yield the entries in lists of this size, the last of which may be shorter."""
+    left = iter(entries)
+    while batch := list(islice(left, size)):
+        yield batch

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from locus_memory.errors import InvalidArgumentError
+from locus_memory.errors import InvalidArgumentError, MemoryConflict, VersionConflictError
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying
 
-__all__ = ["Patience"]
+__all__ = ["Patience", "until_first"]
+
+_Result = TypeVar("_Result")
+
+_ATTEMPTS: Final = 500
+_LONGEST_WAIT: Final = 0.05
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +75,23 @@ class Patience:
             sleep=self.sleep,
             reraise=True,
         )
+
+
+async def until_first(once: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Return the result of a change, which is planned again while other writers are first.
+
+    Args:
+        once: Reads what is there, and writes the change under the condition that it still is.
+
+    Raises:
+        VersionConflictError: Others were first 500 times.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await once()
+        except MemoryConflict:
+            raise
+        except VersionConflictError:
+            # Other writers must not stay in step with this one.
+            await asyncio.sleep(random.random() * _LONGEST_WAIT)  # noqa: S311 - no secret
+    return await once()

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from locus_memory.backends.base import store_of
 from locus_memory.conversation.roles import REMEMBER
 from locus_memory.errors import CheckpointConflictError
 from locus_memory.inspection.errors import CommandError
-from locus_memory.inspection.names import store_of
-from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedders.marks import mark_of
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.store.base import BaseStore, scan_all
 from locus_memory.store.item import Put
 from locus_memory.store.json_values import encode_json
@@ -232,14 +232,8 @@ async def _store_turns(
 
 
 async def _embedded(puts: list[Put], embedder: Embedder) -> list[Put]:
-    spoken = {
-        place: f"{put.value['speaker']}: {put.text}" for place, put in enumerate(puts) if put.text
-    }
-    vectors = await embed(embedder, list(spoken.values()), "document")
-    made = list(puts)
-    for (place, source), vector in zip(spoken.items(), vectors, strict=True):
-        made[place] = embedded_put(puts[place], vector, embedder, source=source)
-    return made
+    spoken = [f"{each.value['speaker']}: {each.text}" if each.text else "" for each in puts]
+    return await embedded_puts(puts, embedder, spoken, spoken)
 
 
 def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:

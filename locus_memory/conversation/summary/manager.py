@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
-from locus_memory._internal.cancellation import is_being_cancelled
+from locus_memory._internal.cancellation import raise_if_cancelled
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
@@ -266,10 +266,12 @@ class SummarizingManager(ConversationManager):
         return Size(len(group.messages), tokens)
 
     def _summarized(self, thread: Thread, job: _Job) -> Summary:
-        if self._summarize_fn is None:
-            return self._succeed(thread, job, self._extracted(thread, job))
         try:
-            text = summarize(self._summarize_fn, self._asked(thread, job))
+            text = (
+                self._extracted(thread, job)
+                if self._summarize_fn is None
+                else summarize(self._summarize_fn, self._asked(thread, job))
+            )
         # A sync function cannot be cancelled: the error is its own.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
             return self._fail(thread, job, error)
@@ -286,8 +288,7 @@ class SummarizingManager(ConversationManager):
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError as error:
-            if is_being_cancelled():
-                raise
+            raise_if_cancelled(error)
             # The manager was closed.
             return self._fail(thread, job, error)
 
@@ -309,15 +310,14 @@ class SummarizingManager(ConversationManager):
         return summary
 
     async def _summarized_async(self, thread: Thread, job: _Job) -> Summary:
-        if self._summarize_fn is None:
-            return self._succeed(thread, job, self._extracted(thread, job))
         try:
-            text = await summarize_async(self._summarize_fn, self._asked(thread, job))
-        except asyncio.CancelledError as error:
-            if is_being_cancelled():
-                raise
-            return self._fail(thread, job, error)
-        except Exception as error:  # noqa: BLE001 - reported; it never fails the run
+            text = (
+                self._extracted(thread, job)
+                if self._summarize_fn is None
+                else await summarize_async(self._summarize_fn, self._asked(thread, job))
+            )
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
+            raise_if_cancelled(error)
             return self._fail(thread, job, error)
         return self._succeed(thread, job, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,19 +39,8 @@ _TOGETHER: Final = 64
 
 def counted(outcome: Outcome, chunks: int, seconds: float = 0.0) -> Ingested:
     """Return the result of adding one document."""
-    done = Ingested(chunks=chunks, seconds=seconds)
-    if outcome == "added":
-        return replace(done, added=1)
-    return replace(done, updated=1) if outcome == "updated" else replace(done, unchanged=1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A file that was read; without a text if it is as it was."""
-
-    id: str
-    digest: str
-    text: Text | None
+    count: dict[str, Any] = {outcome: 1}
+    return Ingested(chunks=chunks, seconds=seconds, **count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +58,6 @@ class _Planned:
     number: int
     done: Ingested
     change: Change | None = None
-
-
-@dataclass(slots=True)
-class _Group:
-    """Files that are written together, in their order."""
-
-    planned: list[_Planned] = field(default_factory=list[_Planned])
-    chunks: int = 0
-
-    def add(self, planned: _Planned) -> bool:
-        """Add a file; returns whether the group is to be written now."""
-        self.planned.append(planned)
-        self.chunks += 0 if planned.change is None else len(planned.change.puts)
-        waits = any(each.change is not None for each in self.planned)
-        return not waits or self.chunks >= _TOGETHER
 
 
 class PathAdding:
@@ -135,11 +109,13 @@ class PathAdding:
         for start in range(0, len(files), _LOOKED_UP):
             part = files[start : start + _LOOKED_UP]
             known = await self._writer.known(list(filter(_is_source, map(self._source, part))))
-            group = _Group()
+            group: list[_Planned] = []
             for number, file in enumerate(part, start + 1):
-                if group.add(await self._planned(file, number, root, known)):
+                group.append(await self._planned(file, number, root, known))
+                waiting = [len(each.change.puts) for each in group if each.change is not None]
+                if not waiting or sum(waiting) >= _TOGETHER:
                     done += await self._write(group, len(files))
-                    group = _Group()
+                    group = []
             done += await self._write(group, len(files))
         if prune and is_folder:
             done += await self._prune(root, files)
@@ -155,20 +131,21 @@ class PathAdding:
         was = known.get(source)
         try:
             check_source(source)
-            read = await in_thread(self._read, file, None if was is None else was.id)
+            known_id = None if was is None else was.id
+            name, digest, text = await in_thread(self._read, file, known_id)
         except (OSError, InvalidArgumentError, MissingDriverError) as error:
             return _Planned(file, number, Ingested(skipped=((file.shown, reason_of(error)),)))
-        if read.text is None:
+        if text is None:
             # A file that is added alone stays with its folder.
             if self._adopts and was is not None and was.root != root:
                 await self._writer.adopt(source, was.id, root)
             return _Planned(file, number, counted("unchanged", 0))
         document = Document(
-            id=read.id,
+            id=name,
             source=source,
-            text=read.text.text,
-            digest=read.digest,
-            kind=read.text.kind,
+            text=text.text,
+            digest=digest,
+            kind=text.kind,
             metadata=self._metadata,
             record=source,
             root=was.root if was is not None and self._stays(source, was.root) else root,
@@ -178,16 +155,15 @@ class PathAdding:
             reason = str(self._reader.limits.exceeded("chunks"))
             return _Planned(file, number, Ingested(skipped=((file.shown, reason),)))
         done = counted(change.outcome, change.chunks)
-        note = read.text.note
-        done = replace(done, notes=((file.source, note),)) if note else done
+        done = replace(done, notes=((file.source, text.note),)) if text.note else done
         return _Planned(file, number, done, change)
 
-    async def _write(self, group: _Group, total: int) -> Ingested:
+    async def _write(self, group: Sequence[_Planned], total: int) -> Ingested:
         """Write the files of a group; their chunks are embedded together."""
-        changes = [each.change for each in group.planned if each.change is not None]
+        changes = [each.change for each in group if each.change is not None]
         ready = iter(await self._writer.embedded(changes))
         done = Ingested()
-        for each in group.planned:
+        for each in group:
             one = each.done
             if each.change is not None:
                 # Another process may have been first.
@@ -197,14 +173,14 @@ class PathAdding:
             self._tell(each.file, one, each.number, total)
         return done
 
-    def _read(self, file: File, known: str | None) -> _Read:
+    def _read(self, file: File, known: str | None) -> tuple[str, str, Text | None]:
+        """Return the id and the digest of a file, and its text, unless it is the known one."""
         content = read_bytes(file, self._max_bytes)
         digest = digest_of(content)
         kind = kind_of(file.source)
         name = document_id(self._source(file), digest, self._config, kind, self._metadata)
-        return _Read(
-            name, digest, None if name == known else self._reader.read(file.source, content)
-        )
+        text = None if name == known else self._reader.read(file.source, content)
+        return name, digest, text
 
     def _stays(self, source: str, root: str) -> bool:
         """Whether a file that is added alone is from a folder that has it under this source."""

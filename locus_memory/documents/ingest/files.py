@@ -186,13 +186,11 @@ def _below(root: Path) -> Iterator[File]:
 def _file(path: Path, root: Path, real: Path) -> Iterator[File]:
     """Yield a file, unless it is none, or a link that leads nowhere or out of the folder."""
     try:
-        is_file = path.is_file() and not (path.is_symlink() and _is_outside(path, real))
+        is_file = path.is_file() and (
+            not path.is_symlink() or path.resolve(strict=True).is_relative_to(real)
+        )
     except OSError:
         # Reading it says why.
         is_file = True
     if is_file:
         yield File(path, path.relative_to(root).as_posix(), folder=real)
-
-
-def _is_outside(link: Path, real: Path) -> bool:
-    return not link.resolve(strict=True).is_relative_to(real)

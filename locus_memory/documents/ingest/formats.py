@@ -6,6 +6,7 @@ import codecs
 import io
 import logging
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Literal
@@ -20,48 +21,23 @@ __all__ = ["Text", "format_of", "read_text"]
 
 Format = Literal["text", "markdown", "code", "html", "pdf", "office"]
 
-_MARKDOWN: Final = frozenset(["md", "markdown", "mdx"])
-_CODE: Final = frozenset(
-    [
-        "py",
-        "pyi",
-        "js",
-        "jsx",
-        "mjs",
-        "ts",
-        "tsx",
-        "rs",
-        "go",
-        "java",
-        "c",
-        "h",
-        "cpp",
-        "hpp",
-        "cc",
-        "cs",
-        "rb",
-        "php",
-        "swift",
-        "kt",
-        "scala",
-        "sh",
-        "bash",
-        "sql",
-        "r",
-        "lua",
-        "pl",
-        "yaml",
-        "yml",
-        "toml",
-        "json",
-        "css",
-        "scss",
-        "xml",
-    ]
-)
-_HTML: Final = frozenset(["html", "htm", "xhtml"])
-_OFFICE: Final = frozenset(["docx", "pptx", "xlsx"])
-
+_SUFFIXES: Final[Mapping[Format, str]] = {
+    "markdown": "md markdown mdx",
+    "code": "py pyi js jsx mjs ts tsx rs go java c h cpp hpp cc cs rb php swift kt scala sh bash"
+    " sql r lua pl yaml yml toml json css scss xml",
+    "html": "html htm xhtml",
+    "pdf": "pdf",
+    "office": "docx pptx xlsx",
+}
+_FORMATS: Final[Mapping[str, Format]] = {
+    each: name for name, some in _SUFFIXES.items() for each in some.split()
+}
+_KINDS: Final[Mapping[Format, DocumentKind]] = {
+    "markdown": "markdown",
+    "code": "code",
+    "html": "markdown",
+    "office": "markdown",
+}
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     # Those of UTF-32 begin like those of UTF-16.
@@ -101,24 +77,12 @@ class Text:
 
 def format_of(source: str) -> Format:
     """Return the format that the suffix of a file says; `text` for an unknown one."""
-    suffix = PurePath(source).suffix[1:].lower()
-    if suffix in _MARKDOWN:
-        return "markdown"
-    if suffix in _CODE:
-        return "code"
-    if suffix in _HTML:
-        return "html"
-    if suffix in _OFFICE:
-        return "office"
-    return "pdf" if suffix == "pdf" else "text"
+    return _FORMATS.get(PurePath(source).suffix[1:].lower(), "text")
 
 
 def kind_of(source: str) -> DocumentKind:
     """Return the kind of the text of a file."""
-    found = format_of(source)
-    if found in ("html", "office"):
-        return "markdown"
-    return found if found in ("markdown", "code") else "text"
+    return _KINDS.get(format_of(source), "text")
 
 
 def read_text(source: str, content: bytes) -> Text:
@@ -136,12 +100,9 @@ def read_text(source: str, content: bytes) -> Text:
     except Exception as error:
         # Damaged files make a parser raise almost anything.
         raise InvalidArgumentError(f"it cannot be read: {type(error).__name__}") from error
-    return Text(_clean(text), kind_of(source), note)
-
-
-def _clean(text: str) -> str:
-    """Return a text without lone surrogates, which no store accepts."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    # Half a character is no text that a store can keep.
+    whole = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return Text(whole, kind_of(source), note)
 
 
 def _decoded(content: bytes, charset: str | None = None) -> tuple[str, str]:

@@ -19,6 +19,7 @@ _BLOCKS: Final = frozenset(
         *("option", "p", "search", "section", "summary", "ul"),
     ]
 )
+_STRUCTURE: Final = _BLOCKS | {"li", *_HEADINGS}
 _SKIPPED: Final = frozenset(["noscript", "script", "style", "svg", "template"])
 """Elements whose content nobody reads."""
 
@@ -164,74 +165,53 @@ class _PageReader:
 
     def read(self, part: _Part) -> None:
         """Read the next part."""
-        if not part.tag:
-            self._read_text(part.text)
-        elif part.is_end:
-            self._read_end(part.tag)
-        else:
-            self._read_start(part.tag, part.text)
-
-    def _read_start(self, tag: str, attributes: str) -> None:
-        if tag in _SKIPPED:
+        tag = part.tag
+        if part.is_end and tag in self._skipped:
+            del self._skipped[self._skipped.index(tag) :]
+        elif not part.is_end and tag in _SKIPPED:
             # One that is closed at once has no content.
-            if not attributes.endswith("/") and len(self._skipped) < _DEEPEST:
+            if not part.text.endswith("/") and len(self._skipped) < _DEEPEST:
                 self._skipped.append(tag)
         elif self._skipped:
             return
-        elif tag == "br":
-            self._add("\n")
-        elif tag == "img":
-            found = _ALT.search(attributes)
-            self._add(f" {unescape(found[2])} " if found else " ")
+        elif not tag:
+            self._read_text(part.text)
         elif tag == "title":
-            self._in_title = not self._title
-        elif self._code is None:
-            self._begin(tag)
-
-    def _read_end(self, tag: str) -> None:
-        if tag in self._skipped:
-            del self._skipped[self._skipped.index(tag) :]
-        elif self._skipped:
-            return
-        elif tag == "title":
-            self._in_title = False
-        elif tag == "pre":
-            self._end_code()
-        elif self._code is None:
+            self._in_title = not (part.is_end or self._title)
+        elif part.is_end:
             self._end(tag)
+        else:
+            self._begin(tag, part.text)
 
     def _read_text(self, text: str) -> None:
-        if self._skipped or not text:
-            return
         if self._in_title:
-            self._title.append(text)
-        elif self._code is not None:
-            self._code.append(text)
+            self._title += [text] if text else []
         else:
-            self._words.append(_SPACES.sub(" ", text))
+            self._add(_SPACES.sub(" ", text) if self._code is None else text)
 
     def _add(self, text: str) -> None:
         (self._words if self._code is None else self._code).append(text)
 
-    def _begin(self, tag: str) -> None:
-        if tag == "table":
-            # A table in a cell: the outer one only places its parts.
-            self._end_row()
-            self._end_block()
-            self._has_rows = False
-        elif tag == "tr":
-            self._end_row()
-            self._end_block()
-            self._row = []
+    def _begin(self, tag: str, attributes: str) -> None:
+        if tag == "br":
+            self._add("\n")
+        elif tag == "img":
+            found = _ALT.search(attributes)
+            self._add(f" {unescape(found[2])} " if found else " ")
+        elif self._code is not None:
+            return
         elif tag in ("td", "th"):
             self._end_cell()
             self._row = [] if self._row is None else self._row
             self._in_cell = True
-        elif tag == "pre":
+        elif tag in ("table", "tr", "pre"):
+            # A table in a cell: the outer one only places its parts.
             self._end_row()
             self._end_block()
-            self._code = []
-        elif tag == "li" or tag in _HEADINGS or tag in _BLOCKS:
+            self._has_rows = self._has_rows and tag != "table"
+            self._row = [] if tag == "tr" else None
+            self._code = [] if tag == "pre" else None
+        elif tag in _STRUCTURE:
             self._begin_block(tag)
 
     def _begin_block(self, tag: str) -> None:
@@ -248,23 +228,21 @@ class _PageReader:
             self._prefix = _HEADINGS[tag]
 
     def _end(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._end_cell()
-        elif tag == "tr":
-            self._end_row()
-        elif tag == "table":
-            self._end_row()
-            self._has_rows = False
-        elif tag == "li" or tag in _HEADINGS or tag in _BLOCKS:
-            self._end_of_block(tag)
-
-    def _end_of_block(self, tag: str) -> None:
-        if self._in_cell:
-            self._words.append(" ")
+        if tag == "pre":
+            self._end_code()
+        elif self._code is not None:
             return
-        self._end_block()
-        if tag in _LISTS and self._lists:
-            self._lists.pop()
+        elif tag in ("td", "th"):
+            self._end_cell()
+        elif tag in ("tr", "table"):
+            self._end_row()
+            self._has_rows = self._has_rows and tag == "tr"
+        elif tag in _STRUCTURE and self._in_cell:
+            self._words.append(" ")
+        elif tag in _STRUCTURE:
+            self._end_block()
+            if tag in _LISTS and self._lists:
+                self._lists.pop()
 
     def _end_block(self) -> None:
         """Write the words since the last block as one."""

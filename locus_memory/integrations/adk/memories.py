@@ -25,8 +25,7 @@ from locus_memory.integrations.reading import (
     tell_unreadable,
 )
 from locus_memory.registry import get_store
-from locus_memory.retrieval.embedders.marks import embedded_put
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.retrieval.hybrid import HybridSearch, Mode
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.store.base import BaseStore, all_keys
@@ -231,11 +230,7 @@ class LocusMemoryService(OverStore, BaseMemoryService):
     async def _write(self, puts: list[Put]) -> None:
         """Store memories; with an embedder, those that have words with their vectors."""
         if self._embedder is not None:
-            said = [number for number, put in enumerate(puts) if put.text]
-            texts = [str(puts[number].text) for number in said]
-            vectors = await embed(self._embedder, texts, "document")
-            for number, vector in zip(said, vectors, strict=True):
-                puts[number] = embedded_put(puts[number], vector, self._embedder)
+            puts = await embedded_puts(puts, self._embedder, [each.text or "" for each in puts])
         if puts:
             await self.store.put_batch(puts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -121,10 +121,6 @@ class MemoryStoreSpec:
         if isinstance(table.get("namespace"), list):
             table["namespace"] = tuple(table["namespace"])
         return cls(**table)
-
-    def with_options(self, **options: Any) -> Self:
-        """Return the spec with more options of the backend."""
-        return replace(self, options={**(self.options or {}), **options})
 
 
 class MemoryBackend(ABC):

@@ -121,7 +121,11 @@ class LocalMemoryBackend(MemoryBackend):
         options = dict(spec.options or {})
         own = {name: options.pop(name) for name in _OPTIONS if name in options}
         store, is_owned = _store(own.pop("store", DEFAULT_STORE), options)
-        own["embedder"] = _embedder(own.get("embedder"))
+        if own.get("embedder") is not None:
+            # Loaded only for those who want one.
+            from locus_memory.retrieval.embedders.registry import as_embedder  # noqa: PLC0415
+
+            own["embedder"] = as_embedder(own["embedder"])
         tree = MemoryTree(store, prefix=_prefix(spec), user_id=spec.user_id, **own)
         tree.takes_store(is_owned=is_owned)
         try:
@@ -130,7 +134,7 @@ class LocalMemoryBackend(MemoryBackend):
             await tree.close()
             raise
         self._open[id(tree)] = tree
-        name = f"local memory store {_label(spec)}"
+        name = f"local memory store {'/'.join(_prefix(spec))}"
         return MemoryStoreHandle(self, tree, name, spec.user_id)
 
     @override
@@ -183,15 +187,6 @@ def _store(where: object, options: Mapping[str, Any]) -> tuple[BaseStore, bool]:
     return found, False
 
 
-def _embedder(named: object) -> Any:
-    if not isinstance(named, str):
-        return named
-    # Loaded only for those who want one.
-    from locus_memory.retrieval.embedders.registry import get_embedder  # noqa: PLC0415
-
-    return get_embedder(named)
-
-
 def _prefix(spec: MemoryStoreSpec) -> tuple[str, ...]:
     given = spec.namespace
     prefix = _PREFIX if given is None else (given,) if isinstance(given, str) else given
@@ -200,7 +195,3 @@ def _prefix(spec: MemoryStoreSpec) -> tuple[str, ...]:
         if name is not None:
             prefix = (*prefix, label, name)
     return prefix
-
-
-def _label(spec: MemoryStoreSpec) -> str:
-    return "/".join(_prefix(spec))

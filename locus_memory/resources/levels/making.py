@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.running.paging import batches
 from locus_memory.chat.base import ChatModel
+from locus_memory.documents.layout import digest_of
 from locus_memory.errors import MemoryNotFound, VersionConflictError
 from locus_memory.events import emit
 from locus_memory.resources.levels.modelled import HINTS, modelled_levels
 from locus_memory.resources.levels.rules import Levels, folder_levels, levels_of
-from locus_memory.resources.storing.nodes import Entry, digest_of, prepared
+from locus_memory.resources.storing.nodes import Entry, is_folder, prepared
 from locus_memory.resources.storing.places import Path, name_of_task
-from locus_memory.resources.storing.plans import (
-    Operation,
-    Plans,
-    abstract_put,
-)
+from locus_memory.resources.storing.plans import Operation, Plans
 from locus_memory.resources.storing.writing import TreeWriter
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import embedded_put
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.store.base import has_semantic_search, write_together
-from locus_memory.store.item import Delete, Put
+from locus_memory.store.item import Delete
 
 __all__ = ["LevelMaker"]
 
@@ -68,7 +66,7 @@ class LevelMaker:
         levels = entry.levels or await self._modelled(entry)
         made = replace(entry, levels=levels)
         operations = [
-            self.plans.node_put(path, made, version),
+            self.plans.node_put(path, made.to_value(), version),
             *await self._chunks(path, made),
             Delete(namespace=tasks, key=name),
         ]
@@ -88,23 +86,18 @@ class LevelMaker:
 
     async def _chunks(self, path: Path, entry: Entry) -> list[Operation]:
         """Return the puts of the chunks with their vectors, and of an abstract by a model."""
-        places = self.plans.places
-        puts: list[Put] = []
-        if entry.levels is not None and entry.levels.made_by == "model":
-            puts.append(abstract_put(places, path, entry.digest, entry.levels.abstract))
+        puts = self.plans.abstract_puts(path, entry)
         if self.embedder is None or not await has_semantic_search(self.plans.store):
             return list(puts)
         text = await prepared(entry.content, path[-1])
         puts += self.plans.chunk_puts(path, text)
-        done: list[Operation] = []
-        for start in range(0, len(puts), _BATCH):
-            batch = puts[start : start + _BATCH]
-            vectors = await embed(self.embedder, [each.text or "" for each in batch], "document")
-            done += [
-                embedded_put(put, vector, self.embedder)
-                for put, vector in zip(batch, vectors, strict=True)
-            ]
-        return done
+        return [
+            made
+            for batch in batches(puts, _BATCH)
+            for made in await embedded_puts(
+                batch, self.embedder, [each.text or "" for each in batch]
+            )
+        ]
 
     async def levels(self, path: Path, entry: Entry) -> Levels:
         """Return the levels of an entry, made now if need be; a failing model leaves it to rules.
@@ -128,11 +121,9 @@ class LevelMaker:
             now, version = await self.plans.entry(path)
             if now.digest != entry.digest or now.levels is not None:
                 return
-            node = self.plans.node_put(path, replace(now, levels=made), version)
-            abstract = abstract_put(self.plans.places, path, made.digest, made.abstract)
-            await write_together(
-                self.plans.store, [node, *([abstract] if made.made_by == "model" else [])]
-            )
+            now = replace(now, levels=made)
+            node = self.plans.node_put(path, now.to_value(), version)
+            await write_together(self.plans.store, [node, *self.plans.abstract_puts(path, now)])
         except (VersionConflictError, MemoryNotFound):
             return
 
@@ -150,7 +141,7 @@ class LevelMaker:
         digest = digest_of(lines)
         if self.model is None or not children:
             return folder_levels(children, digest)
-        stored = await self.plans.store.get(*self.plans.levels_name(path))
+        stored = await self.plans.store.get(*self.plans.places.levels(path))
         known = Levels.from_value(stored, digest)
         if known is not None:
             return known
@@ -159,8 +150,7 @@ class LevelMaker:
         except Exception as error:  # noqa: BLE001 - reported; the rules must do
             emit("resources.levels_failed", error=error)
             return folder_levels(children, digest)
-        namespace, key = self.plans.levels_name(path)
-        await self.plans.store.put(namespace, key, made.to_value(), text="")
+        await self.plans.store.put(*self.plans.places.levels(path), asdict(made), text="")
         return made
 
     async def _children(self, path: Path) -> Sequence[tuple[str, str]]:
@@ -169,12 +159,12 @@ class LevelMaker:
         async for child in self.writer.children(path):
             if len(found) == _MOST_CHILDREN:
                 break
-            below = (*path, child.name)
-            if child.is_dir:
-                found.append((f"{child.name}/", await self._inner(below)))
+            below = (*path, child.key)
+            if is_folder(child):
+                found.append((f"{child.key}/", await self._inner(below)))
             else:
-                levels = await self.levels(below, Entry.from_value(child.item.value))
-                found.append((child.name, levels.abstract))
+                levels = await self.levels(below, Entry.from_value(child.value))
+                found.append((child.key, levels.abstract))
         return found
 
     async def _inner(self, path: Path) -> str:
@@ -182,12 +172,12 @@ class LevelMaker:
 
         Its own levels may need those of any number of folders below it.
         """
-        children = [(name, "") for name in await self.writer.names(path, _MOST_NAMES)]
-        async for below in self.writer.entries(path, most=1):
-            try:
+        names = self.plans.places.children(path)
+        children = [(name, "") for name in await self.plans.store.list_keys(names, _MOST_NAMES)]
+        async for below in self.writer.entries(path):
+            # One that was deleted meanwhile is passed over.
+            with suppress(MemoryNotFound):
                 entry, _ = await self.plans.entry(below)
-            except MemoryNotFound:
-                # It was deleted meanwhile.
-                continue
-            children.append(("", (await self.levels(below, entry)).abstract))
+                children.append(("", (await self.levels(below, entry)).abstract))
+                break
         return folder_levels(children, "").abstract

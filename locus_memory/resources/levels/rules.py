@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
@@ -52,15 +53,6 @@ class Levels:
     abstract: str
     overview: str
     made_by: Literal["rules", "model"] = "rules"
-
-    def to_value(self) -> dict[str, Any]:
-        """Return the levels as JSON."""
-        return {
-            "digest": self.digest,
-            "abstract": self.abstract,
-            "overview": self.overview,
-            "made_by": self.made_by,
-        }
 
     @classmethod
     def from_value(cls, value: Any, digest: str) -> Self | None:
@@ -122,12 +114,8 @@ def cut(text: str, tokens: int) -> str:
     """
     if len(text) <= tokens * _CHARACTERS_A_TOKEN and estimate_tokens(text) <= tokens:
         return text
-    low, high = 0, min(len(text), tokens * _CHARACTERS_A_TOKEN)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (
-            (middle, high) if estimate_tokens(text[:middle]) <= tokens else (low, middle - 1)
-        )
+    lengths = range(1, min(len(text), tokens * _CHARACTERS_A_TOKEN) + 1)
+    low = bisect_right(lengths, tokens, key=lambda length: estimate_tokens(text[:length]))
     start = text[:low]
     ends = [found.end() for found in _END.finditer(start)]
     if low < len(text) and start and start[-1] in ".!?\n":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.errors import MemoryNotFound
 from locus_memory.resources.levels.making import LevelMaker
-from locus_memory.resources.levels.rules import Levels, folder_levels, levels_of
+from locus_memory.resources.levels.rules import folder_levels, levels_of
 from locus_memory.resources.operations import (
-    Level,
     MemoryOpHistory,
     MemoryOpRead,
 )
@@ -26,19 +27,8 @@ from locus_memory.resources.uri import MemoryURI, as_uri
 __all__ = ["Reader"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read.
-
-    Attributes:
-        text: The text.
-        metadata: Texts by name.
-        version: The version of an entry.
-    """
-
-    text: str
-    metadata: dict[str, str]
-    version: int | None = None
+_Read = tuple[str, Mapping[str, str], int | None]
+"""A text, its metadata and its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +61,13 @@ class Reader:
         """
         uri = as_uri(op.uri)
         if uri.segments and uri.segments[0] == FACTS:
-            found = await self._fact(op, uri)
+            text, metadata, version = await self._fact(op, uri)
         elif await self.is_folder(uri):
-            found = await self._folder(op, uri)
+            text, metadata, version = await self._folder(op, uri)
         else:
-            found = await self._entry(op, uri)
-        data = found.text if op.encoding is not None else found.text.encode()
-        return MemoryReadResult(str(uri), data, op.level, found.metadata, found.version)
+            text, metadata, version = await self._entry(op, uri)
+        data = text if op.encoding is not None else text.encode()
+        return MemoryReadResult(str(uri), data, op.level, metadata, version)
 
     async def _fact(self, op: MemoryOpRead, uri: MemoryURI) -> _Read:
         if op.version is not None:
@@ -85,29 +75,29 @@ class Reader:
         children = [each async for each in self.view.children(uri.segments)]
         if children and op.level != "detail":
             names = [(each.name, "") for each in children]
-            return _Read(_shown(folder_levels(names, ""), op.level), {"made_by": "rules"})
+            return getattr(folder_levels(names, ""), op.level), {"made_by": "rules"}, None
         memory = await self.view.read(uri.segments)
         facts = {name: text for name, text in memory.metadata.items() if isinstance(text, str)}
         if op.level == "detail":
-            return _Read(memory.content, facts)
+            return memory.content, facts, None
         levels = await in_thread(levels_of, memory.content, "")
-        return _Read(_shown(levels, op.level), {**facts, "made_by": levels.made_by})
+        return getattr(levels, op.level), {**facts, "made_by": levels.made_by}, None
 
     async def _folder(self, op: MemoryOpRead, uri: MemoryURI) -> _Read:
         if op.level == "detail" or op.version is not None:
             raise MemoryNotFound(str(uri), "it is a folder: read its abstract or overview")
         levels = await self.maker.folder(uri.segments)
-        return _Read(_shown(levels, op.level), {"made_by": levels.made_by})
+        return getattr(levels, op.level), {"made_by": levels.made_by}, None
 
     async def _entry(self, op: MemoryOpRead, uri: MemoryURI) -> _Read:
         entry, _ = await self.plans.entry(uri.segments)
         if op.version is not None and op.version != entry.revision:
             entry = await self._past(uri, op.version)
         if op.level == "detail":
-            return _Read(entry.content, dict(entry.metadata), entry.revision)
+            return entry.content, dict(entry.metadata), entry.revision
         levels = await self.maker.levels(uri.segments, entry)
         metadata = {**entry.metadata, "made_by": levels.made_by}
-        return _Read(_shown(levels, op.level), metadata, entry.revision)
+        return getattr(levels, op.level), metadata, entry.revision
 
     async def _past(self, uri: MemoryURI, version: int) -> Entry:
         space = self.plans.places.history(uri.segments)
@@ -130,9 +120,8 @@ class Reader:
         space = self.plans.places.history(uri.segments)
         past = await self.plans.store.scan(space, MOST_VERSIONS, descending=True)
         entries = [entry, *(Entry.from_value(each.value) for each in past)]
-        versions = [MemoryVersion(each.revision, each.size, each.moment) for each in entries]
+        versions = [
+            MemoryVersion(each.revision, each.size, datetime.fromisoformat(each.written_at))
+            for each in entries
+        ]
         return MemoryHistoryResult(str(uri), tuple(versions))
-
-
-def _shown(levels: Levels, level: Level) -> str:
-    return levels.abstract if level == "abstract" else levels.overview

@@ -11,7 +11,7 @@ from locus_memory.resources.results import (
     MemoryEntry,
     MemoryListResult,
 )
-from locus_memory.resources.storing.nodes import Entry
+from locus_memory.resources.storing.nodes import Entry, is_folder
 from locus_memory.resources.storing.places import Path
 from locus_memory.resources.storing.writing import TreeWriter
 from locus_memory.resources.uri import MemoryURI, as_uri
@@ -85,11 +85,10 @@ async def _children(writer: TreeWriter, view: MemoriesView, path: Path) -> list[
 
 async def _stored(writer: TreeWriter, path: Path) -> AsyncIterator[MemoryEntry]:
     async for child in writer.children(path):
-        below = (*path, child.name)
-        if child.is_dir:
-            if writer.is_exact or not await writer.is_empty(below):
-                uri = MemoryURI(below, is_folder=True)
-                yield MemoryEntry(child.name, str(uri), is_dir=True)
-        else:
-            size = Entry.from_value(child.item.value).size
-            yield MemoryEntry(child.name, str(MemoryURI(below)), is_dir=False, size=size)
+        below = (*path, child.key)
+        if not is_folder(child):
+            size = Entry.from_value(child.value).size
+            yield MemoryEntry(child.key, str(MemoryURI(below)), is_dir=False, size=size)
+        elif writer.is_exact or not await writer.is_empty(below):
+            uri = MemoryURI(below, is_folder=True)
+            yield MemoryEntry(child.key, str(uri), is_dir=True)

@@ -44,13 +44,8 @@ class MemoriesView:
     """
 
     def __init__(self, manager: Callable[[], LLMMemoryManager], clock: Callable[[], float]) -> None:
-        self._manager = manager
+        self.manager = manager
         self._clock = clock
-
-    @property
-    def manager(self) -> LLMMemoryManager:
-        """The memory manager."""
-        return self._manager()
 
     def is_current(self, memory: Memory) -> bool:
         """Whether a memory has not expired."""
@@ -64,7 +59,7 @@ class MemoriesView:
             MemoryNotFound: There is none at this path.
         """
         if len(path) == _DEPTH and path[1] in tuple(MemoryType):
-            async for memory in self._manager().memories(path[1]):
+            async for memory in self.manager().memories(path[1]):
                 if memory.key == path[2]:
                     return memory
         raise MemoryNotFound(str(MemoryURI(path)))
@@ -83,7 +78,7 @@ class MemoriesView:
 
     async def entries(self, kind: MemoryType) -> AsyncIterator[tuple[Memory, MemoryEntry]]:
         """Yield the memories of a type with their entries."""
-        async for memory in self._manager().memories(kind):
+        async for memory in self.manager().memories(kind):
             segments = as_segments(memory)
             if segments is not None:
                 size = len(memory.content.encode())

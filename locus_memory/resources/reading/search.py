@@ -65,14 +65,21 @@ class TreeSearch:
         """
         spaces = self._spaces(target, without)
         best: dict[str, MemoryHit] = {}
-        if not spaces or not top_k or not query.strip():
+        if not top_k or not query.strip():
             return []
         page, offset = max(_FEWEST, 4 * top_k), 0
         while True:
             found = await self.hybrid.search(spaces, query, page, offset=offset, recursive=True)
             current = await self._current(found)
             for hit in found:
-                self._take(hit, query, (target, without), current, best)
+                uri = self._place(hit, current)
+                if uri is None or not uri.is_within(target) or (without and uri.is_within(without)):
+                    continue
+                is_abstract = "uri" in hit.item.metadata and hit.item.key == ABSTRACT
+                level: Level = "abstract" if is_abstract else "detail"
+                name, score = str(uri), min(1.0, max(0.0, hit.relevance))
+                known = best.get(name) or MemoryHit(name, score, snippet(hit.text, query), level)
+                best[name] = replace(known, score=max(known.score, score))
             if len(best) >= top_k or len(found) < page:
                 break
             # An entry may have any number of chunks.
@@ -84,46 +91,19 @@ class TreeSearch:
         spaces = [self.places.chunks(target.segments)]
         has_facts = not target.segments or target.segments[0] == FACTS
         if has_facts and not (without and MemoryURI((FACTS,)).is_within(without)):
-            spaces.append((*self.view.manager.namespace, "current"))
+            spaces.append((*self.view.manager().namespace, "current"))
         return spaces
 
-    def _take(
-        self,
-        hit: Hit,
-        query: str,
-        where: tuple[MemoryURI, MemoryURI | None],
-        current: Mapping[str, str],
-        best: dict[str, MemoryHit],
-    ) -> None:
-        """Add a hit, or raise the score of its entry; a passage of an old text is left out."""
-        found, (target, without) = self._fact(hit) or self._chunk(hit, current), where
-        if found is None or not found[0].is_within(target):
-            return
-        if without is not None and found[0].is_within(without):
-            return
-        uri, level = str(found[0]), found[1]
-        known = best.get(uri)
-        score = min(1.0, max(0.0, hit.relevance))
-        if known is None:
-            best[uri] = MemoryHit(uri, score, snippet(hit.text, query), level)
-        elif score > known.score:
-            best[uri] = replace(known, score=score)
-
-    def _fact(self, hit: Hit) -> tuple[MemoryURI, Level] | None:
-        """Return the URI of a memory that was found."""
-        if hit.item.namespace[-1] != "current" or "uri" in hit.item.metadata:
-            return None
+    def _place(self, hit: Hit, current: Mapping[str, str]) -> MemoryURI | None:
+        """Return the URI of what was found; `None`: it is the passage of an old text."""
+        uri, digest = hit.item.metadata.get("uri"), hit.item.metadata.get("digest")
+        if isinstance(uri, str):
+            return MemoryURI.parse(uri) if current.get(uri) == digest else None
         memory = read_memory(hit.item)
         segments = None if memory is None else as_segments(memory)
         if memory is None or segments is None or not self.view.is_current(memory):
             return None
-        return MemoryURI(segments), "detail"
-
-    def _chunk(self, hit: Hit, current: Mapping[str, str]) -> tuple[MemoryURI, Level] | None:
-        uri = hit.item.metadata.get("uri")
-        if not isinstance(uri, str) or current.get(uri) != hit.item.metadata.get("digest"):
-            return None
-        return MemoryURI.parse(uri), "abstract" if hit.item.key == ABSTRACT else "detail"
+        return MemoryURI(segments)
 
     async def _current(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Return the digests of the entries of chunks, by URI."""

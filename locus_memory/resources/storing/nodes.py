@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from locus_memory._internal.offload import aside
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import Chunk, DocumentKind
 from locus_memory.documents.ingest.formats import format_of
+from locus_memory.documents.layout import digest_of
 from locus_memory.resources.levels.rules import Levels, levels_of
 from locus_memory.store.item import StoreItem
 
-__all__ = ["FOLDER", "Entry", "Text", "digest_of", "is_folder", "prepared"]
+__all__ = ["FOLDER", "Entry", "Text", "is_folder", "prepared"]
 
 FOLDER: Final[Mapping[str, Any]] = {"kind": "folder"}
 """The value of a folder's item."""
-
-
-def digest_of(text: str) -> str:
-    """Return the digest of a text."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def is_folder(item: StoreItem) -> bool:
@@ -102,19 +96,4 @@ class Entry:
 
     def to_value(self) -> dict[str, Any]:
         """Return the entry as JSON."""
-        return {
-            "kind": "entry",
-            "content": self.content,
-            "metadata": dict(self.metadata),
-            "digest": self.digest,
-            "size": self.size,
-            "revision": self.revision,
-            "chunks": self.chunks,
-            "levels": None if self.levels is None else self.levels.to_value(),
-            "written_at": self.written_at,
-        }
-
-    @property
-    def moment(self) -> datetime:
-        """The moment of the write."""
-        return datetime.fromisoformat(self.written_at)
+        return {"kind": "entry", **asdict(self)}

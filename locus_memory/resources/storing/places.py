@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final
 
+from locus_memory.documents.layout import digest_of
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.item import Namespace, check_identifier, check_namespace
 
@@ -58,9 +58,9 @@ class Places:
         """Return the namespace of the past versions of an entry, by number."""
         return (*self.root, "versions", *path)
 
-    def levels(self, path: Path) -> Namespace:
-        """Return the namespace of the one item with the levels of a folder."""
-        return (*self.root, "folders", *path)
+    def levels(self, path: Path) -> tuple[Namespace, str]:
+        """Return the namespace and the key of the item with the levels of a folder."""
+        return (*self.root, "folders", *path), "folder"
 
     @property
     def tasks(self) -> Namespace:
@@ -75,4 +75,4 @@ class Places:
 
 def name_of_task(path: Path) -> str:
     """Return the key of the task of an entry: short, whatever the path."""
-    return blake2b(str(MemoryURI(path)).encode(), digest_size=16).hexdigest()
+    return digest_of(str(MemoryURI(path)))

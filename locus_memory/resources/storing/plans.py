@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
+from locus_memory.documents.chunking.config import Chunk
 from locus_memory.errors import MemoryConflict, MemoryNotFound
 from locus_memory.resources.storing.nodes import FOLDER, Entry, Text, is_folder
 from locus_memory.resources.storing.places import Path, Places, name_of_task
 from locus_memory.resources.uri import MemoryURI
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Delete, Namespace, Put, StoreItem
+from locus_memory.store.item import Delete, Put, StoreItem
 
-__all__ = ["ABSTRACT", "MOST_VERSIONS", "Operation", "Plans", "abstract_put", "chunk_key"]
+__all__ = ["ABSTRACT", "MOST_VERSIONS", "Operation", "Plans", "chunk_key"]
 
 Operation = Put | Delete
 
@@ -28,8 +29,6 @@ ABSTRACT: Final = "abstract"
 
 MOST_VERSIONS: Final = 10
 """How many past versions of an entry are kept."""
-
-_FOLDER_LEVELS: Final = "folder"
 
 
 def chunk_key(index: int) -> str:
@@ -40,26 +39,6 @@ def chunk_key(index: int) -> str:
 def version_key(version: int) -> str:
     """Return the key of a past version; keys are in the order of the versions."""
     return f"{version:012d}"
-
-
-def abstract_put(places: Places, path: Path, digest: str, abstract: str) -> Put:
-    """Return the put of the abstract of an entry, as searches find it."""
-    return _chunk_put(places, path, ABSTRACT, _Piece(digest, abstract, abstract))
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A part of an entry, as searches find it.
-
-    Attributes:
-        digest: The digest of the text of the entry.
-        text: The text that is indexed, with its headings.
-        content: The text that is shown.
-    """
-
-    digest: str
-    text: str
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,37 +97,43 @@ class Plans:
         return new, [
             *self._task(path, new),
             *folders,
-            self.node_put(path, new, version),
+            self.node_put(path, new.to_value(), version),
             *([] if is_same else self._chunk_writes(path, text, old)),
             *self._history_writes(path, old),
         ]
 
-    def node_put(self, path: Path, entry: Entry, version: int) -> Put:
-        """Return the put of an entry's item alone."""
+    def node_put(self, path: Path, value: Mapping[str, Any], version: int) -> Put:
+        """Return the put of the item of an entry or a folder alone."""
         namespace, key = self.places.node(path)
-        value = entry.to_value()
         return Put(namespace=namespace, key=key, value=value, if_version=version, text="")
 
     def _chunk_writes(self, path: Path, text: Text, old: Entry | None) -> list[Operation]:
         before = 0 if old is None else old.chunks
         space = self.places.chunks(path)
         gone = [chunk_key(index) for index in range(len(text.chunks), before)]
-        if old is not None and self._is_modelled(old):
-            gone.append(ABSTRACT)
+        if old is not None:
+            gone += [each.key for each in self.abstract_puts(path, old)]
         deletes = [Delete(namespace=space, key=key) for key in gone]
         return [*self.chunk_puts(path, text), *deletes]
 
     def chunk_puts(self, path: Path, text: Text) -> list[Put]:
         """Return the puts of the chunks of a text, without vectors."""
         return [
-            _chunk_put(
-                self.places, path, chunk_key(n), _Piece(text.digest, each.text, each.content)
-            )
+            self._chunk_put(path, chunk_key(n), text.digest, each)
             for n, each in enumerate(text.chunks)
         ]
 
-    def _is_modelled(self, entry: Entry) -> bool:
-        return entry.levels is not None and entry.levels.made_by == "model"
+    def abstract_puts(self, path: Path, entry: Entry) -> list[Put]:
+        """Return the put of an abstract by a model, as searches find it; rules repeat the text."""
+        levels = entry.levels
+        if levels is None or levels.made_by != "model":
+            return []
+        return [self._chunk_put(path, ABSTRACT, entry.digest, Chunk(levels.abstract))]
+
+    def _chunk_put(self, path: Path, key: str, digest: str, chunk: Chunk) -> Put:
+        metadata = {"uri": str(MemoryURI(path)), "digest": digest}
+        value, space = {"content": chunk.content}, self.places.chunks(path)
+        return Put(namespace=space, key=key, value=value, metadata=metadata, text=chunk.text)
 
     def _history_writes(self, path: Path, old: Entry | None) -> list[Operation]:
         if old is None:
@@ -180,15 +165,10 @@ class Plans:
             item = await self.item(folder)
             if item is not None and not is_folder(item):
                 raise MemoryConflict(str(MemoryURI(folder)), "it is an entry, and no folder")
-            found.append(self.folder_put(folder, 0 if item is None else item.version))
+            found.append(self.node_put(folder, FOLDER, 0 if item is None else item.version))
             if item is not None:
                 break
         return found[::-1]
-
-    def folder_put(self, path: Path, version: int) -> Put:
-        """Return the put of a folder."""
-        namespace, key = self.places.node(path)
-        return Put(namespace=namespace, key=key, value=FOLDER, if_version=version, text="")
 
     async def leaving(self, path: Path) -> list[Operation]:
         """Return the writes of the folders when the child at a path goes: empty ones go as well."""
@@ -201,11 +181,11 @@ class Plans:
                 break
             names = await self.store.list_keys(self.places.children(folder), 2)
             if set(names) - {path[depth]}:
-                found.append(self.folder_put(folder, item.version))
+                found.append(self.node_put(folder, FOLDER, item.version))
                 break
             namespace, key = self.places.node(folder)
             found.append(Delete(namespace=namespace, key=key, if_version=item.version))
-            space, name = self.levels_name(folder)
+            space, name = self.places.levels(folder)
             found.append(Delete(namespace=space, key=name))
         return found
 
@@ -252,13 +232,9 @@ class Plans:
         if entry.digest != text.digest:
             return []
         coming = await self.entering(target)
-        kept = {(each.namespace, each.key) for each in coming}
-        kept |= {self.places.node(target[:depth]) for depth in range(1, len(target))}
-        going = [
-            each
-            for each in await self.leaving(path)
-            if (each.namespace, each.key) not in kept and not self._is_levels(each, kept)
-        ]
+        kept = {self.places.node(target[:depth]) for depth in range(1, len(target))}
+        leaving = await self.leaving(path)
+        going = [each for each in leaving if (each.namespace, each.key) not in kept]
         moved = replace(entry, chunks=len(text.chunks))
         namespace, key = self.places.node(path)
         return [
@@ -266,37 +242,14 @@ class Plans:
             *await self._removal(path, entry),
             *going,
             *coming,
-            self.node_put(target, moved, 0),
+            self.node_put(target, moved.to_value(), 0),
             *self._chunk_writes(target, text, None),
-            *self._moved_abstract(target, moved),
+            *self.abstract_puts(target, moved),
             *await self._moved_history(path, target),
             *self._task(target, moved),
         ]
-
-    def _is_levels(self, operation: Operation, kept: set[tuple[Namespace, str]]) -> bool:
-        """Whether an operation deletes the levels of a folder that stays."""
-        part = len(self.places.root)
-        path = operation.namespace[part + 1 :]
-        is_levels = operation.namespace[part] == "folders"
-        return is_levels and bool(path) and self.places.node(path) in kept
-
-    def _moved_abstract(self, target: Path, entry: Entry) -> list[Operation]:
-        if not self._is_modelled(entry) or entry.levels is None:
-            return []
-        return [abstract_put(self.places, target, entry.digest, entry.levels.abstract)]
 
     async def _moved_history(self, path: Path, target: Path) -> list[Operation]:
         past = await self.store.scan(self.places.history(path), 2 * MOST_VERSIONS)
         space = self.places.history(target)
         return [Put(namespace=space, key=each.key, value=each.value, text="") for each in past]
-
-    def levels_name(self, path: Path) -> tuple[Namespace, str]:
-        """Return the item of the levels of a folder."""
-        return self.places.levels(path), _FOLDER_LEVELS
-
-
-def _chunk_put(places: Places, path: Path, key: str, piece: _Piece) -> Put:
-    metadata = {"uri": str(MemoryURI(path)), "digest": piece.digest}
-    value = {"content": piece.content}
-    space = places.chunks(path)
-    return Put(namespace=space, key=key, value=value, metadata=metadata, text=piece.text)

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from locus_memory.backends.base import Backend
+from locus_memory._internal.running.paging import batches
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.retrieval.embedders.marks import unmarked
@@ -15,15 +16,7 @@ from locus_memory.store.item import Restored, StoreItem
 from locus_memory.transfer.archive.format import Entry
 from locus_memory.transfer.archive.reading import MOST_LINE, Archive, open_archive
 from locus_memory.transfer.options import ImportReport, MigrateOptions, Progress
-from locus_memory.transfer.reading import (
-    checkpointer_of,
-    heads_of,
-    identity,
-    items_at,
-    opened,
-    pages,
-    store_of,
-)
+from locus_memory.transfer.reading import PAGE, heads_of, identity, items_at, opened
 from locus_memory.transfer.writing import Writer
 
 __all__ = ["read_archive"]
@@ -103,7 +96,7 @@ class _Import:
     async def _items(self, store: BaseStore, entry: Entry) -> None:
         """Import the items of a namespace that the target does not have, or has older."""
         report = self.report
-        for page in pages(self._archive.items(entry)):
+        for page in batches(self._archive.items(entry), PAGE):
             found = await items_at(store, entry.name, [item.key for item in page])
             known = {item.key: item for item in found}
             missing: list[Restored] = []

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.backends.folders import create_private, publish
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import all_namespaces
@@ -28,15 +28,7 @@ from locus_memory.transfer.archive.format import (
 from locus_memory.transfer.archive.lines import CheckpointWriter, item_line
 from locus_memory.transfer.marker import MARKER
 from locus_memory.transfer.options import Progress
-from locus_memory.transfer.reading import (
-    all_threads,
-    checkpointer_of,
-    checkpoints_of,
-    heads_of,
-    opened,
-    read_all,
-    store_of,
-)
+from locus_memory.transfer.reading import all_threads, checkpoints_of, heads_of, opened, read_all
 
 __all__ = ["write_archive"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from locus_memory.transfer.chats.conversation import UnreadError
+from locus_memory.transfer.chats.conversation import UnreadError, field_of
 from locus_memory.transfer.chats.exact_json import parse_json
 
 __all__ = ["read_message", "write_message"]
@@ -22,6 +22,7 @@ _OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
 _CLASSES = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system"}
 _TEXTS = ("name", "id", "tool_call_id")
 _KEPT = "openai"
+_KNOWN = {"role", "content", *_TEXTS, "tool_calls", "metadata"}
 _KEPT_FIELDS = {"role", "parts", "tool_calls", "fields"}
 
 
@@ -33,23 +34,19 @@ def read_message(document: Any, where: str) -> dict[str, Any]:
     """
     if not isinstance(document, dict):
         raise UnreadError(f"{where}: not an object")
-    rest = _plain(document)
+    given = _plain(document)
     kept: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": _read_role(rest, kept, where)}
-    content = _read_content(rest, kept, where)
-    if content is not None:
-        message["content"] = content
-    for name in _TEXTS:
-        value = rest.pop(name, None)
-        if value is not None:
-            message[name] = _text(value, name, where)
-    calls = _read_calls(rest, kept, where)
+    message: dict[str, Any] = {"role": _read_role(given.get("role"), kept, where)}
+    texts = {"content": _read_content(given.get("content"), kept, where)}
+    texts |= {name: field_of(given, name, str, where, optional=True) for name in _TEXTS}
+    message |= {name: text for name, text in texts.items() if text is not None}
+    calls = field_of(given, "tool_calls", list, where, optional=True) or []
     if calls:
-        message["tool_calls"] = calls
-    metadata = _read_metadata(rest, where)
-    kept.update({"fields": rest} if rest else {})
-    if kept:
-        metadata = {**metadata, _KEPT: kept}
+        message["tool_calls"] = _read_calls(calls, kept, where)
+    rest = {name: value for name, value in given.items() if name not in _KNOWN}
+    kept |= {"fields": rest} if rest else {}
+    metadata = field_of(given, "metadata", dict, where, optional=True) or {}
+    metadata = {**metadata, _KEPT: kept} if kept else metadata
     return {**message, "metadata": metadata} if metadata else message
 
 
@@ -88,8 +85,7 @@ def _is_kept(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() <= _KEPT_FIELDS
 
 
-def _read_role(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str:
-    role = rest.pop("role", None)
+def _read_role(role: Any, kept: dict[str, Any], where: str) -> str:
     others = _OLD_ROLES | _OTHER_ROLES
     if isinstance(role, str) and role in others:
         kept["role"] = role
@@ -101,8 +97,7 @@ def _read_role(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str:
     return role
 
 
-def _read_content(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str | None:
-    content = rest.pop("content", None)
+def _read_content(content: Any, kept: dict[str, Any], where: str) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list) and all(isinstance(part, dict | str) for part in content):
@@ -113,15 +108,10 @@ def _read_content(rest: dict[str, Any], kept: dict[str, Any], where: str) -> str
     raise UnreadError(f"{where}: 'content' is neither a string nor a list of parts")
 
 
-def _read_calls(rest: dict[str, Any], kept: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    calls = rest.pop("tool_calls", None)
-    if calls is None:
-        return []
-    if not isinstance(calls, list):
-        raise UnreadError(f"{where}: 'tool_calls' is not a list")
+def _read_calls(calls: list[Any], kept: dict[str, Any], where: str) -> list[dict[str, Any]]:
     read = [_read_call(call, where) for call in calls]
     # A model's arguments may be invalid JSON, or have other whitespace.
-    if [_write_call(call) for call in read] != calls and calls:
+    if [_write_call(call) for call in read] != calls:
         kept["tool_calls"] = calls
     return read
 
@@ -130,8 +120,8 @@ def _read_call(call: Any, where: str) -> dict[str, Any]:
     function = call.get("function", call) if isinstance(call, dict) else None
     if not isinstance(function, dict) or ("function" not in call and "args" not in call):
         raise UnreadError(f"{where}: a tool call has no 'function'")
-    name = _text(function.get("name"), "function.name", where)
-    identifier = _text(call.get("id"), "tool_calls.id", where)
+    name = field_of(function, "name", str, f"{where}, tool call")
+    identifier = field_of(call, "id", str, f"{where}, tool call")
     arguments = _arguments(function.get("arguments", function.get("args")))
     return {"id": identifier, "name": name, **({"arguments": arguments} if arguments else {})}
 
@@ -142,22 +132,6 @@ def _arguments(written: Any) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         arguments = None
     return arguments if isinstance(arguments, dict) else {}
-
-
-def _read_metadata(rest: dict[str, Any], where: str) -> dict[str, Any]:
-    metadata = rest.pop("metadata", None)
-    if metadata is None:
-        return {}
-    if not isinstance(metadata, dict):
-        raise UnreadError(f"{where}: 'metadata' is not an object")
-    return metadata
-
-
-def _text(value: Any, name: str, where: str) -> str:
-    if not isinstance(value, str):
-        what = "is missing" if value is None else "is not a string"
-        raise UnreadError(f"{where}: {name!r} {what}")
-    return value
 
 
 def _write_call(call: dict[str, Any]) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.documents.index import DocumentIndex
 from locus_memory.inspection.memories import open_manager
-from locus_memory.inspection.names import checkpointer_of, store_of
 from locus_memory.inspection.sources import Sources
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
