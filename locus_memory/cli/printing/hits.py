@@ -53,7 +53,10 @@ def print_hits(
         return
     for item, parts in zip(items, reasons, strict=True):
         passage = hit_fields().read(item)
-        lines = [_headed(item, passage, console.width), _said(passage.text, query, console.width - len(_INDENT))]
+        lines = [
+            _headed(item, passage, console.width),
+            _said(passage.text, query, console.width - len(_INDENT)),
+        ]
         for number, line in enumerate(lines):
             shown = marked(Text(_INDENT).append_text(line) if number else line)
             shown.truncate(console.width, overflow="ellipsis")

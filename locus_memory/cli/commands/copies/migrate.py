@@ -74,8 +74,7 @@ def migrate(
     Items keep their versions, moments, expiry and vectors, and threads all their checkpoints.
     The source is not changed. The target is empty, or from an earlier run.
 
-    You can stop it at any time, and run it again: it continues, and writes only differences. The
-    second of its passes finds what was written to the source during the first one.
+    You can stop it at any time, and run it again: it continues, and writes only differences.
 
     With --verify, the exit code is 1 if anything differs.
     """
@@ -151,7 +150,10 @@ def _render(console: Console, report: MigrationReport) -> None:
         if different:
             print_table(console, columns, different)
         equal = number(len(report.comparisons) - len(different))
-        remark(console, f"{equal} of {number(len(report.comparisons))} namespaces and threads are equal")
+        remark(
+            console,
+            f"{equal} of {number(len(report.comparisons))} namespaces and threads are equal",
+        )
 
 
 def _row(each: Comparison) -> list[Cell]:

@@ -309,7 +309,9 @@ def remember(
         validity={"valid_from": valid_from, "valid_to": valid_to},
     )
     session.show(
-        partial(_scoped, work=work, key=key, user=user, prefix=prefix), _render_remembered, create=True
+        partial(_scoped, work=work, key=key, user=user, prefix=prefix),
+        _render_remembered,
+        create=True,
     )
 
 
