@@ -121,12 +121,14 @@ async def elsewhere(
     known = await users(store, manager)
     if user is not None and user not in known:
         return near(user, known)
-    for other in known[:_LOOKED_AT] if user is None and key is not None else ():
+    if key is None:
+        return ""
+    for other in known[:_LOOKED_AT] if user is None else ():
         if await manager.for_user(other).history(key):
             return f"; user {other!r} has one: pass --user {other!r}"
     scoped = manager if user is None else manager.for_user(user)
     names = await store.list_keys(Scope(scoped.namespace).current, COMPARED)
-    return "" if key is None else near(key, [name.partition(":")[2] for name in names])
+    return near(key, [name.partition(":")[2] for name in names])
 
 
 def row_of(user: str | None, memory: Memory, vitals: Vitals) -> Row:

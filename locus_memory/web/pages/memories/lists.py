@@ -7,10 +7,10 @@ from typing import Final
 
 from starlette.responses import Response
 
+from locus_memory.inspection.names import namespaces_below
 from locus_memory.memory.models import MemoryType
 from locus_memory.store.item import Namespace
 from locus_memory.web.errors import RefusalError
-from locus_memory.inspection.names import namespaces_below
 from locus_memory.web.models import LIMIT, Asked, Limit, cursor_labels, cut
 from locus_memory.web.pages.memories.place import Place
 from locus_memory.web.questions.data import Data

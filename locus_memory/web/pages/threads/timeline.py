@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.threads.drawing import draw
-from locus_memory.web.questions.happened import sessions_of
 from locus_memory.web.questions.branches import BranchesAsked, list_branches
+from locus_memory.web.questions.happened import sessions_of
 from locus_memory.web.questions.health import ThreadStatsAsked, get_thread_stats
 from locus_memory.web.questions.threads import (
     CheckpointsAsked,
