@@ -9,8 +9,14 @@ from locus_memory.web.models import LIMIT, Asked
 from locus_memory.web.pages.frame.visit import Group, get
 from locus_memory.web.pages.memories.place import Place
 from locus_memory.web.pages.threads.messages import view_messages
-from locus_memory.web.questions.planning import PlanAsked, SawAsked, list_runs, plan_run
-from locus_memory.web.questions.trace import run_at, trace_run
+from locus_memory.web.questions.planning import (
+    PlanAsked,
+    SawAsked,
+    list_runs,
+    plan_run,
+    run_at,
+    trace_run,
+)
 
 __all__ = ["GROUP", "TRIAL"]
 
