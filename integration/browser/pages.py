@@ -10,7 +10,6 @@ TURN = {"namespace": ["turns", "second-wind"], "key": "000015"}
 
 PAGES = {
     "overview": ("/", {}),
-    "sizes": ("/overview/sizes", {}),
     "events": ("/overview/events", {}),
     "threads": ("/threads", {}),
     "timeline": ("/threads/timeline", {"thread": "second-wind"}),
@@ -22,6 +21,7 @@ PAGES = {
     "prune": ("/threads/prune", {"thread": "second-wind", "keep_last": 5}),
     "delete-thread": ("/threads/delete", {"thread": "second-wind"}),
     "users": ("/memories", {}),
+    "everybody": ("/memories", {"find": "walnuts"}),
     "memories": ("/memories/list", {"user": "noor"}),
     "search": ("/memories/list", {"user": "noor", "query": "walnuts"}),
     "past": ("/memories/list", {"user": "noor", "at": "2020-01-01T00:00"}),
@@ -34,6 +34,7 @@ PAGES = {
     "nothing-saw": ("/saw", {}),
     "saw": ("/saw", {"user": "noor"}),
     "saw-thread": ("/saw", {"thread": "noor-trip"}),
+    "trace": ("/saw", {"thread": "noor-dinner", "place": 8}),
     "try": ("/try", {"user": "noor", "text": "Suggest a cake with walnuts."}),
     "store": ("/store", {}),
     "namespace": ("/store/namespace", {"namespace": ["turns", "second-wind"]}),

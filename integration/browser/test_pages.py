@@ -14,6 +14,7 @@ from integration.browser.pages import address as place
 from locus_memory.web.pages.groups import GROUPS
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+PHONE = {"width": 390, "height": 844}
 LOOKS = [("dark", WIDE), ("light", WIDE), ("light", NARROW)]
 STATUS = {"missing": 404}
 EMPTY = {
@@ -60,6 +61,38 @@ def test_a_page_opens_and_axe_finds_nothing_serious_in_any_look(same_window, add
         assert window.faults() == [], scheme
         assert window.fits(), size
     window.page.set_viewport_size(WIDE)
+
+
+SMALL = """
+() => [...document.querySelectorAll("a, button, input, select, textarea, summary")]
+  .filter((each) => {
+    const box = each.getBoundingClientRect();
+    const inline = each.matches("p a, small a, .lede a") && !each.matches(".actions a");
+    return each.offsetParent && box.width > 2 && !inline && (box.width < 23.5 || box.height < 23.5);
+  })
+  .map((each) => each.outerHTML.slice(0, 120))
+"""
+"""What is pointed at and is smaller than 24 px, but for links within sentences."""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_all_that_a_finger_points_at_on_a_phone_is_large_enough(same_window, address, name):
+    window = same_window(address)
+    window.page.set_viewport_size(PHONE)
+    window.open(place(name), STATUS.get(name, 200))
+    assert window.page.evaluate(SMALL) == []
+    window.page.set_viewport_size(WIDE)
+
+
+def test_the_navigation_folds_on_a_phone(windows, address):
+    window = windows(address, viewport=PHONE)
+    window.open("/threads")
+    link = window.page.locator("nav[aria-label=Pages] a").first
+    assert not link.is_visible()
+    window.page.click("summary:text-is('Menu')")
+    assert link.is_visible()
+    assert window.faults() == []
+    assert window.fits()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 from locus_memory.inspection.errors import CommandError
-from locus_memory.inspection.names import namespaces_below
+from locus_memory.inspection.names import COMPARED, namespaces_below, near
 from locus_memory.inspection.sources import Sources
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "Row",
     "describe",
     "earlier",
+    "elsewhere",
     "ending_of",
     "erased",
     "for_user",
@@ -50,6 +51,9 @@ Row = dict[str, Any]
 _NO_LIMIT = 2**31
 _PATIENCE = 5.0
 """Seconds to wait for extraction on exit; the jobs that remain stay queued."""
+
+_LOOKED_AT = 100
+"""How many users are asked for a memory that was sought without a user."""
 
 _DIGITS = 4
 _ENDINGS = {"update": "replaced", "delete": "deleted", "evict": "evicted", "undo": "undone"}
@@ -98,8 +102,33 @@ async def users(store: BaseStore, manager: LLMMemoryManager) -> list[str]:
     """Return all users with data in the manager's namespace, in order."""
     root = (*manager.namespace_prefix, "users")
     found = namespaces_below(store, root, len(root) + 1)
-    # A label "*" matches any label.
-    return [each[-1] async for each in found if each[:-1] == root]
+    return [each[-1] async for each in found if len(each) > len(root)]
+
+
+async def elsewhere(
+    store: BaseStore, manager: LLMMemoryManager, key: str | None, user: str | None
+) -> str:
+    """Return the end of an error: where a memory is that was not found, as far as it is known.
+
+    Args:
+        store: The store.
+        manager: The manager of the memories without a user.
+        key: The key of the memory; `None`: all memories of the user were meant.
+        user: The user whose memory it was thought to be.
+    """
+    from locus_memory.memory.scope import Scope  # noqa: PLC0415 - help must be quick
+
+    known = await users(store, manager)
+    if user is not None and user not in known:
+        return near(user, known)
+    if key is None:
+        return ""
+    for other in known[:_LOOKED_AT] if user is None else ():
+        if await manager.for_user(other).history(key):
+            return f"; user {other!r} has one: pass --user {other!r}"
+    scoped = manager if user is None else manager.for_user(user)
+    names = await store.list_keys(Scope(scoped.namespace).current, COMPARED)
+    return near(key, [name.partition(":")[2] for name in names])
 
 
 def row_of(user: str | None, memory: Memory, vitals: Vitals) -> Row:

@@ -10,11 +10,12 @@ the newest.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
 
+from locus_memory._internal.providers.construction import did_you_mean
 from locus_memory._internal.running.paging import paged
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.errors import UsageError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from locus_memory.store.base import BaseStore
 
 __all__ = [
+    "COMPARED",
     "Labels",
     "all_checkpoints",
     "checkpoints_back",
@@ -35,12 +37,17 @@ __all__ = [
     "format_namespace",
     "hides",
     "namespaces_below",
+    "near",
+    "nearest",
     "parse_namespace",
 ]
 
 Labels = tuple[str, ...]
 
 _PAGE = 500
+COMPARED = 1_000
+"""How many names a mistyped one is compared with: those that begin alike, and the first ones."""
+
 _PART = re.compile(r"\\(.)|(/)|([^\\/]+)", re.DOTALL)
 
 
@@ -170,13 +177,34 @@ async def find_fork_point(checkpointer: BaseCheckpointer, thread_id: str) -> tup
     return None
 
 
-def namespaces_below(
-    store: BaseStore, prefix: Labels, max_depth: int | None = None
+async def namespaces_below(
+    store: BaseStore, prefix: Labels, max_depth: int | None = None, after: Labels | None = None
 ) -> AsyncIterator[Labels]:
-    """Yield all namespaces below a prefix; a `"*"` in the prefix matches any label."""
-    return paged(
-        lambda after: store.list_namespaces(prefix, _PAGE, max_depth=max_depth, after=after)
+    """Yield all namespaces that begin with the labels of a prefix; `"*"` is a label like others."""
+    found = paged(
+        lambda last: store.list_namespaces(
+            prefix, _PAGE, max_depth=max_depth, after=after if last is None else last
+        )
     )
+    async for each in found:
+        if each[: len(prefix)] == prefix:
+            yield each
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """Return the end of an error about a name that is not there: the nearest one, or nothing."""
+    return did_you_mean(name, known).rstrip(".")
+
+
+async def nearest(name: str, listed: Callable[..., Awaitable[Sequence[str]]]) -> str:
+    """Return the same among names that are listed by page, such as those of threads.
+
+    Args:
+        name: The name that is not there.
+        listed: Takes a number and a `prefix`; returns that many of the first names.
+    """
+    alike = await listed(COMPARED, prefix=name[:1])
+    return near(name, [*alike, *await listed(COMPARED)])
 
 
 def hides(name: str) -> bool:

@@ -33,13 +33,14 @@ class Sources:
         thread_id, ids = (memory.metadata.get(name) for name in ("thread_id", "message_ids"))
         if not isinstance(thread_id, str):
             return []
-        messages = await self._messages(thread_id)
+        messages = await self.messages(thread_id)
         names = [name for name in ids if isinstance(name, str)] if isinstance(ids, list) else []
         return [_source(thread_id, name, messages) for name in names] or [
             {"thread_id": thread_id, "message_id": None, "place": None, "text": None}
         ]
 
-    async def _messages(self, thread_id: str) -> list[dict[str, Any]]:
+    async def messages(self, thread_id: str) -> list[dict[str, Any]]:
+        """Return the messages of a thread's newest state; empty: it is not there, or unreadable."""
         if thread_id not in self._threads:
             self._threads[thread_id] = await self._load(thread_id)
         return self._threads[thread_id]

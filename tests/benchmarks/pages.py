@@ -27,7 +27,10 @@ FEW, MANY = 1_000, 100_000
 WARM, TIMES = 3, 20
 CURRENT = ("locus_memory", "users", "ada", "current")
 PAGES = {
-    "threads": "/threads?limit=100",
+    "threads": "/threads",
+    "users": "/memories",
+    "everybody": "/memories?find=" + usual_words(1).replace(" ", "+"),
+    "run": "/saw?user=ada",
     "timeline": "/threads/timeline?thread=long&limit=100",
     "conversation": "/threads/at?thread=long",
     "memories": "/memories/list?user=ada&limit=100",

@@ -131,7 +131,7 @@ main(["--help"])
 
 @pytest.mark.parametrize("arguments", READING)
 def test_reading_makes_no_database(fails, empty_directory, arguments):
-    assert fails(1, *arguments) == "error: no database at ./locus.db: name one with --url\n"
+    assert fails(1, *arguments) == "error: no database at sqlite:./locus.db: name one with --url\n"
     assert list(empty_directory.iterdir()) == []
 
 
@@ -281,7 +281,9 @@ def test_main_leaves_with_the_exit_code(capsys):
     with pytest.raises(SystemExit) as left:
         main(["get", "n", "k"])
     assert left.value.code == 1
-    assert capsys.readouterr().err == "error: no database at ./locus.db: name one with --url\n"
+    assert (
+        capsys.readouterr().err == "error: no database at sqlite:./locus.db: name one with --url\n"
+    )
 
 
 def test_an_error_drives_no_terminal(capsys):

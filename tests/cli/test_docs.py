@@ -1,90 +1,138 @@
-"""The commands that `docs/cli.md` shows print what it says; run this file to write them anew.
+"""`docs/cli.md` shows what the commands are, and the transcripts what they print.
 
-A line `...` stands for any lines. Output that is shortened so stays as it is while it holds.
+Run this file to write both anew: `PYTHONPATH=. python -m tests.cli.test_docs`. A transcript is
+compared without numbers, names that are made up, folders and spaces: they differ from run to run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from locus_memory import AgentState, LLMMemoryManager, Memory, Message, open_backend
+from locus_memory.cli.app import run
+from tests.cli.reference import PAGE, PART, TOUR, commands, page, shapes_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
-BLOCK = re.compile(r"(?<=^```console\n)\$ (.+)\n((?:.*\n)*?)(?=^```$)", re.MULTILINE)
-# Times, sizes, made-up ids and folders differ from run to run and from machine to machine.
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+WIDTHS = (80, 120)
+JSON = "locus-memory --json "
+SHIFTING = "locus-memory audit-deletion"
+"""The places of a database differ with the state of its log."""
+
+MOST = 4_500
+"""The words of the page."""
+
 TASK = re.compile(r"^\| .* \| `locus-memory (.+)` \|$", re.MULTILINE)
 VARYING = re.compile(
     r"[0-9a-f]{32}|[0-9a-f]{12}\b|\b[0-9a-f]{8}\b|[0-9][0-9,.:-]*%?|\(/[^)]*exists\)|[ \n]+"
 )
+# The bar of a progress hides the cursor while it is there.
+CODES = re.compile("\x1b\\[\\?25l.*?\x1b\\[\\?25h|\x1b\\[[0-9;]*[A-Za-z]|\r(?!\n)", re.DOTALL)
 
 
-def output(command, folder):
+def output(command, folder, columns=80):
+    """Return what a command prints on a terminal, also if a pipe ends it."""
+    terminal = {"COLUMNS": str(columns), "LINES": "25", "TERM": "xterm", "NO_COLOR": "1"}
+    if re.search("[|>;]", command):
+        printed = in_shell(command, folder, terminal)
+    else:
+        printed = here(shlex.split(command)[1:], folder, {**terminal, "FORCE_COLOR": "1"})
+    return "".join(f"{line.rstrip()}\n" for line in CODES.sub("", printed).splitlines())
+
+
+def in_shell(command, folder, terminal):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    terminal = {"COLUMNS": "80", "LINES": "25", "TERM": "dumb"}
-    if not re.search("[|>]", command):
-        terminal["FORCE_COLOR"] = "1"
     kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-    environment = {"PATH": path, **terminal, **kept}
     done = subprocess.run(
         command,
         shell=True,
         cwd=folder,
-        env=environment,
+        env={"PATH": path, "HOME": str(folder), **terminal, **kept},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,
         text=True,
     )
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    return done.stdout
+
+
+def here(arguments, folder, terminal):
+    """Run a command in this process, which is faster by seconds."""
+    printed, before = io.StringIO(), Path.cwd()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(printed),
+        redirect_stderr(printed),
+    ):
+        patch.chdir(folder)
+        for name, value in {"HOME": str(folder), **terminal}.items():
+            patch.setenv(name, value)
+        patch.delenv("LOCUS_MEMORY_URL", raising=False)
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        run(arguments)
+    assert Path.cwd() == before
+    return printed.getvalue()
 
 
 def fixed(text):
     return VARYING.sub("#", text)
 
 
-def same(shown, printed):
-    """Whether this was printed, but for what varies and for lines that are left out."""
-    parts = re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)
-    pattern = ".+?".join(re.escape(fixed(part)) for part in parts)
-    return re.fullmatch(pattern, fixed(printed)) is not None
+def tour(folder, columns):
+    """Return the calls of the tour, each with what it prints in a folder with the demo."""
+    calls = TOUR.read_text().splitlines()
+    return [(each, output(each, folder, columns)) for each in calls]
 
 
-@pytest.mark.parametrize(
-    ("shown", "printed", "expected"),
-    [
-        ("a\nb\n", "a\nb\n", True),
-        ("a\n", "a\nb\n", False),
-        ("a\n...\nd\n", "a\n b\n c\nd\n", True),
-        ("a\n...\n", "a\nb\nc\n", True),
-        ("a\n...\nd\n", "a\nd\n", False),
-        ("a\n...\nd\n", "a\nb\nd\ne\n", False),
-        ("a\n...\nd\n", "b\nc\nd\n", False),
-    ],
-)
-def test_what_counts_as_the_same_output(shown, printed, expected):
-    assert same(shown, printed) is expected
+def asked_for_json(folder):
+    """Return the same calls, each with the document that it prints."""
+    calls = TOUR.read_text().splitlines()
+    asked = [
+        # A file that is written is that of the command itself.
+        each if ">" in each.partition("|")[0] else re.sub(r"locus-memory (?=\w)", JSON, each)
+        for each in calls
+    ]
+    return [(call, output(each, folder)) for call, each in zip(calls, asked, strict=True)]
+
+
+def transcript(calls):
+    return "\n".join(f"$ {call}\n{printed}" for call, printed in calls)
 
 
 @pytest.mark.slow
-def test_the_page_shows_what_the_commands_print(empty_directory, run):
-    blocks = BLOCK.findall(PAGE.read_text())
-    assert len(blocks) > 20
-    for command, shown in blocks:
-        if re.search("[|>]", command):
-            printed = output(command, empty_directory)
-        else:
-            result = run(*shlex.split(command)[1:])
-            printed = result.out + result.err
-        assert same(shown, printed), f"$ {command}\n{printed}"
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_commands_print_what_the_transcripts_say(copied, empty_directory, columns):
+    shown = (TRANSCRIPTS / f"tour-{columns}.txt").read_text()
+    printed = transcript(tour(empty_directory, columns))
+    pairs = [
+        pair
+        for pair in zip(printed.split("\n$ "), shown.split("\n$ "), strict=True)
+        if not pair[0].startswith(SHIFTING)
+    ]
+    # The first call that prints something else, and no more: the diff of all takes minutes.
+    assert [pair for pair in pairs if fixed(pair[0]) != fixed(pair[1])][:1] == []
+
+
+@pytest.mark.slow
+def test_the_page_says_what_the_commands_are(copied, empty_directory):
+    assert PAGE.read_text() == page(PAGE.read_text(), shapes_of(asked_for_json(empty_directory)))
+
+
+def test_the_page_has_a_part_of_each_command_and_is_short():
+    text = PAGE.read_text()
+    assert [name for _, name in PART.findall(text)] == ["shared", *commands()]
+    assert len(text.split()) <= MOST
 
 
 @pytest.mark.slow
@@ -124,35 +172,28 @@ async def contents():
 
 
 @pytest.mark.slow
-def test_the_commands_leave_what_else_there_is_alone(copied, empty_directory, run):
-    (demo, _), *others = BLOCK.findall(PAGE.read_text())
-    assert demo == "locus-memory demo"
+def test_the_commands_leave_what_else_there_is_alone(copied, empty_directory):
     sample = asyncio.run(contents())
     asyncio.run(write_own())
     own = {name: it for name, it in asyncio.run(contents()).items() if name not in sample}
     assert len(own) > 15
-    for command, _ in others:
-        if re.search("[|>]", command):
-            output(command, empty_directory)
-        else:
-            run(*shlex.split(command)[1:])
+    tour(empty_directory, 80)
     after = asyncio.run(contents())
     assert after.keys() - sample.keys() - own.keys()
     assert {name: after.get(name) for name in own} == own
 
 
-def rewritten(block, folder):
-    """Return a block with what its command prints today."""
-    command, shown = block.groups()
-    printed = output(command, folder).replace(folder, "/home/ines")
-    kept = "\n...\n" in shown and same(shown, printed)
-    return f"$ {command}\n{shown if kept else printed}"
-
-
-def rewrite(text, folder):
-    return BLOCK.sub(lambda block: rewritten(block, folder), text)
+def rewrite():
+    """Write the transcripts and the page anew."""
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "demo").mkdir()
+        output("locus-memory demo", f"{root}/demo")
+        folders = [shutil.copytree(f"{root}/demo", f"{root}/{name}") for name in (*WIDTHS, "json")]
+        for columns, folder in zip(WIDTHS, folders, strict=False):
+            printed = transcript(tour(folder, columns)).replace(str(folder), "/home/ines")
+            (TRANSCRIPTS / f"tour-{columns}.txt").write_text(printed)
+        PAGE.write_text(page(PAGE.read_text(), shapes_of(asked_for_json(folders[-1]))))
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        PAGE.write_text(rewrite(PAGE.read_text(), folder))
+    rewrite()

@@ -1,4 +1,4 @@
-"""Each command has a section of `docs/cli.md`, `--json`, and a test with SIGKILL in its middle."""
+"""Each command has `--json`, and a test with SIGKILL in its middle."""
 
 from __future__ import annotations
 
@@ -118,17 +118,6 @@ COMMANDS = found(typer.main.get_command(app))
 
 def test_every_command_is_in_the_table():
     assert list(KILLS) == list(COMMANDS)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_a_section(name):
-    """A command below another one is named in the section of that one."""
-    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.MULTILINE))
-    top = name.split()[0]
-    [section] = [title for title in sections if top in re.split(r", | and ", title)]
-    assert name.rpartition(" ")[2] in re.findall(r"[\w-]+", f"{section} {sections[section]}")
-    assert "JSON" in sections[section] or top in WITHOUT_JSON
 
 
 @pytest.mark.parametrize("name", COMMANDS)

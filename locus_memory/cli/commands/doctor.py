@@ -45,10 +45,9 @@ _PATIENCE = 5.0
 def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
     """Check the installation and the database.
 
-    The checks write test data and delete it again. A line marked `!` is a note: an event that
-    the database emitted during the checks, or a part of its configuration that is unsafe or slow,
-    with the remedy. Everything works, but read the note. A database of an earlier version of the
-    library is only read, and its checks end there: its first use brings it up to date.
+    The checks write test data and delete it again. A line marked `!` is a note: an event during the
+    checks, or a part of the configuration that is unsafe or slow, with the remedy. A database of an
+    earlier version of the library is only read: its first use brings it up to date.
     """
     session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]

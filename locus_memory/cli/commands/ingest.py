@@ -138,10 +138,9 @@ def ingest(
 
     An archive of `export --format archive` is imported with everything that it holds.
 
-    With the name of another framework as --format, what its database --from has is copied:
-    langgraph: the threads of a saver; langgraph-store: the items of a store; openai-agents and
-    adk: sessions; mem0: memories with their past versions, and with the users in a FILE of
-    `get_all`; osaurus: pinned facts, episodes and overrides.
+    With the name of another framework as --format, what its database --from has is copied: threads
+    of langgraph, items of langgraph-store, sessions of openai-agents and adk, memories of mem0
+    and osaurus.
     """
     session = Session.of(context, url, as_json=as_json)
     if kind in FOREIGN:

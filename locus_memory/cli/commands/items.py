@@ -20,6 +20,7 @@ from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.names import (
     Labels,
     format_namespace,
+    nearest,
     parse_namespace,
 )
 from locus_memory.inspection.text import compact, visible, visible_name
@@ -152,7 +153,8 @@ def get(
 async def _get(backend: Backend, *, labels: Labels, key: str) -> StoreItem:
     item = await backend.store.get_item(labels, key)
     if item is None:
-        raise CommandError(f"no item {key!r} in {format_namespace(labels)}")
+        told = await nearest(key, partial(backend.store.list_keys, labels))
+        raise CommandError(f"no item {key!r} in {format_namespace(labels)}{told}")
     return item
 
 

@@ -19,12 +19,12 @@ from locus_memory.cli.options.models import (
     open_reranker,
 )
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.hits import print_explained, print_hits
+from locus_memory.cli.printing.hits import print_hits
 from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.inspection.errors import UsageError
-from locus_memory.inspection.items import hit_fields
+from locus_memory.inspection.items import hit_fields, is_fact
 from locus_memory.inspection.names import Labels, namespaces_below, parse_namespace
 
 if TYPE_CHECKING:
@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from locus_memory.retrieval.hybrid import Hit
     from locus_memory.store.base import BaseStore
 
-__all__ = ["search"]
+__all__ = ["facts_first", "search"]
+
+_SORTED = 100
+"""How many of the best hits may change places."""
+
+_SAME = 0.01
+"""The difference of two relevances that counts as none."""
 
 _LOOKED_AT = 20
 """Number of items per namespace to read the model of their vectors from."""
@@ -123,6 +129,8 @@ def search(
 ) -> None:
     """Find items by text search, vector search or both, the best first.
 
+    Memories of users that answer the query as well as the best hit are listed before all others.
+
     The search covers all namespaces, or one namespace and those below it.
     """
     session = Session.of(context, url, as_json=as_json)
@@ -162,14 +170,14 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
     reranker = None if request.reranker is None else open_reranker(request.reranker)
     if not roots:
         return _Found(mode=request.mode or Mode.HYBRID)
+    end = request.offset + request.limit
     hybrid = HybridSearch(store, embedder, reranker=reranker, fields=hit_fields())
     with search_notes(has_embedder=embedder is not None):
         result = await hybrid.search(
             roots,
             request.query,
             # One more hit than the page shows whether there is a next page.
-            request.limit + bool(request.limit),
-            offset=request.offset,
+            max(end + 1, _SORTED),
             filter=request.condition,
             recursive=request.recursive,
             explain=True,
@@ -178,14 +186,24 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
         )
     if embedder is not None and result.mode != "text":
         await _tell_of_no_vectors(store, roots, result, embedder)
-    end = request.offset + request.limit
+    hits = result if result.reranked else facts_first(result)
     return _Found(
         mode=result.mode,
         embedder=embedder.name if embedder and result.mode != "text" else None,
         reranker=reranker.name if reranker and result.reranked else None,
-        hits=result[: request.limit],
-        next=end if len(result) > request.limit else None,
+        hits=hits[request.offset : end],
+        next=end if len(hits) > end else None,
     )
+
+
+def facts_first(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return hits with the memories of users in front that are as relevant as the most relevant.
+
+    A greeting that names somebody has a better score than a fact that answers the question.
+    """
+    first, rest = hits[:_SORTED], hits[_SORTED:]
+    most = max((hit.relevance for hit in first), default=0.0) - _SAME
+    return [*sorted(first, key=lambda hit: not is_fact(hit.item) or hit.relevance < most), *rest]
 
 
 async def _unnamed(store: BaseStore, roots: Sequence[Labels], mode: Mode) -> str:
@@ -245,7 +263,6 @@ def _document(found: _Found, request: _Request, *, explain: bool) -> dict[str, A
 def _render(console: Console, *, found: _Found, query: str, explain: bool) -> None:
     if not found.hits:
         remark(console, "nothing found")
-    elif explain:
-        print_explained(console, found.hits, query)
     else:
-        print_hits(console, [hit.item for hit in found.hits], query)
+        why = found.hits if explain else ()
+        print_hits(console, [hit.item for hit in found.hits], query, why=why)

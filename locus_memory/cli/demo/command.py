@@ -32,13 +32,12 @@ def demo(
 ) -> None:
     """Run a demo: a conversation and an agent survive the kill of their processes.
 
-    The demo imports a sample conversation, kills the import half-way, resumes it, and searches,
-    forks and measures the thread. Then an agent learns about its user, is killed while a tool
-    runs, resumes, and recalls its memories in another process. Last, a memory tends itself:
-    a fact fades in a simulated year, small talk costs no tokens, and a rule stays.
+    It imports a sample conversation, kills the import half-way, resumes it, and searches, forks and
+    measures the thread. Then an agent learns about its user, is killed while a tool runs, resumes,
+    and recalls its memories in another process. Last, facts fade in a simulated year.
 
-    All output is read back from DIRECTORY/locus.db, which stays there for you to inspect. The
-    demo fails if any data is lost, repeated or altered.
+    DIRECTORY/locus.db stays there for you to inspect. The demo fails if any data is lost, repeated
+    or altered.
     """
     from locus_memory.cli.demo.play import play  # noqa: PLC0415 - help must be quick
 

@@ -37,7 +37,7 @@ def _bounded(limit: int) -> int:
 Limit = Annotated[
     int,
     typer.Option(
-        "--limit", metavar="N", min=0, help="Maximum number of results.", callback=_bounded
+        "--limit", metavar="N", min=1, help="Maximum number of results.", callback=_bounded
     ),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from locus_memory.cli.printing.output import console, print_json
-from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.errors import CheckpointNotFoundError, ConfigurationError, MissingDriverError
 from locus_memory.inspection.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Session:
 
         path = self.path
         if not create and path is not None and not path.exists():
-            raise CommandError(f"no database at {self.resolve()[0].hint}: name one with --url")
+            raise CommandError(f"no database at {self.resolve()[0]}: name one with --url")
         return asyncio.run(self._run(work, opened=opened))
 
     def show(
@@ -146,10 +146,8 @@ class Session:
 
         backend = open_backend(self.url, state_type=None, **encryption())
         try:
-            if not opened:
-                return await work(backend)
-            async with backend:
-                return await work(backend)
+            async with backend if opened else nullcontext():
+                return await _worked(work, backend)
         finally:
             # A backend that failed to open may still hold resources.
             await backend.close()
@@ -160,6 +158,19 @@ class Session:
             print_json(document)
         else:
             render(console())
+
+
+async def _worked(work: Callable[[Backend], Awaitable[Answer]], backend: Backend) -> Answer:
+    """Do the work; the error of a thread that is not there names the nearest one."""
+    try:
+        return await work(backend)
+    except CheckpointNotFoundError as error:
+        if error.checkpoint_id is None:
+            from locus_memory.inspection.names import nearest  # noqa: PLC0415 - help must be quick
+
+            told = await nearest(error.thread_id, backend.checkpointer.list_threads)
+            error.args = (f"{error}{told}",)
+        raise
 
 
 def encryption() -> dict[str, Any]:

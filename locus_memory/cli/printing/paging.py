@@ -37,9 +37,6 @@ def tell_more(context: typer.Context, count: int, what: str = "more", **options:
         what: Name of the rows.
         options: The options of the command that differ, by parameter.
     """
-    if context.params.get("limit") == 0:
-        # With the same limit, the command would show nothing again.
-        options = {"limit": None, **options}
     if count:
         note(f"{how_many(count)} {what}: {same_command(context, **options)}", verbatim=True)
 

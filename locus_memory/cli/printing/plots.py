@@ -138,8 +138,8 @@ class Line:
 
     Attributes:
         label: Its name in the legend.
-        points: Pairs of x and y, at least one, in the order in which they are joined. Of a long
-            line, about one a pixel is drawn.
+        points: Pairs of x and y, at least one, in the order in which they are joined. Of 1,600 and
+            more, about one a pixel is drawn, and the legend says so.
     """
 
     label: str
@@ -196,7 +196,9 @@ def draw_lines(chart: LineChart) -> str:
     for place, line in enumerate(chart.lines):
         row = top - 46 - _ROW * (len(chart.lines) - place)
         body.append(f'<path d="M{_MARGIN} {row - 4:.1f}h26" {_stroke(place)}/>')
-        body.append(text(_MARGIN + 34, row, line.label))
+        sampled = len(line.points) // WIDTH
+        told = f"{line.label} (one point in {sampled})" if sampled > 1 else line.label
+        body.append(text(_MARGIN + 34, row, told))
         body += _drawn([at(x.place(a), y.place(b)) for a, b in line.points], place)
     return picture(chart.title, _in_words(chart), top + _HEIGHT + 62, body)
 

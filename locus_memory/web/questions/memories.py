@@ -63,8 +63,16 @@ __all__ = [
     "list_memories",
     "list_users",
     "memory_history",
+    "search_everybody",
     "search_memories",
+    "usage_of",
 ]
+
+_COUNTED = 1_000
+"""The most memories of a user that are counted."""
+
+
+_IS_MEMORY = {"type": {"$in": [each.value for each in MemoryType]}}
 
 
 class UsersAsked(Asked):
@@ -212,6 +220,35 @@ async def list_users(data: Data, asked: UsersAsked) -> UsersAnswer:
     """List the users that have memories."""
     del asked
     return UsersAnswer(users=await users(data.store, data.manager))
+
+
+async def usage_of(data: Data, user: str | None) -> dict[str, Any]:
+    """Return how many memories a user has, the newest one, and when one was last used."""
+    scope = data.scope(user)
+    count = len(await data.store.list_keys(scope.current, _COUNTED))
+    newest = await data.store.search(scope.current, None, 1)
+    used = await data.store.search(scope.vitals, None, 1)
+    return {
+        "user": user,
+        "count": count,
+        "newest": next((memory for _, memory in _read(newest)), None),
+        "written": newest[0].updated_at if newest else None,
+        "used": used[0].updated_at if used else None,
+    }
+
+
+async def search_everybody(data: Data, query: str, limit: int) -> list[tuple[str | None, Memory]]:
+    """Find memories of all users by words and meaning, each with its user, the best first."""
+    root = data.settings.namespace
+    found = await HybridSearch(data.store, data.embedder).search(
+        root, query, limit, recursive=True, filter=_IS_MEMORY, min_score=FLOOR
+    )
+    read = [(hit.item.namespace[len(root) :], *each) for hit in found for each in _read([hit.item])]
+    return [
+        (space[1] if space[:1] == ("users",) else None, memory)
+        for space, _, memory in read
+        if space[-1:] == ("current",)
+    ]
 
 
 async def list_memories(data: Data, asked: MemoriesAsked) -> MemoriesPage:

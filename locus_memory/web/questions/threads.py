@@ -57,6 +57,7 @@ __all__ = [
     "list_checkpoints",
     "list_threads",
     "locate",
+    "name_threads",
     "prune_checkpoints",
 ]
 
@@ -257,6 +258,12 @@ class RemovalReport(Answer):
 
 async def list_threads(data: Data, asked: ThreadsAsked) -> ThreadsPage:
     """List the threads with their sizes and newest checkpoints."""
+    page, following = await name_threads(data, asked)
+    return ThreadsPage(threads=await _rows(data, page), next=following)
+
+
+async def name_threads(data: Data, asked: ThreadsAsked) -> tuple[list[str], str | None]:
+    """Return the ids of a page of threads, and the cursor of the next page."""
     names: list[str] = []
     after = cursor_key(asked.cursor)
     wanted = asked.limit + 1
@@ -266,8 +273,7 @@ async def list_threads(data: Data, asked: ThreadsAsked) -> ThreadsPage:
         if len(found) < wanted:
             break
         after = found[-1]
-    page, following = cut(names, asked.limit, str)
-    return ThreadsPage(threads=await _rows(data, page), next=following)
+    return cut(names, asked.limit, str)
 
 
 async def list_checkpoints(data: Data, asked: CheckpointsAsked) -> CheckpointsPage:

@@ -132,7 +132,34 @@ def test_memories_point_at_users_when_there_are_only_theirs(ok, save):
         "no memories\nmemories of users exist: u0, u1, u2, u3, u4 and 2 more; "
         "pass --user or --all-users\n"
     )
-    assert ok("memories", "--user", "nobody").out == "no memories\n"
+    assert "exist: u0, u1" in ok("memories", "--user", "nobody").out
+    save(Memory("user", "home", "Nice."), user="noor")
+    assert ok("memories", "--user", "nour").out.endswith(
+        "memories of users exist: noor; pass --user or --all-users\n"
+    )
+    assert ok("memories", "--user", "noor", "--query", "oboe").out == "no memories\n"
+
+
+def test_a_mistyped_name_is_told_the_nearest_one(ok, fails, save):
+    save(Memory("user", "home", "Lives in Nice."), user="noor")
+    ok("put", "notes", "000012", "1")
+    assert fails(1, "history", "hom", "--user", "noor").endswith("did you mean 'home'?\n")
+    assert fails(1, "undo", "home", "--user", "nour").endswith("did you mean 'noor'?\n")
+    assert fails(1, "undo", "home").endswith("; user 'noor' has one: pass --user 'noor'\n")
+    assert fails(1, "forget", "hom", "--user", "noor").endswith("did you mean 'home'?\n")
+    assert fails(1, "forget", "--user", "nour", "--dry-run").endswith("did you mean 'noor'?\n")
+    assert fails(1, "get", "notes", "00012").endswith("did you mean '000012'?\n")
+    assert fails(1, "history", "boat", "--user", "noor") == (
+        "error: no memory 'boat' for user 'noor'\n"
+    )
+
+
+def test_a_mistyped_thread_is_told_the_nearest_one(chat, fails, run):
+    for command in ("show", "checkpoints", "export"):
+        assert fails(1, command, "caht") == "error: no thread 'caht': did you mean 'chat'?\n"
+    told = run("show", "caht", "--json").json["error"]
+    assert told["type"] == "CheckpointNotFoundError"
+    assert "mean" not in fails(1, "show", "zebra")
 
 
 def test_memories_of_a_type_of_a_query_and_not_too_many(ok, run, save):
@@ -149,7 +176,7 @@ def test_memories_of_a_type_of_a_query_and_not_too_many(ok, run, save):
     page = ok("memories", "--limit", "1", "--offset", "1", "--json").json
     assert (page["total"], page["more"], page["next"]) == (3, 1, 2)
     assert [memory["key"] for memory in page["memories"]] == ["release"]
-    assert run("memories", "--limit", "0").err == "(3 more: locus-memory memories --offset 0)\n"
+    assert "greater than or equal to 1" in run("memories", "--limit", "0").err
 
 
 def test_a_query_finds_what_was_replaced(ok, save):

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import re
+from types import SimpleNamespace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from locus_memory.cli.commands.search import facts_first
 from locus_memory.retrieval.embedders import register_embedder
 from locus_memory.retrieval.rerankers import register_reranker
 
@@ -66,9 +73,57 @@ def test_search(ok):
     assert keys("river", "-n", "notes", "--exact") == set()
     assert keys("river", "--filter", '{"kind": "map"}') == {"2"}
     assert len(keys("river", "--limit", "1")) == 1
-    assert "notes/a 1  The heron waits" in ok("search", "heron").out
+    assert "notes/a 1\n      The heron waits" in ok("search", "heron").out
     assert ok("search", "zebra").out == "nothing found\n"
     assert ok("search", "c++ \"what's up?").out == "nothing found\n"
+
+
+def test_a_fact_that_answers_comes_before_a_greeting(ok, fails):
+    ok("put", "locus_memory/users/noor/transcript/t", "1", "Nice to meet you, Noor.")
+    for user, sentence in (("noor", "walnuts"), ("tess", "hazelnuts")):
+        ok("remember", f"The user is allergic to {sentence}.", "--key", "allergy", "--user", user)
+    ok("put", "notes", "1", "Nobody is allergic here, and nobody lives there.")
+    found = ok("search", "what is noor allergic to?", "--json").json["items"]
+    assert found[0]["value"]["content"] == "The user is allergic to walnuts."
+    found = ok("search", "what is noor allergic to?").out.splitlines()
+    assert found[0].endswith("locus_memory/users/noor/current user:allergy  noor")
+    # All pages are those of one list.
+    question = ("search", "noor allergic", "--json", "--limit", "1")
+    paged = [ok(*question, "--offset", n).json["items"][0] for n in range(4)]
+    assert paged == ok("search", "noor allergic", "--json").json["items"]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.3, 0.995, 1.0])), max_size=120))
+def test_facts_first(drawn):
+    """All hits stay, in order but for the facts that are as relevant as the best of the first."""
+    spaces = {True: ("users", "ada", "current"), False: ("notes",)}
+    hits = [
+        SimpleNamespace(item=SimpleNamespace(namespace=spaces[is_fact]), relevance=relevance)
+        for is_fact, relevance in drawn
+    ]
+    found = facts_first(hits)
+    assert sorted(map(id, found)) == sorted(map(id, hits))
+    most = max([hit.relevance for hit in hits[:100]], default=0)
+    moved = [h for h in hits[:100] if len(h.item.namespace) == 3 and h.relevance >= most - 0.01]
+    assert found[: len(moved)] == moved
+    assert found[len(moved) :] == [hit for hit in hits if not any(hit is each for each in moved)]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 120])
+def test_a_hit_has_two_lines_of_a_terminal_and_one_of_a_pipe(ok, monkeypatch, columns):
+    key, text = "k" * 90, "The heron waits. " * 60
+    ok("put", "a" * 50, key, text)
+    ok("put", "b", "1", "短いサギの heron\nand a line")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = re.sub("\x1b\\[[0-9;]*m", "", ok("search", "heron").out).splitlines()
+    assert len(lines) == 4
+    assert max(map(cell_len, lines)) <= columns
+    assert any("…" in line and line.split("…")[1].startswith("k") for line in lines)
+    monkeypatch.delenv("FORCE_COLOR")
+    (record,) = [line for line in ok("search", "waits").out.splitlines() if key in line]
+    assert record.split("\t")[2] == key
 
 
 def test_search_refuses(ok, fails):

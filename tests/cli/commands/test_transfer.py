@@ -85,7 +85,7 @@ def test_import_of_sessions(ok, sessions):
     )
     found = ok("search", "wheelbarrows", "--json").json["items"]
     assert [item["key"] for item in found] == ["000003"]
-    assert "Bo (6 pm on 3 May): Crimson ones" in ok("search", "crimson").out
+    assert "Bo  6 pm on 3 May\n      Crimson ones" in ok("search", "crimson").out
 
 
 def test_import_with_vectors(ok, write, model):

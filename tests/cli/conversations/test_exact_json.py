@@ -94,7 +94,7 @@ MESSAGE = '{"role": "user", "content": "hello", "metadata": {"n": %s}}'
 def test_import_stores_no_other_number(fails, write, content):
     path = write("chat.json", content.replace("%s", BIG))
     assert "more than 64 bits" in fails(1, "import", path)
-    assert fails(1, "threads") == "error: no database at ./locus.db: name one with --url\n"
+    assert fails(1, "threads") == "error: no database at sqlite:./locus.db: name one with --url\n"
 
 
 def test_arguments_of_a_tool_come_back_as_they_were(ok, write):

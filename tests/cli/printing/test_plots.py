@@ -105,6 +105,15 @@ def test_a_long_line_has_about_a_point_a_pixel_and_keeps_its_ends():
     assert not list(ET.fromstring(drawing).iter(f"{SVG}circle"))
 
 
+def test_the_legend_says_that_a_line_is_sampled():
+    short, long = (
+        Line(name, [(n, n) for n in range(count)]) for name, count in (("a", 1_599), ("b", 4_000))
+    )
+    drawn = draw_lines(chart([short, long]))
+    assert ">a</text>" in drawn
+    assert ">b (one point in 5)</text>" in drawn
+
+
 def test_a_reader_without_eyes_is_told_the_figures():
     root = ET.fromstring(draw_lines(chart([Line("stored", [(1, 10), (2, 30)])])))
     title, description = root[0], root[1]

@@ -280,6 +280,76 @@ async def test_what_the_model_saw(browser, backend):
         assert "No run is recorded here" in await browser.page("/saw", **fields)
 
 
+async def test_a_run_is_a_trace_from_its_message_to_its_memories(browser, backend):
+    """Equal messages are told apart, and a message leads to its run as a memory does."""
+    memory = LLMMemoryManager(backend.store)
+    ada = memory.for_user("ada")
+    said = ("I moved.", "I moved.", "Bye.")
+    async with memory, Agent(ScriptedModel(), memory_manager=memory) as agent:
+        for text in said:
+            await agent.run(text, "t", user_id="ada")
+        await memory.drain()
+    messages = [{"role": "system", "content": "Be kind."}]
+    for n, text in enumerate(said):
+        call = {"id": "c", "function": {"name": f"tool_{n}", "arguments": "{}"}}
+        messages += [
+            {"role": "user", "content": text},
+            {"role": "assistant", "content": f"Answer {n}.", "tool_calls": [call]},
+        ]
+    state = {"messages": messages, "metadata": {"user_id": "ada"}}
+    await backend.checkpointer.save(state, "t", metadata={"user_id": "ada"})
+    for place, content in ((1, "Ada moved to Rome."), (3, "Ada moved to Oslo.")):
+        told = {"thread_id": "t", "message_ids": [f"#{place}"]}
+        await ada.save([Memory("user", f"home-{place}", content, metadata=told)])
+    runs = await ada.saw("t", limit=10)
+    for place, answer, fact, run in ((2, 0, "Rome", runs[2]), (4, 1, "Oslo", runs[1])):
+        for fields in ({"place": place}, {"place": place + 1}, {"at": run.at}):
+            page = words(await browser.page("/saw", thread="t", **fields))
+            assert f"Answer {answer}." in page
+            assert f"tool_{answer}" in page
+            assert f"Ada moved to {fact}." in page
+            assert f"Answer {1 - answer}." not in page
+            assert f"Message {place} of the thread" in page
+    page = words(await browser.page("/saw", thread="t", place=6))
+    assert "None of the newest 500 memories" in page
+    assert "No run of message 1 is recorded" in await browser.page("/saw", thread="t", place=1)
+    memory_page = await browser.page("/memories/memory", user="ada", type="user", key="home-3")
+    link = html.unescape(re.search(r'href="(/saw[^"]*place=4)"', memory_page)[1])
+    assert "Answer 1." in await browser.page(link)
+    page = await browser.page("/threads/at", thread="t")
+    assert page.count("/saw?thread=t&amp;place=") == 3
+
+
+async def test_users_have_their_numbers_and_a_search_finds_anybodys_memories(browser):
+    for user, content in (
+        ("ada", "Ada grows roses."),
+        ("bo", "Bo eats walnuts."),
+        (None, "It rains."),
+    ):
+        await remember(browser, content, **({"user": user} if user else {}))
+    await remember(browser, "Ada swims.", user="ada")
+    page = words(await browser.page("/memories"))
+    assert re.search(r"ada 2 Ada swims. 20", page)
+    assert re.search(r"bo 1 Bo eats walnuts.", page)
+    assert re.search(r"No user 1 It rains.", page)
+    page = words(await browser.page("/memories", find="walnut"))
+    assert "Bo eats walnuts." in page
+    assert "Ada" not in page
+    assert "It rains." in words(await browser.page("/memories", find="raining"))
+    assert "no memory has these words" in await browser.page("/memories", find="zebra")
+    assert "/memories/list?user=bo" in await browser.page("/memories", find="bo")
+
+
+async def test_a_user_called_star_is_one_user(browser, backend):
+    space = ("locus_memory", "users")
+    for user in ("*", "ada"):
+        for thread in ("one", "two"):
+            turn = (*space, user, "transcript", f"{thread} of {user}")
+            await backend.store.put(turn, "1", {"text": "Hello."})
+    page = await browser.page("/memories/transcript", user="*")
+    assert ("one of *" in page, "one of ada" in page) == (True, False)
+
+
 @pytest.mark.parametrize("path", ["/memories/memory", "/memories/forget", "/memories/list"])
 async def test_bad_parameters_are_told(browser, path):
     answer = await browser.get(path, user="ada", type="nonsense", key="k")

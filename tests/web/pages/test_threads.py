@@ -39,10 +39,10 @@ async def test_the_list_is_searched_and_paged(browser, backend):
         await backend.checkpointer.save(talk("hi"), f"t{n}")
     await backend.checkpointer.save(talk("hi"), "other")
     text = await browser.page("/threads", prefix="t", limit=2)
-    seen = re.findall(r'<tr data-row><td><a href="[^"]*thread=(\w+)"', text)
+    seen = re.findall(r'<tr data-row><td class="wide"><a href="[^"]*thread=(\w+)"', text)
     while more := re.search(r'<a class="button" href="([^"]+)" hx-get', text):
         text = await browser.page(more[1].replace("&amp;", "&"))
-        seen += re.findall(r'<tr data-row><td><a href="[^"]*thread=(\w+)"', text)
+        seen += re.findall(r'<tr data-row><td class="wide"><a href="[^"]*thread=(\w+)"', text)
     assert seen == [f"t{n}" for n in range(5)]
     assert (await browser.get("/threads", cursor="x")).status_code == 400
 
@@ -239,3 +239,25 @@ def test_each_thread_of_a_family_has_a_line_inside_the_picture(count, source, fo
     for lane in picture.lanes:
         assert 0 <= lane.x <= picture.width
         assert 0 < lane.y < picture.height
+
+
+async def test_the_list_tells_what_a_thread_is_about(browser, backend):
+    await backend.checkpointer.save(talk("Where is <i>Riga</i>?", "In Latvia."), "a")
+    await backend.checkpointer.save({"messages": [], "n": 1}, "empty")
+    await backend.checkpointer.save({"n": [1]}, "bare", metadata={"user_id": "bo"})
+    text = await browser.page("/threads")
+    assert "Where is &lt;i&gt;Riga&lt;/i&gt;?" in text
+    assert "<i>Riga" not in text
+    for name in ("a", "empty", "bare", "bo"):
+        assert f">{name}</span>" in text
+
+
+async def test_the_checkpoints_stand_beside_the_conversation(browser, backend):
+    for n in range(35):
+        await backend.checkpointer.save(talk(f"hi {n}"), "t", f"c{n:02}", metadata={"kind": "user"})
+    text = await browser.page("/threads/at", thread="t")
+    assert text.count('title="c') == 30
+    assert 'title="c34" aria-current="true"' in text
+    assert "checkpoint=c33&amp;other_checkpoint=c34" in text
+    old = await browser.page("/threads/at", thread="t", checkpoint="c02")
+    assert re.findall(r'title="(c\d\d)"', old) == ["c01", "c00"]

@@ -74,8 +74,7 @@ def migrate(
     Items keep their versions, moments, expiry and vectors, and threads all their checkpoints.
     The source is not changed. The target is empty, or from an earlier run.
 
-    You can stop it at any time, and run it again: it continues, and writes only differences. The
-    second of its passes finds what was written to the source during the first one.
+    You can stop it at any time, and run it again: it continues, and writes only differences.
 
     With --verify, the exit code is 1 if anything differs.
     """
@@ -146,18 +145,26 @@ def _render(console: Console, report: MigrationReport) -> None:
     if report.kept_items:
         remark(console, f"{number(report.kept_items)} items of the target are newer, and stay")
     if report.comparisons is not None:
-        columns = ["kind", "name", ">source", ">target", "digest", "equal"]
-        print_table(console, columns, [_row(each) for each in report.comparisons])
+        different = [_row(each) for each in report.comparisons if not each.equal]
+        columns = ["kind", "name", ">source", ">target", "digest"]
+        if different:
+            print_table(console, columns, different)
+        equal = number(len(report.comparisons) - len(different))
+        remark(
+            console,
+            f"{equal} of {number(len(report.comparisons))} namespaces and threads are equal",
+        )
 
 
 def _row(each: Comparison) -> list[Cell]:
+    """Return the row of a part that differs."""
     name = format_namespace(each.name) if each.kind == "namespace" else each.name[0]
     digest = each.digest[:_DIGITS]
     if each.digest != each.target_digest:
         digest += f" != {each.target_digest[:_DIGITS]}"
     elif each.vectors:
         digest += f", {number(each.vectors)} vectors differ"
-    return [each.kind, name, each.count, each.target_count, digest, "yes" if each.equal else "no"]
+    return [each.kind, name, each.count, each.target_count, digest]
 
 
 def _check(report: MigrationReport) -> None:

@@ -43,7 +43,7 @@ class Place:
             raise UsageError(f"{self.url} ends with this command: name a database that stays")
         path = session.path
         if self.must_exist and path is not None and not path.exists():
-            raise CommandError(f"no database at {address.hint}")
+            raise CommandError(f"no database at {address}")
 
 
 def run_with(

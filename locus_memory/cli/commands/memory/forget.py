@@ -16,7 +16,7 @@ from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import console, marked, remark
 from locus_memory.cli.printing.tables import Cell, Cut, print_records, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
-from locus_memory.inspection.memories import erased, for_user, open_manager, users
+from locus_memory.inspection.memories import elsewhere, erased, for_user, open_manager, users
 from locus_memory.inspection.names import format_namespace, parse_namespace
 from locus_memory.inspection.text import compact, snippet, visible, visible_name
 
@@ -171,18 +171,13 @@ async def _carry_out(backend: Backend, *, request: _Request, dry_run: bool) -> d
 
 
 async def _hint(backend: Backend, request: _Request, report: ForgetReport) -> str:
-    """Return a hint if another user has this key, or if a user has this name."""
+    """Return a hint if a user has this name or this key, or if one is mistyped."""
     if not report.has_store:
         return f" ({_NO_STORE})"
-    if request.key is None or request.user is not None:
-        return ""
     manager = open_manager(backend.store, parse_namespace(request.prefix))
-    for user in await users(backend.store, manager):
-        if user == request.key:
-            return f"; to erase all data of the user of that name: forget --user {user!r}"
-        if await manager.for_user(user).history(request.key):
-            return f"; user {user!r} has one: pass --user {user!r}"
-    return ""
+    if request.user is None and request.key in await users(backend.store, manager):
+        return f"; to erase all data of the user of that name: forget --user {request.key!r}"
+    return await elsewhere(backend.store, manager, request.key, request.user)
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory._internal.quoting import LONGEST
 from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
@@ -30,6 +32,7 @@ from locus_memory.inspection.memories import (
     Row,
     describe,
     earlier,
+    elsewhere,
     history_of,
     open_manager,
     remember_sentence,
@@ -123,13 +126,19 @@ def list_memories(
 async def _scoped(
     backend: Backend,
     *,
-    work: Callable[[LLMMemoryManager, Sources], Awaitable[Any]],
+    work: Callable[..., Awaitable[Any]],
+    key: str | None,
     user: str | None,
     prefix: str,
 ) -> Any:
-    """Do something with the memories of a user."""
+    """Do something with a memory of a user; an error says where else it may be."""
     manager = scoped_manager(backend.store, parse_namespace(prefix), user)
-    return await work(manager, Sources(backend))
+    try:
+        return await work(manager, Sources(backend))
+    except CommandError as error:
+        root = open_manager(backend.store, parse_namespace(prefix))
+        told = await elsewhere(backend.store, root, key, user)
+        raise CommandError(f"{error}{told}") from None
 
 
 async def _list(
@@ -159,8 +168,10 @@ async def _list(
         limit=limit,
         offset=offset,
     )
-    if not document["total"] and user is None and not all_users:
-        document["others"] = await users(backend.store, manager)
+    if not document["total"] and not all_users:
+        others = await users(backend.store, manager)
+        alike = get_close_matches((user or "")[:LONGEST], others)
+        document["others"] = [] if user in others else alike or others
     return document
 
 
@@ -298,7 +309,9 @@ def remember(
         validity={"valid_from": valid_from, "valid_to": valid_to},
     )
     session.show(
-        partial(_scoped, work=work, user=user, prefix=prefix), _render_remembered, create=True
+        partial(_scoped, work=work, key=key, user=user, prefix=prefix),
+        _render_remembered,
+        create=True,
     )
 
 
@@ -326,7 +339,7 @@ def history(
     """List all versions of a memory, the newest first."""
     session = Session.of(context, url, as_json=as_json)
     work = partial(history_of, key=key, kind=kind, user=user)
-    rows = session.run(partial(_scoped, work=work, user=user, prefix=prefix))
+    rows = session.run(partial(_scoped, work=work, key=key, user=user, prefix=prefix))
     document = {"user": user, "key": key, "versions": rows}
     session.answer(document, lambda console: print_versions(console, rows))
 
@@ -347,7 +360,7 @@ def undo(
     """
     session = Session.of(context, url, as_json=as_json)
     work = partial(undo_change, key=key, kind=kind, user=user)
-    session.show(partial(_scoped, work=work, user=user, prefix=prefix), _render_undone)
+    session.show(partial(_scoped, work=work, key=key, user=user, prefix=prefix), _render_undone)
 
 
 def _render_undone(console: Console, *, document: dict[str, Any]) -> None:

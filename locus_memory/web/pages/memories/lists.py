@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from asyncio import gather
 from typing import Final
 
 from starlette.responses import Response
 
+from locus_memory.inspection.names import namespaces_below
 from locus_memory.memory.models import MemoryType
 from locus_memory.store.item import Namespace
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.models import Asked, Limit
+from locus_memory.web.models import LIMIT, Asked, Limit, cursor_labels, cut
 from locus_memory.web.pages.memories.place import Place
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.editing import RememberAsked, remember
-from locus_memory.web.questions.items import NamespacesAsked, list_namespaces
 from locus_memory.web.questions.layers import TranscriptAsked, list_transcript
 from locus_memory.web.questions.memories import (
     MemoriesAsked,
@@ -21,12 +22,15 @@ from locus_memory.web.questions.memories import (
     UsersAsked,
     list_memories,
     list_users,
+    search_everybody,
     search_memories,
+    usage_of,
 )
 
 __all__ = ["remember_text", "show_memories", "show_scopes", "show_transcript"]
 
 _MOST_SCOPES: Final = 200
+_HITS: Final = 20
 _CURRENT: Final = "current"
 _USERS: Final = "users"
 
@@ -35,9 +39,9 @@ class _ScopesAsked(Asked):
     """Which users to list."""
 
     find: str = ""
-    """Only users with this text in their names."""
+    """Only users with this text in their names, and memories of anybody with these words."""
     skip: int = 0
-    limit: Limit = 100
+    limit: Limit = 25
 
 
 async def show_scopes(place: Place) -> Response:
@@ -47,13 +51,16 @@ async def show_scopes(place: Place) -> Response:
     wanted = asked.find.casefold()
     found = [user for user in users if wanted in user.casefold()]
     end = max(0, asked.skip) + asked.limit
+    own = await usage_of(place.data, None) if not asked.find and not asked.skip else None
+    shown = found[max(0, asked.skip) : end]
     return place.render(
         "memories/scopes.html",
         asked=asked,
-        users=found[max(0, asked.skip) : end],
+        usages=await gather(*(usage_of(place.data, each) for each in shown)),
+        hits=await search_everybody(place.data, asked.find, _HITS) if asked.find else [],
         next=end if end < len(found) else None,
         count=len(users),
-        has_own=bool(await place.data.store.list_keys(place.data.scope(None).current, 1)),
+        own=own if own and own["count"] else None,
         scopes=[] if place.named.namespace else await _scopes(place.data),
     )
 
@@ -100,11 +107,12 @@ async def show_transcript(place: Place) -> Response:
     """Show the recorded turns of a thread; without one, the threads that have some."""
     if place.text("thread") is None:
         parent = place.data.scope(place.named.user).transcripts
-        cursor = place.asked(_ThreadsAsked).cursor
-        wanted = NamespacesAsked(prefix=parent, cursor=cursor)
-        page = await list_namespaces(place.data, wanted)
-        threads = [each[len(parent)] for each in page.namespaces if len(each) > len(parent)]
-        return place.render("memories/transcripts.html", threads=threads, next=page.next)
+        after = cursor_labels(place.asked(_ThreadsAsked).cursor)
+        below = namespaces_below(place.data.store, parent, len(parent) + 1, after)
+        found = [each async for each in below if len(each) > len(parent)]
+        page, following = cut(found, LIMIT, lambda each: each)
+        threads = [each[-1] for each in page]
+        return place.render("memories/transcripts.html", threads=threads, next=following)
     asked = place.asked(TranscriptAsked)
     turns = await list_transcript(place.data, asked)
     return place.render("memories/transcript.html", asked=asked, page=turns)

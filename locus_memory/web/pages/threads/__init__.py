@@ -13,7 +13,6 @@ from locus_memory.web.pages.threads import changes, difference, state, timeline
 from locus_memory.web.questions.threads import (
     delete_thread,
     fork_checkpoint,
-    list_threads,
     prune_checkpoints,
 )
 
@@ -23,7 +22,7 @@ GROUP = Group(
     "/threads",
     "Threads",
     (
-        shown("/threads", list_threads, "threads/list.html", "page"),
+        get("/threads", timeline.show_threads),
         get("/threads/timeline", timeline.show),
         get("/threads/branches", timeline.show_branches),
         get("/threads/at", state.show),

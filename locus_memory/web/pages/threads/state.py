@@ -8,15 +8,24 @@ from pydantic import Field
 from starlette.responses import Response
 
 from locus_memory.checkpoint.differences import messages_of
-from locus_memory.web.models import Asked
+from locus_memory.web.models import Asked, write_cursor
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.threads.messages import view_messages
-from locus_memory.web.questions.threads import StateAsked, get_state
+from locus_memory.web.questions.threads import (
+    Checkpoint,
+    CheckpointsAsked,
+    StateAsked,
+    get_state,
+    list_checkpoints,
+)
 
 __all__ = ["WINDOW", "show", "window"]
 
 WINDOW: Final = 200
 """The most messages of one page."""
+
+_BESIDE: Final = 30
+"""The most checkpoints beside a conversation."""
 
 
 class _PlaceAsked(Asked):
@@ -31,6 +40,7 @@ async def show(visit: Visit) -> Response:
     wanted = visit.asked(_PlaceAsked).place
     messages, rest = messages_of(state.state)
     first, last = window(len(messages), wanted)
+    checkpoints = await _around(visit, state.thread_id, state.checkpoint_id)
     return visit.render(
         "threads/state.html",
         state=state,
@@ -39,8 +49,22 @@ async def show(visit: Visit) -> Response:
         first=first,
         last=last,
         total=len(messages),
+        checkpoints=checkpoints,
+        saved=next(
+            (e.created_at for e in checkpoints if e.checkpoint_id == state.checkpoint_id), None
+        ),
         wanted=wanted,
     )
+
+
+async def _around(visit: Visit, thread: str, checkpoint: str) -> list[Checkpoint]:
+    """Return the newest checkpoints, or those before this one if it is an older one."""
+    asked = CheckpointsAsked(thread=thread, limit=_BESIDE)
+    newest = (await list_checkpoints(visit.data, asked)).checkpoints
+    if any(each.checkpoint_id == checkpoint for each in newest):
+        return newest
+    older = asked.model_copy(update={"cursor": write_cursor(checkpoint)})
+    return (await list_checkpoints(visit.data, older)).checkpoints
 
 
 def window(total: int, wanted: int | None) -> tuple[int, int]:

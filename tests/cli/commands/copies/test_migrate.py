@@ -36,16 +36,24 @@ def test_everything_is_there(ok):
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_table_shows_counts_and_digests(ok):
+def test_the_parts_that_are_equal_are_one_line(ok):
     lines = ok(*MIGRATE, "--verify").out.splitlines()
     assert lines[1].split() == ["2", "1", "0", "0"]
-    assert [line.split()[0] for line in lines[3:]] == ["namespace", "namespace", "thread"]
-    assert all(line.split()[-1] == "yes" for line in lines[3:])
+    assert lines[2:] == ["3 of 3 namespaces and threads are equal"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_the_parts_that_differ_have_a_row_each(ok, run):
+    ok("--url", TARGET, "put", "users/ada", "diet", '"newer"')
+    lines = run(*MIGRATE, "--verify", "--merge").out.splitlines()
+    (row,) = [line.split() for line in lines if line.startswith("namespace")]
+    assert row[:4] == ["namespace", "users/ada", "1", "1"]
+    assert lines[-1] == "2 of 3 namespaces and threads are equal"
 
 
 @pytest.mark.usefixtures("filled")
 def test_a_dry_run_writes_nothing(ok, fails):
-    assert "no database at ./copy.db" in fails(1, *MIGRATE, "--dry-run")
+    assert "no database at sqlite:./copy.db" in fails(1, *MIGRATE, "--dry-run")
     ok(*MIGRATE)
     ok("put", "users/ada", "pet", '"cat"')
     done = ok(*MIGRATE, "--dry-run", "--json").json
@@ -73,7 +81,7 @@ def test_a_target_with_data_is_refused(ok, fails):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--from", "sqlite:./nope.db", "--to", TARGET), "no database at ./nope.db"),
+        (("--from", "sqlite:./nope.db", "--to", TARGET), "no database at sqlite:./nope.db"),
         (("--from", SOURCE, "--to", "memory"), "name a database that stays"),
         (("--from", SOURCE, "--to", "sqlite:locus.db"), "the same database"),
         (("--from", SOURCE, "--to", TARGET, "--rate", "0"), "--rate is a positive number"),
