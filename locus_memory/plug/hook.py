@@ -78,6 +78,11 @@ class Settings:
             model=given.get("--model"),
         )
 
+    def opened(self) -> BaseStore:
+        """Return the store. A process that searches once needs no cache, nor numpy to make one."""
+        quick = {"vector_cache_bytes": 0} if self.url.startswith("sqlite:") else {}
+        return get_store(self.url, **quick)
+
     def project(self, folder: str) -> str:
         """Return the name of the project of a folder."""
         return project_of(Path(folder), by_remote=self.by_remote)
@@ -191,7 +196,7 @@ async def answer(host: Host, event: Mapping[str, Any], settings: Settings) -> di
     """
     name = event["hook_event_name"]
     moment, project = host.moments[name], settings.project(event["cwd"])
-    async with get_store(settings.url) as store:
+    async with settings.opened() as store:
         if moment in KEEPING:
             await _keep(store, host, event, project, settings)
             return {}

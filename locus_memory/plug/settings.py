@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import reduce
 from hashlib import blake2b
@@ -259,5 +258,7 @@ def _table_in(text: str, command: list[str] | None) -> str:
         end = "" if not rest or rest.endswith("\n") else "\n"
         gap = "\n" if rest else ""
         rest = "\n".join((f"{rest}{end}{gap}[mcp_servers.{_NAME}]", *rows, ""))
+    import tomllib  # noqa: PLC0415 - a hook must be quick
+
     tomllib.loads(rest)
     return rest

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from locus_memory.memory import LLMMemoryManager, MemoryOptions
+from locus_memory.messages import Message
 from locus_memory.plug.hook import Settings, answer, run
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
@@ -444,12 +445,31 @@ def test_the_server_is_that_of_the_project_of_the_folder(
     assert run(["nobody"]) == ["plug", "--help"]
 
 
-def test_the_path_of_a_hook_imports_neither_typer_nor_rich_nor_numpy(tmp_path: Path) -> None:
+async def test_the_path_of_a_hook_imports_neither_typer_nor_rich_nor_numpy(
+    folder: Path, settings: Settings
+) -> None:
+    """Not even where so many turns have a word that a cache of postings would serve a server."""
+    project = settings.project(str(folder))
+    told = [Message.user(f"The heron {number} stands still.") for number in range(2_100)]
+    async with LLMMemoryManager(settings.url) as manager:
+        await manager.add(told, user_id=project, thread_id="one")
+    event = Session("claude-code", "two", folder).event(Moment.PROMPT, "Where is heron 77?")
     code = (
-        "import sys; import locus_memory.plug.hook;"
-        "print(*({'typer', 'rich', 'numpy', 'click'} & sys.modules.keys()))"
+        "import asyncio, json, sys\n"
+        "from locus_memory.plug.hook import Settings, answer\n"
+        "from locus_memory.plug.hosts import HOSTS\n"
+        "event, settings = json.load(sys.stdin), Settings.read(sys.argv[1:])\n"
+        "output = asyncio.run(answer(HOSTS['claude-code'], event, settings))\n"
+        "assert 'heron 77' in str(output), output\n"
+        "print(*({'typer', 'rich', 'numpy', 'click', 'html', 'tomllib'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code, "--url", settings.url],
+        input=json.dumps(event).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     assert not done.stdout.strip()
 
 
