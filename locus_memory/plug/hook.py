@@ -24,7 +24,8 @@ import orjson
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory import LLMMemoryManager, MemoryOptions
-from locus_memory.messages import Message
+from locus_memory.memory.scope import Scope
+from locus_memory.messages import Message, Role
 from locus_memory.plug import journal
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
@@ -33,6 +34,7 @@ from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
 from locus_memory.registry import get_store
 from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
+from locus_memory.store.item import Namespace
 
 __all__ = ["SECONDS", "Settings", "answer", "run"]
 
@@ -49,6 +51,7 @@ _KNOWN: Final = 1_000
 _LARGEST_EVENT: Final = 2**24
 _LARGEST_LOG: Final = 2**20
 _SPACE: Final = ("locus_memory", "plug", "transcripts")
+_FIRST: Final = ("locus_memory", "plug", "first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,16 +266,40 @@ async def _keep(
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
     is_last = host.moments[event["hook_event_name"]] is Moment.END
     parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
+    # Whether what comes next may be a copy; `None`: nothing of the session was read.
+    copied = value.get("copied", None if host.copies and not found else False)
     async with _manager(store, settings) as manager:
+        space = Scope(manager.for_user(project).namespace).transcripts
         for messages, end in parts:
-            if messages:
-                await manager.add(messages, user_id=project, thread_id=session)
-            now = {"place": end, "known": known}
+            if copied is None and messages:
+                copied = await _is_fork(store, session, messages[0].id)
+            fresh = await _uncopied(store, space, messages) if copied else messages
+            copied = copied and all(each.role is Role.TOOL for each in fresh)
+            if fresh:
+                await manager.add(fresh, user_id=project, thread_id=session)
+            now = {"place": end, "known": known, "copied": copied}
             if now == value:
                 continue
             with suppress(VersionConflictError):
                 # Another hook of the session was faster: the next one finds what is known.
                 version = await store.put(_SPACE, session, now, text="", if_version=version)
+
+
+async def _is_fork(store: BaseStore, session: str, first: str | None) -> bool:
+    """Return whether another session begins with the same message; the first one has it."""
+    with suppress(VersionConflictError):
+        await store.put(_FIRST, first or session, {"session": session}, text="", if_version=0)
+    known = await store.get(_FIRST, first or session)
+    return bool(known) and known["session"] != session
+
+
+async def _uncopied(store: BaseStore, kept: Namespace, messages: list[Message]) -> list[Message]:
+    """Return what is behind the last message that is kept in any session of a project."""
+    condition = {"turn": {"$in": [each.id for each in messages]}}
+    found = await store.search(kept, None, len(messages), filter=condition, recursive=True)
+    copies = {each.metadata["turn"] for each in found}
+    last = max((n for n, each in enumerate(messages, 1) if each.id in copies), default=0)
+    return messages[last:]
 
 
 def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said]:

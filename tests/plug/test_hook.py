@@ -153,6 +153,31 @@ async def test_hooks_that_repeat_and_overlap_keep_each_turn_once(
     assert set(found.values()) == {1}
 
 
+@pytest.mark.parametrize("shared", [1, 2, 7, 20, 620])
+async def test_a_forked_session_keeps_its_own_turns_alone(
+    shared: int, folder: Path, settings: Settings
+) -> None:
+    """The copied records have the ids of those of the other session, and a name of their own."""
+    host, one = HOSTS["claude-code"], Session("claude-code", "one", folder)
+    for number in range(max(20, shared)):
+        one.says("user", f"Turn {number} is about herons.")
+    await answer(host, one.event(Moment.KEEP), settings)
+    for name, source in (("two", one), ("three", Session("claude-code", "two", folder))):
+        fork = Session("claude-code", name, folder)
+        lines = source.path.read_text().splitlines(keepends=True)
+        fork.path.write_text("".join(lines[: shared if source is one else None]))
+        if name == "three":
+            # A fork of a fork, and one that has nothing of its own yet.
+            await answer(host, fork.event(Moment.KEEP), settings)
+        fork.records = [{}] * len(lines)
+        fork.says("user", f"Session {name} is about terns.")
+        for _ in range(2):
+            await answer(host, fork.event(Moment.KEEP), settings)
+    found = await words_of(settings.url)
+    assert len(found) == max(20, shared) + 2
+    assert set(found.values()) == {1}
+
+
 @pytest.mark.parametrize("left", [0, 1, 4, 9])
 async def test_messages_that_are_taken_back_double_none_that_stay(
     left: int, folder: Path, settings: Settings
