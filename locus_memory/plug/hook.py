@@ -72,10 +72,16 @@ class Settings:
 
     @classmethod
     def read(cls, arguments: list[str]) -> Settings:
-        """Read options of a hook: `--url`, `--person` and `--model` have a value."""
+        """Read options of a hook: all have a value but `--by-remote`.
+
+        Raises:
+            OSError: The file that has the URL cannot be read.
+        """
         given = dict(pairwise(arguments))
+        file = given.get("--url-file")
+        url = Path(file).read_text(encoding="utf-8") if file else given.get("--url")
         return cls(
-            url=given.get("--url") or f"sqlite:{data_folder() / 'agents.db'}",
+            url=url or f"sqlite:{data_folder() / 'agents.db'}",
             person=given.get("--person") or f"person:{getuser()}",
             by_remote="--by-remote" in arguments,
             model=given.get("--model"),

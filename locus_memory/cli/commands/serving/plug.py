@@ -59,16 +59,23 @@ def plug(
         Originals,
         changes,
         data_folder,
+        url_file,
+        write_secret,
     )
 
     if host not in HOSTS:
         raise CommandError(f"no host {host!r}: there are {', '.join(HOSTS)}")
-    given = {"--url": _absolute(url or context.obj.url), "--person": person, "--model": model}
+    folder = Path.cwd() if project else None
+    where, secret = _absolute(url or context.obj.url), url_file(host, folder)
+    is_secret = where is not None and (not where.startswith(_FILE) or "?" in where)
+    given = {"--url-file": f"{secret}"} if is_secret else {"--url": where}
+    given |= {"--person": person, "--model": model}
     options = [each for name, value in given.items() if value for each in (name, value)]
     command = [*COMMAND, host, *options, *(["--by-remote"] if by_remote else [])]
     originals = Originals(data_folder() / "originals")
-    folder = Path.cwd() if project else None
     found = changes(HOSTS[host], folder, None if remove else command, originals)
+    if not dry_run:
+        write_secret(secret, where if is_secret and not remove else None)
     for change in [] if dry_run else found:
         # What is killed in between still knows the text from before.
         if not remove:

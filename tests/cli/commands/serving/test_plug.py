@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from locus_memory.plug.hook import Settings
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
@@ -62,6 +64,38 @@ def test_the_options_of_the_hooks_are_written_and_a_file_has_its_whole_path(ok, 
 def test_a_file_is_the_same_one_in_every_project(ok, home, url, path):
     changes = json.loads(ok("plug", "codex", "--url", url, "--json").out)["changes"]
     assert f"--url sqlite:{home / path}" in changes[0]["after"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:hunter2@db.example/team",
+        "postgresql:host=db password=hunter2",
+        "redis://:hunter2@db.example:6379/0",
+        "oracle:ada:hunter2@db.example/team",
+        "sqlite:team.db?passphrase=hunter2",
+    ],
+)
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini", "opencode"])
+def test_a_password_stands_in_no_settings_and_is_read_by_its_owner_alone(ok, home, url, host):
+    options = ("--url", url, "--project")
+    assert "hunter2" not in ok("plug", host, *options, "--print").out
+    assert not (home / ".local").exists()
+    assert "hunter2" not in ok("plug", host, *options).out
+    files = [each for each in home.rglob("*") if each.is_file()]
+    [secret] = [each for each in files if "hunter2" in each.read_text()]
+    assert secret.is_relative_to(home / ".local/share/locus_memory/urls")
+    assert (secret.stat().st_mode & 0o777, secret.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    # A hook and the server read it; no argument of a process shows it.
+    read = Settings.read(["--url-file", f"{secret}"]).url
+    assert read.endswith(url.removeprefix("sqlite:"))
+    for file in (home / "shop").rglob("*"):
+        assert file.is_dir() or f"{secret}" in file.read_text()
+    ok("plug", host, "--project", "--url", "sqlite:own.db")
+    assert not secret.exists()
+    ok("plug", host, *options)
+    ok("plug", host, "--project", "--remove")
+    assert not secret.exists()
 
 
 def test_a_host_that_there_is_not_is_refused(run):
