@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from locus_memory.errors import VersionConflictError
-from locus_memory.memory import LLMMemoryManager, MemoryOptions
+from locus_memory.memory import LLMMemoryManager, MemoryOptions, MemoryType, Origin
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, Role
 from locus_memory.plug import journal
@@ -36,7 +36,7 @@ from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
 from locus_memory.store.item import Namespace
 
-__all__ = ["SECONDS", "Settings", "answer", "run"]
+__all__ = ["SECONDS", "Settings", "answer", "give", "run"]
 
 SECONDS: Final = 2.0
 """The most seconds that a hook runs."""
@@ -169,12 +169,34 @@ def _distil(settings: Settings) -> None:
 
     async def read() -> None:
         async with LLMMemoryManager(settings.url, extract_fn=settings.model) as manager:
-            await manager.for_user(settings.project(".")).sync_now()
+            project = manager.for_user(settings.project("."))
+            await project.sync_now()
+            await give(project, manager.for_user(settings.person))
 
     try:
         asyncio.run(read())
     except Exception as error:  # noqa: BLE001 - nobody waits for this process
         _log(error)
+
+
+async def give(project: LLMMemoryManager, person: LLMMemoryManager) -> None:
+    """Move what the user said of himself, and how he wants to be served, to every project.
+
+    What the assistant, a tool or a document told stays, and so does what a person saved by hand.
+    Repeating it, after a kill as well, changes nothing.
+
+    Args:
+        project: The memories of a project.
+        person: Those of the person.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    for kind in (MemoryType.USER, MemoryType.FEEDBACK):
+        told = [each async for each in project.memories(kind, origins={Origin.USER})]
+        await person.save(told)
+        for each in told:
+            await project.delete(each.id)
 
 
 def _log_file() -> Path:

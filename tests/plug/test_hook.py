@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from locus_memory.memory import LLMMemoryManager, MemoryOptions
+from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
 from locus_memory.messages import Message
-from locus_memory.plug.hook import Settings, answer, run
+from locus_memory.plug.hook import Settings, answer, give, run
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
 from locus_memory.registry import get_store
@@ -520,11 +520,38 @@ async def test_a_model_reads_what_waits_in_a_process_of_its_own(
             check=True,
             timeout=60,
         )
-    user = Settings(url=url, person="").project(str(folder))
+    settings = Settings.read(["--url", url])
     async with LLMMemoryManager(url, options=MemoryOptions(extract_mode="manual")) as manager:
+        person, project = map(manager.for_user, (settings.person, settings.project(str(folder))))
         for _ in range(300):
-            known = [each async for each in manager.for_user(user).memories()]
-            if known:
+            known = [each async for each in person.memories()]
+            left = [each async for each in project.memories()]
+            if known and not left:
                 break
             await asyncio.sleep(0.1)
     assert [each.content for each in known] == ["The user is allergic to hazelnuts."]
+    assert not left
+
+
+async def test_what_the_user_said_of_himself_goes_to_the_person_and_nothing_else(
+    settings: Settings,
+) -> None:
+    told = [
+        Memory(key=f"{kind}-{origin}", content=f"{kind} {origin}", type=kind, metadata=metadata)
+        for kind in MemoryType
+        for origin in Origin
+        for metadata in [{"origin": origin.value}]
+    ]
+    async with LLMMemoryManager(settings.url) as manager:
+        project, person = manager.for_user("project:shop"), manager.for_user("person:ada")
+        await project.save(told)
+        kept = {each.content async for each in project.memories()}
+        given = {"user user", "feedback user"}
+        for _ in range(2):
+            await give(project, person)
+            assert {each.content async for each in person.memories()} == given
+            assert {each.content async for each in project.memories()} == kept - given
+        # One process saves it again while another has moved it: it is one memory.
+        await project.save([each for each in told if each.content in given])
+        await give(project, person)
+        assert {each.content async for each in person.memories()} == given
