@@ -29,14 +29,14 @@ from locus_memory.messages import Message, Role
 from locus_memory.plug import journal
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
-from locus_memory.plug.settings import COMMAND, data_folder
+from locus_memory.plug.settings import COMMAND, data_folder, plug_file
 from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
 from locus_memory.registry import get_store
 from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
 from locus_memory.store.item import Namespace
 
-__all__ = ["SECONDS", "Settings", "answer", "give", "run"]
+__all__ = ["SECONDS", "Settings", "answer", "give", "here", "run"]
 
 SECONDS: Final = 2.0
 """The most seconds that a hook runs."""
@@ -72,20 +72,34 @@ class Settings:
 
     @classmethod
     def read(cls, arguments: list[str]) -> Settings:
-        """Read options of a hook: all have a value but `--by-remote`.
+        """Read options; all have a value but `--by-remote`. `--options` is a file of them.
 
         Raises:
-            OSError: The file that has the URL cannot be read.
+            OSError: The file cannot be read.
         """
         given = dict(pairwise(arguments))
-        file = given.get("--url-file")
-        url = Path(file).read_text(encoding="utf-8") if file else given.get("--url")
+        if "--options" in given:
+            return cls.read(orjson.loads(Path(given["--options"]).read_bytes()))
         return cls(
-            url=url or f"sqlite:{data_folder() / 'agents.db'}",
+            url=given.get("--url") or f"sqlite:{data_folder() / 'agents.db'}",
             person=given.get("--person") or f"person:{getuser()}",
             by_remote="--by-remote" in arguments,
             model=given.get("--model"),
         )
+
+    @classmethod
+    def of(cls, folder: Path) -> Settings | None:
+        """Return the settings with which a host is plugged in a folder or above; `None`: none is.
+
+        Those of a folder come first. Nothing in the folder itself is read: anybody may have
+        written it.
+
+        Raises:
+            OSError: A file of the user cannot be read.
+        """
+        places = [folder, *folder.parents, None]
+        files = (plug_file(host, place) for place in places for host in HOSTS)
+        return next((cls.read(["--options", f"{each}"]) for each in files if each.exists()), None)
 
     def opened(self) -> BaseStore:
         """Return the store. A process that searches once needs no cache, nor numpy to make one."""
@@ -113,6 +127,32 @@ def run(arguments: Sequence[str]) -> list[str]:
     if name in HOSTS:
         _hook(name, options)
     return ["plug", "--help"]
+
+
+def here(arguments: list[str]) -> list[str]:
+    """Return the arguments of a command with the database and the user of the project around.
+
+    They stay as they are if they name a database, or the environment does, if there is a
+    `locus.db`, or if no host is plugged.
+
+    Args:
+        arguments: Those of a command that has a `--user`.
+    """
+    named = {each.partition("=")[0] for each in arguments}
+    place = next((n for n, each in enumerate(arguments, 1) if not each.startswith("-")), 0)
+    # `forget --user` alone erases all that there is of a user: somebody has to ask for that.
+    given = [each for each in arguments[place:] if not each.startswith("-")]
+    is_named = bool(named & {"--user", "--all-users"}) or (arguments[place - 1], given) == (
+        "forget",
+        [],
+    )
+    if "--url" in named or "LOCUS_MEMORY_URL" in os.environ or Path("locus.db").exists():
+        return arguments
+    with suppress(OSError, ValueError, TypeError):
+        if (settings := Settings.of(Path.cwd())) is not None:
+            user = [] if is_named else ["--user", settings.project(".")]
+            return ["--url", settings.url, *arguments[:place], *user, *arguments[place:]]
+    return arguments
 
 
 def _hook(name: str, options: list[str]) -> NoReturn:

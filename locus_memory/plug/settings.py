@@ -23,7 +23,7 @@ __all__ = [
     "Originals",
     "changes",
     "data_folder",
-    "url_file",
+    "plug_file",
     "write_secret",
 ]
 
@@ -52,17 +52,18 @@ def data_folder() -> Path:
     return (Path(named) if named else Path.home() / ".local" / "share") / "locus_memory"
 
 
-def url_file(host: str, project: Path | None) -> Path:
-    """Return the file of the URL of a server, which may hold a password.
+def plug_file(host: str, project: Path | None) -> Path:
+    """Return the file of the options of a host's hooks, JSON, which may hold a password.
 
-    The settings of a host name the file: they may be shared, and a command is seen by all users.
+    The settings of a host name the file in their place then: they may be shared, and a command is
+    seen by all users of the machine.
 
     Args:
         host: The name of the host.
         project: The folder whose settings they are; `None`: those of the user.
     """
     mark = blake2b(os.fsencode(project.resolve() if project else ""), digest_size=8).hexdigest()
-    return data_folder() / "urls" / f"{host}-{mark}"
+    return data_folder() / "plugs" / f"{host}-{mark}"
 
 
 def write_secret(path: Path, text: str | None) -> None:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
-from locus_memory.plug.hook import Settings
+from locus_memory import LLMMemoryManager, Memory
+from locus_memory.plug.hook import Settings, answer
+from locus_memory.plug.hosts import HOSTS
 
 
 @pytest.fixture(autouse=True)
@@ -84,18 +88,98 @@ def test_a_password_stands_in_no_settings_and_is_read_by_its_owner_alone(ok, hom
     assert "hunter2" not in ok("plug", host, *options).out
     files = [each for each in home.rglob("*") if each.is_file()]
     [secret] = [each for each in files if "hunter2" in each.read_text()]
-    assert secret.is_relative_to(home / ".local/share/locus_memory/urls")
+    assert secret.is_relative_to(home / ".local/share/locus_memory/plugs")
     assert (secret.stat().st_mode & 0o777, secret.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     # A hook and the server read it; no argument of a process shows it.
-    read = Settings.read(["--url-file", f"{secret}"]).url
+    read = Settings.read(["--options", f"{secret}"]).url
     assert read.endswith(url.removeprefix("sqlite:"))
     for file in (home / "shop").rglob("*"):
         assert file.is_dir() or f"{secret}" in file.read_text()
     ok("plug", host, "--project", "--url", "sqlite:own.db")
-    assert not secret.exists()
+    assert "hunter2" not in secret.read_text()
     ok("plug", host, *options)
     ok("plug", host, "--project", "--remove")
     assert not secret.exists()
+
+
+@pytest.fixture
+def told(home):
+    """Memories of the project and of nobody in one database, and a session that was shown some."""
+    url = f"sqlite:{home / 'agents.db'}"
+    settings = Settings.read(["--url", url])
+
+    async def tell():
+        async with LLMMemoryManager(url) as manager:
+            await manager.save(Memory(key="other", content="Nobody deploys on Mondays."))
+            project = manager.for_user(settings.project(f"{home / 'shop'}"))
+            await project.save(Memory(key="deploy", content="We deploy with make ship."))
+        event = {"session_id": "one", "cwd": f"{home / 'shop'}", "prompt": "How do we deploy?"}
+        for name in ("SessionStart", "UserPromptSubmit"):
+            await answer(HOSTS["codex"], {**event, "hook_event_name": name}, settings)
+
+    asyncio.run(tell())
+    return url
+
+
+@pytest.mark.parametrize("place", ["--project", "--user"])
+@pytest.mark.parametrize("folder", ["shop", "shop/src/deep"])
+def test_the_commands_know_the_database_and_the_project_of_a_plugged_folder(
+    ok, told, monkeypatch, place, folder
+):
+    home = Path.home()
+    (home / "shop" / ".git").mkdir()
+    (home / folder).mkdir(parents=True, exist_ok=True)
+    ok("plug", "codex", place, "--url", told)
+    monkeypatch.chdir(home / folder)
+    assert [each["key"] for each in ok("memories", "--json").json["memories"]] == ["deploy"]
+    assert [each["key"] for each in ok("--json", "memories").json["memories"]] == ["deploy"]
+    assert "make ship" in ok("recall", "how do we deploy").out
+    assert "Mondays" not in ok("recall", "who deploys on Mondays?").out
+    assert "nothing is known" in ok("recall", "how do we deploy", "--user", "bob").out
+    assert "Mondays" in ok("memories", "--all-users").out
+    assert "How do we deploy?" in ok("why").out
+    assert "make ship" in ok("why", "one", "--limit", "2").out
+    assert "We deploy" in ok("history", "deploy").out
+    # What was named counts, and so does a database of the folder itself.
+    assert ok("memories", "--url", told, "--json").json["memories"][0]["key"] == "other"
+    monkeypatch.setenv("LOCUS_MEMORY_URL", told)
+    assert ok("memories", "--json").json["memories"][0]["key"] == "other"
+    monkeypatch.delenv("LOCUS_MEMORY_URL")
+    ok("remember", "Ada reads diffs.", "--url", "sqlite:locus.db")
+    assert "Ada reads diffs." in ok("memories").out
+    (home / folder / "locus.db").unlink()
+    ok("remember", "We deploy on Fridays.", "--key", "deploy", "--type", "user")
+    ok("undo", "deploy", "--type", "user")
+    ok("forget", "deploy", "--yes")
+    assert ok("memories", "--json").json["memories"] == []
+    monkeypatch.chdir(home / "shop")
+    ok("plug", "codex", place, "--remove")
+    assert Settings.of(home / "shop") is None
+
+
+def test_forget_alone_never_erases_a_project(run, ok, home, told):
+    ok("plug", "codex", "--url", told)
+    for options in ((), ("--yes",), ("--threads", "--yes")):
+        assert "give KEY" in run("forget", *options).err
+    assert "make ship" in ok("memories").out
+
+
+def test_settings_that_came_with_a_repository_name_no_database(ok, run, home, told):
+    ok("plug", "claude-code", "--project", "--url", told)
+    file = home / "shop" / ".claude" / "settings.local.json"
+    hostile = file.read_text()
+    ok("plug", "claude-code", "--project", "--remove")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(hostile)
+    assert run("memories").code == 1
+
+
+def test_a_damaged_file_of_options_is_no_failure(ok, run, home, told):
+    ok("plug", "codex", "--url", told)
+    [file] = (home / ".local/share/locus_memory/plugs").iterdir()
+    for content in (b"", b"{", b"\xff", b"7", b"[1, 2]"):
+        file.write_bytes(content)
+        assert "no database at" in run("memories").err
 
 
 def test_a_host_that_there_is_not_is_refused(run):
