@@ -24,6 +24,7 @@ import orjson
 
 from locus_memory.errors import VersionConflictError
 from locus_memory.memory import LLMMemoryManager, MemoryOptions, MemoryType, Origin
+from locus_memory.memory.batch import insisting
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message, Role
 from locus_memory.plug import journal
@@ -334,18 +335,19 @@ async def _keep(
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
     is_last = host.moments[event["hook_event_name"]] is Moment.END
     parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
-    # Whether what comes next may be a copy; `None`: nothing of the session was read.
-    copied = value.get("copied", None if host.copies and not found else False)
+    # The sessions of which what comes next may be a copy; `None`: nothing was read so far.
+    kin = value.get("kin", None if host.copies and not found else [])
     async with _manager(store, settings) as manager:
-        space = Scope(manager.for_user(project).namespace).transcripts
+        scope = Scope(manager.for_user(project).namespace)
         for messages, end in parts:
-            if copied is None and messages:
-                copied = await _is_fork(store, session, messages[0].id)
-            fresh = await _uncopied(store, space, messages) if copied else messages
-            copied = copied and all(each.role is Role.TOOL for each in fresh)
+            if kin is None and messages:
+                kin = await _kin(store, session, messages[0].id or "")
+            spaces = [scope.transcript(each) for each in kin or ()]
+            fresh = await _uncopied(store, spaces, messages) if kin else messages
+            kin = [] if any(each.role is not Role.TOOL for each in fresh) else kin
             if fresh:
                 await manager.add(fresh, user_id=project, thread_id=session)
-            now = {"place": end, "known": known, "copied": copied}
+            now = {"place": end, "known": known, "kin": kin}
             if now == value:
                 continue
             with suppress(VersionConflictError):
@@ -353,20 +355,29 @@ async def _keep(
                 version = await store.put(_SPACE, session, now, text="", if_version=version)
 
 
-async def _is_fork(store: BaseStore, session: str, first: str | None) -> bool:
-    """Return whether another session begins with the same message; the first one has it."""
-    with suppress(VersionConflictError):
-        await store.put(_FIRST, first or session, {"session": session}, text="", if_version=0)
-    known = await store.get(_FIRST, first or session)
-    return bool(known) and known["session"] != session
+@insisting
+async def _kin(store: BaseStore, session: str, first: str) -> list[str]:
+    """Return the other sessions that begin with the same message, as those of a fork do."""
+    found = await store.get_item(_FIRST, first)
+    known: list[str] = found.value["sessions"] if found else []
+    if session not in known:
+        sessions = {"sessions": [*known, session]}
+        version = found.version if found else 0
+        await store.put(_FIRST, first, sessions, text="", if_version=version)
+    return [each for each in known if each != session]
 
 
-async def _uncopied(store: BaseStore, kept: Namespace, messages: list[Message]) -> list[Message]:
-    """Return what is behind the last message that is kept in any session of a project."""
+async def _uncopied(
+    store: BaseStore, kept: Sequence[Namespace], messages: list[Message]
+) -> list[Message]:
+    """Return what is behind the last message that other sessions have, where theirs are kept."""
     condition = {"turn": {"$in": [each.id for each in messages]}}
-    found = await store.search(kept, None, len(messages), filter=condition, recursive=True)
-    copies = {each.metadata["turn"] for each in found}
-    last = max((n for n, each in enumerate(messages, 1) if each.id in copies), default=0)
+    found = [
+        item.metadata["turn"]
+        for space in kept
+        for item in await store.search(space, None, len(messages), filter=condition)
+    ]
+    last = max((n for n, each in enumerate(messages, 1) if each.id in found), default=0)
     return messages[last:]
 
 
