@@ -10,11 +10,13 @@ from locus_memory import LLMMemoryManager, Memory
 from locus_memory.plug.hook import Settings, answer
 from locus_memory.plug.hosts import HOSTS
 
+HOMES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, empty_directory):
     """An empty home folder, with an empty project in it as the working folder."""
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in HOMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "shop").mkdir()
