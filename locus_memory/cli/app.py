@@ -175,7 +175,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _placed(arguments: Sequence[str]) -> list[str]:
     """Return arguments with the database and the user of the project, where an agent is plugged."""
-    if not _OF_A_USER.intersection(arguments) or _HELP.intersection(arguments):
+    command = next((each for each in arguments if not each.startswith("-")), "")
+    if command not in _OF_A_USER or _HELP.intersection(arguments):
         return list(arguments)
     from locus_memory.plug.hook import here  # noqa: PLC0415 - the other commands start quickly
 

@@ -141,12 +141,11 @@ def here(arguments: list[str]) -> list[str]:
     """
     named = {each.partition("=")[0] for each in arguments}
     place = next((n for n, each in enumerate(arguments, 1) if not each.startswith("-")), 0)
-    # `forget --user` alone erases all that there is of a user: somebody has to ask for that.
-    given = [each for each in arguments[place:] if not each.startswith("-")]
-    is_named = bool(named & {"--user", "--all-users"}) or (arguments[place - 1], given) == (
-        "forget",
-        [],
-    )
+    # `forget --user` without a key erases all of a user: somebody has to ask for that.
+    first = arguments[place] if place < len(arguments) else "-"
+    has_key = "--query" in named or not first.startswith("-")
+    is_open = arguments[place - 1] == "forget" and not has_key
+    is_named = is_open or bool(named & {"--user", "--all-users"})
     if "--url" in named or "LOCUS_MEMORY_URL" in os.environ or Path("locus.db").exists():
         return arguments
     with suppress(OSError, ValueError, TypeError):

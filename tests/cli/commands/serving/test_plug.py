@@ -161,9 +161,19 @@ def test_the_commands_know_the_database_and_the_project_of_a_plugged_folder(
 
 def test_forget_alone_never_erases_a_project(run, ok, home, told):
     ok("plug", "codex", "--url", told)
-    for options in ((), ("--yes",), ("--threads", "--yes")):
+    space = ("--namespace", "locus_memory", "--yes")
+    for options in ((), ("--yes",), ("--threads", "--yes"), space, ("--type", "user", "--yes")):
         assert "give KEY" in run("forget", *options).err
     assert "make ship" in ok("memories").out
+    ok("forget", "--query", "ship", "--yes")
+    assert "make ship" not in ok("memories").out
+
+
+@pytest.mark.parametrize("command", [("ls", "memories"), ("search", "recall"), ("--json", "ls")])
+def test_other_commands_stay_as_they_are(run, ok, told, command):
+    before = run(*command)
+    ok("plug", "codex", "--url", told)
+    assert run(*command) == before
 
 
 def test_settings_that_came_with_a_repository_name_no_database(ok, run, home, told):
