@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -243,6 +242,8 @@ def _own_table(document: Mapping[str, Any], source: str) -> Mapping[str, Any]:
 
 
 def _document(file: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - most processes read no file
+
     try:
         return tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -50,8 +51,8 @@ def lazy_names(
 class _Later:
     """Compiles at the first use of an attribute, and then has those of the pattern itself."""
 
-    def __init__(self, make: Callable[[], re.Pattern[str]]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[..., re.Pattern[str]], *arguments: Any) -> None:
+        self._make = partial(make, *arguments)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
@@ -64,13 +65,15 @@ class _Later:
         return f"compiled_later({self.pattern!r})"
 
 
-def compiled_later(make: Callable[[], re.Pattern[str]]) -> re.Pattern[str]:
+def compiled_later(make: Callable[..., re.Pattern[str]], *arguments: Any) -> re.Pattern[str]:
     """Return an object with the methods of the pattern, which is made at the first use.
 
     A table of rules has a hundred patterns, and most processes use none. The object is no
     `re.Pattern`: the functions of the module `re` do not take it.
 
     Args:
-        make: Compiles the pattern. Several threads may call it at the same time.
+        make: Compiles the pattern, as `re.compile` does. Several threads may call it at the same
+            time.
+        *arguments: Its arguments.
     """
-    return cast("re.Pattern[str]", _Later(make))
+    return cast("re.Pattern[str]", _Later(make, *arguments))

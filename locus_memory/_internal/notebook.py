@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 
 from locus_memory._internal.quoting import quote, shorten
 
@@ -14,6 +13,8 @@ _MOST_ROWS = 50
 
 def table(rows: Iterable[tuple[str, object]]) -> str:
     """Return an HTML table of names and values; texts are shown unchanged, long ones shortened."""
+    from html import escape  # noqa: PLC0415 - it loads 2,000 names of characters
+
     known = list(rows)
     shown = "".join(
         f"<tr><th style='text-align:left'>{escape(shorten(name))}</th>"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from locus_memory._internal.lazy import compiled_later
 from locus_memory.errors import InvalidArgumentError
 
 __all__ = ["Document", "Reading", "read_documents"]
@@ -16,7 +17,8 @@ _THOUGHT: Final = "think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|sc
 _TAG: Final = rf"(?:{_THOUGHT})(?:\s[^<>\[\]]*)?[>\]\u25b7]"
 _FENCE: Final = r"^[ \t]*`{3,}[ \t]*"
 # A bracket is a possible start of a document; one with a space in it is a box of a checklist.
-_MARK: Final = re.compile(
+_MARK: Final = compiled_later(
+    re.compile,
     rf"(?P<open>[<\[\u25c1]{_TAG})|(?P<close>[<\[\u25c1]/{_TAG})"
     rf"|(?P<thought>{_FENCE}(?:{_THOUGHT})\b)|(?P<fence>{_FENCE}\w+)|(?P<end>{_FENCE})"
     r"|(?P<bracket>\{(?=\s*[\"}])|\[(?=\]|\s*\{))",
@@ -31,8 +33,10 @@ _ATTEMPTS, _MENDED_ATTEMPTS = 200, 10
 
 # One without an end takes all that follows, so that a text is passed over once.
 _STRING: Final = r'"(?:[^"\\]|\\.)*"?'
-_COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.{{0,1000}}?\*/", re.DOTALL)
-_LOOSE: Final = re.compile(rf"{_STRING}|,(?=\s*[}}\]])|\b(?:True|False|None)\b", re.DOTALL)
+_COMMENT: Final = compiled_later(re.compile, rf"{_STRING}|//[^\n]*|/\*.{{0,1000}}?\*/", re.DOTALL)
+_LOOSE: Final = compiled_later(
+    re.compile, rf"{_STRING}|,(?=\s*[}}\]])|\b(?:True|False|None)\b", re.DOTALL
+)
 _PYTHON: Final = {"True": "true", "False": "false", "None": "null"}
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
 

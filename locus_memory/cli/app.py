@@ -33,6 +33,13 @@ _RESOURCES: Final = "Resources"
 _KEEPING: Final = "Encryption, retention and deletion"
 _MODELS: Final = "Local models"
 
+_OF_A_USER: Final = frozenset(
+    ("memories", "remember", "history", "undo", "forget", "recall", "why", "notes", "episodes")
+)
+"""The commands that have a `--user`, which is a project where a coding agent is plugged."""
+
+_HELP: Final = frozenset(("-h", "--help"))
+
 
 class _Top(LazyGroup):
     """The commands of `locus-memory`, in the order of the help."""
@@ -56,6 +63,7 @@ class _Top(LazyGroup):
             "identity": Place("commands.memory.identity", "commands", _MEMORIES),
             "notes": Place("commands.memory.identity", "list_notes", _MEMORIES),
             "episodes": Place("commands.memory.identity", "list_notes", _MEMORIES, same_as="notes"),
+            "recall": Place("commands.memory.why", "recall", _MEMORIES),
             "why": Place("commands.memory.why", "why", _MEMORIES),
             "ingest": Place("commands.ingest", "ingest", _MEMORIES),
             "consolidate": Place("commands.memory.consolidate", "consolidate", _MEMORIES),
@@ -147,7 +155,9 @@ def run(arguments: Sequence[str]) -> int:
             # A character that the terminal cannot show must not fail the command.
             stream.reconfigure(errors="backslashreplace")
     try:
-        result = app(list(arguments) or ["--help"], prog_name="locus-memory", standalone_mode=False)
+        result = app(
+            _placed(arguments) or ["--help"], prog_name="locus-memory", standalone_mode=False
+        )
         sys.stdout.flush()
     except BrokenPipeError:
         silence()
@@ -161,6 +171,16 @@ def run(arguments: Sequence[str]) -> int:
             raise
         return report(error, as_json=_wants_json(arguments))
     return result if isinstance(result, int) else 0
+
+
+def _placed(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with the database and the user of the project, where an agent is plugged."""
+    command = next((each for each in arguments if not each.startswith("-")), "")
+    if command not in _OF_A_USER or _HELP.intersection(arguments):
+        return list(arguments)
+    from locus_memory.plug.hook import here  # noqa: PLC0415 - the other commands start quickly
+
+    return here(list(arguments))
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

@@ -12,7 +12,6 @@ from locus_memory.errors import VersionConflictError
 from locus_memory.retrieval.embedders.marks import mark_of, marked
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Put, StoreItem
-from locus_memory.store.wrappers.embedding import EmbeddingStore
 
 __all__ = ["insisting", "rewritten"]
 
@@ -56,6 +55,8 @@ async def rewritten(
     Raises:
         BackendError: The store failed.
     """
+    from locus_memory.store.wrappers.embedding import EmbeddingStore  # noqa: PLC0415 - few rewrite
+
     put = Put(
         namespace=item.namespace,
         key=item.key,

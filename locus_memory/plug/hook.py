@@ -23,18 +23,21 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from locus_memory.errors import VersionConflictError
-from locus_memory.memory import LLMMemoryManager, MemoryOptions
-from locus_memory.messages import Message
+from locus_memory.memory import LLMMemoryManager, MemoryOptions, MemoryType, Origin
+from locus_memory.memory.batch import insisting
+from locus_memory.memory.scope import Scope
+from locus_memory.messages import Message, Role
 from locus_memory.plug import journal
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
-from locus_memory.plug.settings import COMMAND, data_folder
+from locus_memory.plug.settings import COMMAND, data_folder, plug_file
 from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
 from locus_memory.registry import get_store
 from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
+from locus_memory.store.item import Namespace
 
-__all__ = ["SECONDS", "Settings", "answer", "run"]
+__all__ = ["SECONDS", "Settings", "answer", "give", "here", "run"]
 
 SECONDS: Final = 2.0
 """The most seconds that a hook runs."""
@@ -49,6 +52,7 @@ _KNOWN: Final = 1_000
 _LARGEST_EVENT: Final = 2**24
 _LARGEST_LOG: Final = 2**20
 _SPACE: Final = ("locus_memory", "plug", "transcripts")
+_FIRST: Final = ("locus_memory", "plug", "first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +73,39 @@ class Settings:
 
     @classmethod
     def read(cls, arguments: list[str]) -> Settings:
-        """Read options of a hook: `--url`, `--person` and `--model` have a value."""
+        """Read options; all have a value but `--by-remote`. `--options` is a file of them.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
         given = dict(pairwise(arguments))
+        if "--options" in given:
+            return cls.read(orjson.loads(Path(given["--options"]).read_bytes()))
         return cls(
             url=given.get("--url") or f"sqlite:{data_folder() / 'agents.db'}",
             person=given.get("--person") or f"person:{getuser()}",
             by_remote="--by-remote" in arguments,
             model=given.get("--model"),
         )
+
+    @classmethod
+    def of(cls, folder: Path) -> Settings | None:
+        """Return the settings with which a host is plugged in a folder or above; `None`: none is.
+
+        Those of a folder come first. Nothing in the folder itself is read: anybody may have
+        written it.
+
+        Raises:
+            OSError: A file of the user cannot be read.
+        """
+        places = [folder, *folder.parents, None]
+        files = (plug_file(host, place) for place in places for host in HOSTS)
+        return next((cls.read(["--options", f"{each}"]) for each in files if each.exists()), None)
+
+    def opened(self) -> BaseStore:
+        """Return the store. A process that searches once needs no cache, nor numpy to make one."""
+        quick = {"vector_cache_bytes": 0} if self.url.startswith("sqlite:") else {}
+        return get_store(self.url, **quick)
 
     def project(self, folder: str) -> str:
         """Return the name of the project of a folder."""
@@ -99,6 +128,31 @@ def run(arguments: Sequence[str]) -> list[str]:
     if name in HOSTS:
         _hook(name, options)
     return ["plug", "--help"]
+
+
+def here(arguments: list[str]) -> list[str]:
+    """Return the arguments of a command with the database and the user of the project around.
+
+    They stay as they are if they name a database, or the environment does, if there is a
+    `locus.db`, or if no host is plugged.
+
+    Args:
+        arguments: Those of a command that has a `--user`.
+    """
+    named = {each.partition("=")[0] for each in arguments}
+    place = next((n for n, each in enumerate(arguments, 1) if not each.startswith("-")), 0)
+    # `forget --user` without a key erases all of a user: somebody has to ask for that.
+    first = arguments[place] if place < len(arguments) else "-"
+    has_key = "--query" in named or not first.startswith("-")
+    is_open = arguments[place - 1] == "forget" and not has_key
+    is_named = is_open or bool(named & {"--user", "--all-users"})
+    if "--url" in named or "LOCUS_MEMORY_URL" in os.environ or Path("locus.db").exists():
+        return arguments
+    with suppress(OSError, ValueError, TypeError):
+        if (settings := Settings.of(Path.cwd())) is not None:
+            user = [] if is_named else ["--user", settings.project(".")]
+            return ["--url", settings.url, *arguments[:place], *user, *arguments[place:]]
+    return arguments
 
 
 def _hook(name: str, options: list[str]) -> NoReturn:
@@ -155,12 +209,34 @@ def _distil(settings: Settings) -> None:
 
     async def read() -> None:
         async with LLMMemoryManager(settings.url, extract_fn=settings.model) as manager:
-            await manager.for_user(settings.project(".")).sync_now()
+            project = manager.for_user(settings.project("."))
+            await project.sync_now()
+            await give(project, manager.for_user(settings.person))
 
     try:
         asyncio.run(read())
     except Exception as error:  # noqa: BLE001 - nobody waits for this process
         _log(error)
+
+
+async def give(project: LLMMemoryManager, person: LLMMemoryManager) -> None:
+    """Move what the user said of himself, and how he wants to be served, to every project.
+
+    What the assistant, a tool or a document told stays, and so does what a person saved by hand.
+    Repeating it, after a kill as well, changes nothing.
+
+    Args:
+        project: The memories of a project.
+        person: Those of the person.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    for kind in (MemoryType.USER, MemoryType.FEEDBACK):
+        told = [each async for each in project.memories(kind, origins={Origin.USER})]
+        await person.save(told)
+        for each in told:
+            await project.delete(each.id)
 
 
 def _log_file() -> Path:
@@ -191,7 +267,7 @@ async def answer(host: Host, event: Mapping[str, Any], settings: Settings) -> di
     """
     name = event["hook_event_name"]
     moment, project = host.moments[name], settings.project(event["cwd"])
-    async with get_store(settings.url) as store:
+    async with settings.opened() as store:
         if moment in KEEPING:
             await _keep(store, host, event, project, settings)
             return {}
@@ -258,16 +334,50 @@ async def _keep(
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
     is_last = host.moments[event["hook_event_name"]] is Moment.END
     parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
+    # The sessions of which what comes next may be a copy; `None`: nothing was read so far.
+    kin = value.get("kin", None if host.copies and not found else [])
     async with _manager(store, settings) as manager:
+        scope = Scope(manager.for_user(project).namespace)
         for messages, end in parts:
-            if messages:
-                await manager.add(messages, user_id=project, thread_id=session)
-            now = {"place": end, "known": known}
+            if kin is None and messages:
+                kin = await _kin(store, session, messages[0].id or "")
+            spaces = [scope.transcript(each) for each in kin or ()]
+            fresh = await _uncopied(store, spaces, messages) if kin else messages
+            kin = [] if any(each.role is not Role.TOOL for each in fresh) else kin
+            if fresh:
+                await manager.add(fresh, user_id=project, thread_id=session)
+            now = {"place": end, "known": known, "kin": kin}
             if now == value:
                 continue
             with suppress(VersionConflictError):
                 # Another hook of the session was faster: the next one finds what is known.
                 version = await store.put(_SPACE, session, now, text="", if_version=version)
+
+
+@insisting
+async def _kin(store: BaseStore, session: str, first: str) -> list[str]:
+    """Return the other sessions that begin with the same message, as those of a fork do."""
+    found = await store.get_item(_FIRST, first)
+    known: list[str] = found.value["sessions"] if found else []
+    if session not in known:
+        sessions = {"sessions": [*known, session]}
+        version = found.version if found else 0
+        await store.put(_FIRST, first, sessions, text="", if_version=version)
+    return [each for each in known if each != session]
+
+
+async def _uncopied(
+    store: BaseStore, kept: Sequence[Namespace], messages: list[Message]
+) -> list[Message]:
+    """Return what is behind the last message that other sessions have, where theirs are kept."""
+    condition = {"turn": {"$in": [each.id for each in messages]}}
+    found = [
+        item.metadata["turn"]
+        for space in kept
+        for item in await store.search(space, None, len(messages), filter=condition)
+    ]
+    last = max((n for n, each in enumerate(messages, 1) if each.id in found), default=0)
+    return messages[last:]
 
 
 def _told(path: Path, place: int, host: Host, *, is_last: bool) -> Iterable[Said]:

@@ -60,6 +60,8 @@ class Host:
         project: The settings of a project, below its folder.
         turn: Reads a record of its transcripts, or a message that its plugin sends.
         second: One second, in the unit of its time limits.
+        copies: Whether a session that is forked or resumed begins with the records of another one,
+            each with the id that it has there.
     """
 
     moments: Mapping[str, Moment]
@@ -67,6 +69,7 @@ class Host:
     project: Files
     turn: Turn
     second: int = 1
+    copies: bool = False
 
     def files(self, project: Path | None) -> Files:
         """Return the settings of a project; `None`: those of the user."""
@@ -109,6 +112,7 @@ HOSTS: Final[Mapping[str, Host]] = {
         user=_claude_files,
         project=Files(Path(".claude/settings.local.json"), Path(".mcp.json")),
         turn=claude_turn,
+        copies=True,
     ),
     # https://developers.openai.com/codex/hooks, read on 2026-11-28, version 0.171. A session has no
     # event of its end.

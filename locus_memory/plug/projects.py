@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from configparser import ConfigParser, Error
 from hashlib import blake2b
 from pathlib import Path
 
@@ -47,6 +46,8 @@ def _common_folder(place: Path) -> Path:
 
 def _remote_of(common: Path) -> str:
     """Return host and path of the remote `origin`, however its URL is written; else nothing."""
+    from configparser import ConfigParser, Error  # noqa: PLC0415 - a hook must be quick
+
     config = ConfigParser(strict=False, interpolation=None)
     try:
         config.read_string((common / "config").read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import reduce
 from hashlib import blake2b
@@ -18,7 +17,15 @@ import orjson
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.plug.hosts import Host
 
-__all__ = ["COMMAND", "Change", "Originals", "changes", "data_folder"]
+__all__ = [
+    "COMMAND",
+    "Change",
+    "Originals",
+    "changes",
+    "data_folder",
+    "plug_file",
+    "write_secret",
+]
 
 COMMAND: Final = (sys.executable, "-P", "-m", "locus_memory", "hook")
 """The command of a hook. It runs in the folder of a project, whose files `-P` keeps from being
@@ -43,6 +50,33 @@ def data_folder() -> Path:
     """Return the folder of the user's data, see https://specifications.freedesktop.org/basedir."""
     named = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(named) if named else Path.home() / ".local" / "share") / "locus_memory"
+
+
+def plug_file(host: str, project: Path | None) -> Path:
+    """Return the file of the options of a host's hooks, JSON, which may hold a password.
+
+    The settings of a host name the file in their place then: they may be shared, and a command is
+    seen by all users of the machine.
+
+    Args:
+        host: The name of the host.
+        project: The folder whose settings they are; `None`: those of the user.
+    """
+    mark = blake2b(os.fsencode(project.resolve() if project else ""), digest_size=8).hexdigest()
+    return data_folder() / "plugs" / f"{host}-{mark}"
+
+
+def write_secret(path: Path, text: str | None) -> None:
+    """Write a file that the user alone can read; `None`: it is removed.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path.unlink(missing_ok=True)
+    if text is not None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
 
 
 class Change(NamedTuple):
@@ -104,10 +138,7 @@ class Originals:
         known = [change.before] if change.is_first else self.of(change.path, change.before)
         self.drop(change.path)
         if known:
-            place = self._place(change.path)
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            place.touch(mode=0o600)
-            place.write_bytes(orjson.dumps([known[0], change.after]))
+            write_secret(self._place(change.path), orjson.dumps([known[0], change.after]).decode())
 
     def drop(self, path: Path) -> None:
         """Forget the text of a file."""
@@ -259,5 +290,7 @@ def _table_in(text: str, command: list[str] | None) -> str:
         end = "" if not rest or rest.endswith("\n") else "\n"
         gap = "\n" if rest else ""
         rest = "\n".join((f"{rest}{end}{gap}[mcp_servers.{_NAME}]", *rows, ""))
+    import tomllib  # noqa: PLC0415 - a hook must be quick
+
     tomllib.loads(rest)
     return rest

@@ -20,6 +20,8 @@ from locus_memory.registry import open_backend
 from locus_memory.retrieval.embedders import get_embedder
 from locus_memory.store.wrappers import EmbeddingStore
 
+HOMES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -79,8 +81,13 @@ def copied(played, empty_directory):
 
 @pytest.fixture(autouse=True)
 def empty_directory(tmp_path, monkeypatch):
-    """Work in an empty directory, on a terminal of 80 columns without colours."""
+    """Work in an empty directory, on a terminal of 80 columns without colours.
+
+    The settings and the data of whoever runs the tests are neither read nor changed.
+    """
     monkeypatch.chdir(tmp_path)
+    for name in HOMES:
+        monkeypatch.setenv(name, str(tmp_path.with_name(f"{tmp_path.name}-home")))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("LINES", "25")
     monkeypatch.setenv("FORCE_COLOR", "1")

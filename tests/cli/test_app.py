@@ -17,7 +17,8 @@ from locus_memory.events import subscribe
 
 COMMANDS = [
     "demo", "doctor", "verify", "chat", "mcp", "serve", "ui", "plug", "presets",
-    "memories", "remember", "history", "undo", "forget", "identity", "notes", "episodes", "why",
+    "memories", "remember", "history", "undo", "forget", "identity", "notes", "episodes",
+    "recall", "why",
     "ingest", "consolidate",
     "threads", "checkpoints", "show", "diff", "fork", "prune", "vacuum", "stats", "import",
     "export",
@@ -39,6 +40,7 @@ READING = [
     ("identity", "remove", "1f"),
     ("notes",),
     ("episodes",),
+    ("recall", "word"),
     ("why", "t"),
     ("consolidate",),
     ("threads",),

@@ -47,6 +47,7 @@ KILLS = {
     "identity remove": ONE_WRITE,
     "notes": READS,
     "episodes": READS,
+    "recall": READS,
     "why": READS,
     "ingest": "integration/test_command_kills.py::test_killed_between_two_writes",
     "consolidate": "integration/test_command_kills.py::test_killed_between_two_writes",

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from locus_memory.memory import LLMMemoryManager, MemoryOptions
-from locus_memory.plug.hook import Settings, answer, run
+from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
+from locus_memory.messages import Message
+from locus_memory.plug.hook import Settings, answer, give, run
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
 from locus_memory.registry import get_store
@@ -149,6 +150,31 @@ async def test_hooks_that_repeat_and_overlap_keep_each_turn_once(
         await asyncio.gather(*calls)
     found = await words_of(settings.url)
     assert len(found) == 12
+    assert set(found.values()) == {1}
+
+
+@pytest.mark.parametrize("shared", [1, 2, 7, 20, 620])
+async def test_a_forked_session_keeps_its_own_turns_alone(
+    shared: int, folder: Path, settings: Settings
+) -> None:
+    """The copied records have the ids of those of the other session, and a name of their own."""
+    host, one = HOSTS["claude-code"], Session("claude-code", "one", folder)
+    for number in range(max(20, shared)):
+        one.says("user", f"Turn {number} is about herons.")
+    await answer(host, one.event(Moment.KEEP), settings)
+    for name, source in (("two", one), ("three", Session("claude-code", "two", folder))):
+        fork = Session("claude-code", name, folder)
+        lines = source.path.read_text().splitlines(keepends=True)
+        fork.path.write_text("".join(lines[: shared if source is one else None]))
+        if name == "three":
+            # A fork of a fork, and one that has nothing of its own yet.
+            await answer(host, fork.event(Moment.KEEP), settings)
+        fork.records = [{}] * len(lines)
+        fork.says("user", f"Session {name} is about terns.")
+        for _ in range(2):
+            await answer(host, fork.event(Moment.KEEP), settings)
+    found = await words_of(settings.url)
+    assert len(found) == max(20, shared) + 2
     assert set(found.values()) == {1}
 
 
@@ -408,14 +434,18 @@ def test_hooks_that_are_killed_lose_no_turn_and_double_none(folder: Path, tmp_pa
         time.sleep(chance.uniform(0.1, 1.2))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    subprocess.run(
-        hook("claude-code", url),
-        input=json.dumps(session.event(Moment.END)).encode(),
-        env=environment(tmp_path),
-        check=True,
-        timeout=60,
-    )
-    found = asyncio.run(words_of(url))
+    for _ in range(20):
+        subprocess.run(
+            hook("claude-code", url),
+            input=json.dumps(session.event(Moment.END)).encode(),
+            env=environment(tmp_path),
+            check=True,
+            timeout=60,
+        )
+        # On a busy machine a hook runs out of time, and the next one keeps the rest.
+        found = asyncio.run(words_of(url))
+        if len(found) == turns:
+            break
     assert found == {f"Turn {number} is about herons.": 1 for number in range(turns)}
 
 
@@ -444,12 +474,31 @@ def test_the_server_is_that_of_the_project_of_the_folder(
     assert run(["nobody"]) == ["plug", "--help"]
 
 
-def test_the_path_of_a_hook_imports_neither_typer_nor_rich_nor_numpy(tmp_path: Path) -> None:
+async def test_the_path_of_a_hook_imports_neither_typer_nor_rich_nor_numpy(
+    folder: Path, settings: Settings
+) -> None:
+    """Not even where so many turns have a word that a cache of postings would serve a server."""
+    project = settings.project(str(folder))
+    told = [Message.user(f"The heron {number} stands still.") for number in range(2_100)]
+    async with LLMMemoryManager(settings.url) as manager:
+        await manager.add(told, user_id=project, thread_id="one")
+    event = Session("claude-code", "two", folder).event(Moment.PROMPT, "Where is heron 77?")
     code = (
-        "import sys; import locus_memory.plug.hook;"
-        "print(*({'typer', 'rich', 'numpy', 'click'} & sys.modules.keys()))"
+        "import asyncio, json, sys\n"
+        "from locus_memory.plug.hook import Settings, answer\n"
+        "from locus_memory.plug.hosts import HOSTS\n"
+        "event, settings = json.load(sys.stdin), Settings.read(sys.argv[1:])\n"
+        "output = asyncio.run(answer(HOSTS['claude-code'], event, settings))\n"
+        "assert 'heron 77' in str(output), output\n"
+        "print(*({'typer', 'rich', 'numpy', 'click', 'html', 'tomllib'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code, "--url", settings.url],
+        input=json.dumps(event).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     assert not done.stdout.strip()
 
 
@@ -475,11 +524,38 @@ async def test_a_model_reads_what_waits_in_a_process_of_its_own(
             check=True,
             timeout=60,
         )
-    user = Settings(url=url, person="").project(str(folder))
+    settings = Settings.read(["--url", url])
     async with LLMMemoryManager(url, options=MemoryOptions(extract_mode="manual")) as manager:
+        person, project = map(manager.for_user, (settings.person, settings.project(str(folder))))
         for _ in range(300):
-            known = [each async for each in manager.for_user(user).memories()]
-            if known:
+            known = [each async for each in person.memories()]
+            left = [each async for each in project.memories()]
+            if known and not left:
                 break
             await asyncio.sleep(0.1)
     assert [each.content for each in known] == ["The user is allergic to hazelnuts."]
+    assert not left
+
+
+async def test_what_the_user_said_of_himself_goes_to_the_person_and_nothing_else(
+    settings: Settings,
+) -> None:
+    told = [
+        Memory(key=f"{kind}-{origin}", content=f"{kind} {origin}", type=kind, metadata=metadata)
+        for kind in MemoryType
+        for origin in Origin
+        for metadata in [{"origin": origin.value}]
+    ]
+    async with LLMMemoryManager(settings.url) as manager:
+        project, person = manager.for_user("project:shop"), manager.for_user("person:ada")
+        await project.save(told)
+        kept = {each.content async for each in project.memories()}
+        given = {"user user", "feedback user"}
+        for _ in range(2):
+            await give(project, person)
+            assert {each.content async for each in person.memories()} == given
+            assert {each.content async for each in project.memories()} == kept - given
+        # One process saves it again while another has moved it: it is one memory.
+        await project.save([each for each in told if each.content in given])
+        await give(project, person)
+        assert {each.content async for each in person.memories()} == given

@@ -69,6 +69,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "identity remove": ("locus-memory identity remove 1f3a --user ada",),
         "notes": ("locus-memory notes --user ada --limit 5",),
         "episodes": ("locus-memory episodes --user ada --limit 5",),
+        "recall": ("locus-memory recall 'how do we deploy?' --user ada",),
         "why": ("locus-memory why trip", "locus-memory why trip --limit 5 --json"),
         "ingest": (
             "locus-memory ingest conversations.json --user ada",

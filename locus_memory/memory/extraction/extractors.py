@@ -15,7 +15,6 @@ from locus_memory._internal.quoting import quote
 from locus_memory._internal.resource import Resource
 from locus_memory.chat.asking import ask, is_model
 from locus_memory.chat.base import ChatModel
-from locus_memory.chat.registry import as_model
 from locus_memory.chat.usage import report_usage
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
@@ -88,6 +87,8 @@ class LLMExtractor(Resource):
         answer: Literal["json", "lines"] = "json",
     ) -> None:
         check_one_of(tuple(_FORMS), answer=answer)
+        from locus_memory.chat.registry import as_model  # noqa: PLC0415 - most processes have no model
+
         made, self._owned = as_model(model)
         name = getattr(made, "name", None)
         self.name: str = name if isinstance(name, str) and name else "llm"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from locus_memory._internal.lazy import compiled_later
 from locus_memory._internal.offload import aside
 from locus_memory.conversation.roles import is_memory_block, role_of
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType, has_authority
@@ -33,25 +34,29 @@ _Facts = Mapping[_Name, str]
 _NOTE_IMPORTANCE: Final = 0.8
 _LAST_WORDS: Final = 2_000
 
-_YES: Final = re.compile(
+_YES: Final = compiled_later(
+    re.compile,
     r"(?i)(?:yes|yeah|yep|yup|correct|exactly|right|true|indeed|that is (?:right|correct|true)"
     r"|you are right)(?:[,.! ]+(?:exactly|correct|right|indeed|that is (?:right|correct|true)|I do"
-    r"|I am|it is|please|please do)){0,2}"
+    r"|I am|it is|please|please do)){0,2}",
 )
-_NO: Final = re.compile(
+_NO: Final = compiled_later(
+    re.compile,
     r"(?i)(?:no|nope|wrong|that is (?:wrong|not (?:right|true|correct)))(?:[,.! ]+"
     r"(?:I (?:do|am) not|it is not|that is (?:wrong|not (?:right|true|correct))"
-    r"|not (?:at all|any ?more))){0,2}"
+    r"|not (?:at all|any ?more))){0,2}",
 )
-_CORRECTED: Final = re.compile(
+_CORRECTED: Final = compiled_later(
+    re.compile,
     r"(?i)(?:(?:no|sorry|actually|it is|that is|I meant|make it),? ){0,2}(?P<told>.{1,80}?), not"
-    r" (?:in |at )?(?P<old>[^,]{2,60})"
+    r" (?:in |at )?(?P<old>[^,]{2,60})",
 )
-_INSTEAD: Final = re.compile(
+_INSTEAD: Final = compiled_later(
+    re.compile,
     r"(?i)(?P<head>(?:my|I|we) .{1,40}?(?:is|am|are)) not (?P<old>[^,]{2,60}), (?:it is|but)"
-    r" (?P<new>[^,]{2,60})"
+    r" (?P<new>[^,]{2,60})",
 )
-_VALUE: Final = re.compile(r"[\w'./-]+(?: [\w'./-]+){0,3}")
+_VALUE: Final = compiled_later(re.compile, r"[\w'./-]+(?: [\w'./-]+){0,3}")
 
 
 class HeuristicExtractor:

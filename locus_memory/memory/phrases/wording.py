@@ -28,35 +28,48 @@ _LONGEST_READ, _LONGEST_MESSAGE, _MOST_SENTENCES = 4_000, 400, 2
 
 _APOSTROPHES: Final = str.maketrans("\u2018\u2019\u02bc", "'''")
 _SHORT_FORMS: Final = (
-    (re.compile(r"(?i)\b(I|we|you|that|it|there)'(m|re|s)\b"), {"m": "am", "re": "are", "s": "is"}),
-    (re.compile(r"(?i)\b(name|birthday)'(s)(?= \S)(?! name)"), {"s": "is"}),
-    (re.compile(r"(?i)\b(do|is|are)(n't)\b"), {"n't": "not"}),
-    (re.compile(r"(?i)\b(can)('t)\b"), {"'t": "not"}),
+    (
+        compiled_later(re.compile, r"(?i)\b(I|we|you|that|it|there)'(m|re|s)\b"),
+        {"m": "am", "re": "are", "s": "is"},
+    ),
+    (compiled_later(re.compile, r"(?i)\b(name|birthday)'(s)(?= \S)(?! name)"), {"s": "is"}),
+    (compiled_later(re.compile, r"(?i)\b(do|is|are)(n't)\b"), {"n't": "not"}),
+    (compiled_later(re.compile, r"(?i)\b(can)('t)\b"), {"'t": "not"}),
 )
-_END: Final = re.compile(r"(?<!\b(?:St|Dr|Mr|Ms)\.)(?<!\bMrs\.)(?<=[.!?\u3002\uff01])\s+(?![a-z])")
-_NOT_PLAIN: Final = re.compile(r"[\"\u201c\u201d\u201e\u00ab\u00bb`:?\uff1f\uff1a\n]")
-_COURTESY: Final = re.compile(
+_END: Final = compiled_later(
+    re.compile, r"(?<!\b(?:St|Dr|Mr|Ms)\.)(?<!\bMrs\.)(?<=[.!?\u3002\uff01])\s+(?![a-z])"
+)
+_NOT_PLAIN: Final = compiled_later(
+    re.compile, r"[\"\u201c\u201d\u201e\u00ab\u00bb`:?\uff1f\uff1a\n]"
+)
+_COURTESY: Final = compiled_later(
+    re.compile,
     r"(?i)(?:hi|hello|hey|yes|no|ok|okay|thanks|thank you|good (?:morning|afternoon|evening)"
     r"|nice to meet you|please (?:keep|bear) (?:that|this|it) in mind"
     r"|please (?:remember|note) (?:that|this|it)|just so you know|for your information)"
-    r"(?: there| very much| so much| again| in advance)?,?[.! ]*"
+    r"(?: there| very much| so much| again| in advance)?,?[.! ]*",
 )
 # A request after a statement, as in "I am vegan. Suggest a cake.", but not about its words.
-_REQUEST: Final = re.compile(
+_REQUEST: Final = compiled_later(
+    re.compile,
     r"(?i)(?:please )?(?:book|order|find|recommend|suggest|show|plan|help|list|compare|explain"
     r"|search|look up|remind|give me|tell me|calculate)\b(?!.*\b(?:this|that|these|it|above"
-    r"|synonyms?|sentences?|words?|translations?|mistakes?|errors?|grammar|verbs?|nouns?|subject)\b).*"
+    r"|synonyms?|sentences?|words?|translations?|mistakes?|errors?|grammar|verbs?|nouns?|subject)\b).*",
 )
-_LEAD: Final = re.compile(
+_LEAD: Final = compiled_later(
+    re.compile,
     r"(?i)^(?:(?:(?:hi|hello|hey)(?: there)?|good (?:morning|afternoon|evening)|well|so|ok|okay|yes"
     r"|no|also|and|but|by the way|btw|fyi|actually|in fact|just so you know|for the record"
-    r"|for your information|as (?:you know|I said)|currently|nowadays)[,!]? +){1,3}"
+    r"|for your information|as (?:you know|I said)|currently|nowadays)[,!]? +){1,3}",
 )
-_TAIL: Final = re.compile(
-    r"(?i),? (?:now|currently|nowadays|these days|at the moment|as well|too|by the way|btw)$"
+_TAIL: Final = compiled_later(
+    re.compile,
+    r"(?i),? (?:now|currently|nowadays|these days|at the moment|as well|too|by the way|btw)$",
 )
-_ADVERBS: Final = re.compile(r"(?i)^(I|we|I am|we are) (?:(?:now|currently|still|actually) )+")
-_JOINT: Final = re.compile(r"(?i)(?:,? (?:and|but) |, )(?=(?:I|my|we)\b)")
+_ADVERBS: Final = compiled_later(
+    re.compile, r"(?i)^(I|we|I am|we are) (?:(?:now|currently|still|actually) )+"
+)
+_JOINT: Final = compiled_later(re.compile, r"(?i)(?:,? (?:and|but) |, )(?=(?:I|my|we)\b)")
 
 _WORKS: Final = (
     r"(?:texts?|e-?mails?|letters?|prompts?|messages?|reviews?|tickets?|paragraphs?|bio|profile|cv"
@@ -67,7 +80,8 @@ _PLAY: Final = (
     r"\brole ?-?play|\bpretend|\byour character\b|\bscenario\b"
     r"|\blet(?:'s| us) (?:play|imagine|assume|suppose|say|write)\b"
 )
-_STAGED: Final = re.compile(
+_STAGED: Final = compiled_later(
+    re.compile,
     rf"{_PLAY}|(?:^|[.!\n] ?)(?:imagine|suppose|assume|simulate|be (?:my|an?))\b"
     r"|\bact (?:as|like)\b|\bbehave like\b|\bplay the (?:part|role)\b|\byou play\b|\bmock interview"
     r"|\byou(?: are|'re) (?:now )?(?:an?|the|my)\b|\bI(?: will|'ll) (?:be|play) (?:the|your)\b"
@@ -82,28 +96,32 @@ _STAGED: Final = re.compile(
     r"|^(?:\[[^\]\n]{1,30}\] ?)?\w[\w.-]{0,20} ?: .*\n.*\w ?: ",
     re.IGNORECASE | re.MULTILINE,
 )
-_PLAYED: Final = re.compile(_PLAY, re.IGNORECASE)
+_PLAYED: Final = compiled_later(re.compile, _PLAY, re.IGNORECASE)
 
-_DENIAL: Final = re.compile(
-    r"(?i)(?P<who>(?:I|we|my [\w' ]{2,40}?)(?: am| are| is)?) (?:do not|not|no longer) (?P<rest>.+)"
+_DENIAL: Final = compiled_later(
+    re.compile,
+    r"(?i)(?P<who>(?:I|we|my [\w' ]{2,40}?)(?: am| are| is)?)"
+    r" (?:do not|not|no longer) (?P<rest>.+)",
 )
-_NO_MORE: Final = re.compile(r"(?i) (?:any ?more|any longer|at all)$")
+_NO_MORE: Final = compiled_later(re.compile, r"(?i) (?:any ?more|any longer|at all)$")
 
-_PREFACE: Final = re.compile(
+_PREFACE: Final = compiled_later(
+    re.compile,
     r"(?i)(?:(?:so|ok|okay|got it|noted|great|right|sure|and|just to confirm|to confirm"
-    r"|if I understand (?:you )?correctly|you said(?: that)?|I understand(?: that)?)[,:.!]? ){1,3}"
+    r"|if I understand (?:you )?correctly|you said(?: that)?|I understand(?: that)?)[,:.!]? ){1,3}",
 )
-_TAG: Final = re.compile(
+_TAG: Final = compiled_later(
+    re.compile,
     r"(?i)(?:,| -) ?(?:right|correct|is that (?:right|correct)|is it not|(?:do|are) (?:not )?you"
-    r"|(?:do|are) you not|yes|no)$"
+    r"|(?:do|are) you not|yes|no)$",
 )
-_CHECK: Final = re.compile(r"(?i)(?:is that |am I )?(?:right|correct)\?")
+_CHECK: Final = compiled_later(re.compile, r"(?i)(?:is that |am I )?(?:right|correct)\?")
 _TURNED: Final = (
-    (re.compile(r"(?i)is your (name|birthday|home) (?=\S)"), r"my \1 is "),
-    (re.compile(r"(?i)(?:are you|you are) "), "I am "),
-    (re.compile(r"(?i)(?:do you |you )"), "I "),
-    (re.compile(r"(?i)your "), "my "),
-    (re.compile(r"(?i)(?:should I|shall I|I will) (?=always |never )"), ""),
+    (compiled_later(re.compile, r"(?i)is your (name|birthday|home) (?=\S)"), r"my \1 is "),
+    (compiled_later(re.compile, r"(?i)(?:are you|you are) "), "I am "),
+    (compiled_later(re.compile, r"(?i)(?:do you |you )"), "I "),
+    (compiled_later(re.compile, r"(?i)your "), "my "),
+    (compiled_later(re.compile, r"(?i)(?:should I|shall I|I will) (?=always |never )"), ""),
 )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from locus_memory._internal.lazy import compiled_later
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.offload import aside
 from locus_memory.memory.secrets.numbers import find_number
@@ -60,10 +61,10 @@ _SHAPES: Final = tuple(
 )
 
 # The verb "is" of Italian and Portuguese, which means "and" without its accent.
-_ACCENTED_VERB: Final = re.compile("(?<!\\w)[eE][\u0300\u0301](?!\\w)")
+_ACCENTED_VERB: Final = compiled_later(re.compile, "(?<!\\w)[eE][\u0300\u0301](?!\\w)")
 _APOSTROPHE: Final = str.maketrans("\u2018\u2019\u02bc", "'''")
-_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
-_DIGIT: Final = re.compile(r"[^\D0-9]")
+_ACCENTS: Final = compiled_later(re.compile, "[\u0300-\u036f]+")
+_DIGIT: Final = compiled_later(re.compile, r"[^\D0-9]")
 # Greek and Cyrillic letters that look like Latin ones, in a word that looks Latin.
 _LOOK_ALIKES: Final = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0458\u0455\u0501\u051d\u03bf\u03b1\u03c1\u03bd"
@@ -71,13 +72,13 @@ _LOOK_ALIKES: Final = str.maketrans(
     "aeopcxyijsdwoapvAEOPCXIJSKMTBHAE",
 )
 
-_URL: Final = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://\S+|\bwww\.\S+")
-_UUID: Final = re.compile(
-    r"(?i)(?<![0-9a-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])"
+_URL: Final = compiled_later(re.compile, r"(?i)\b[a-z][a-z0-9+.-]{1,20}://\S+|\bwww\.\S+")
+_UUID: Final = compiled_later(
+    re.compile, r"(?i)(?<![0-9a-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])"
 )
-_TOKEN: Final = re.compile(r"[A-Za-z0-9+/_=~-]{20,}")
-_RUN: Final = re.compile(r"\d+|[A-Z]+|[a-z]+")
-_HEX: Final = re.compile(r"(?i:[0-9a-f]+)")
+_TOKEN: Final = compiled_later(re.compile, r"[A-Za-z0-9+/_=~-]{20,}")
+_RUN: Final = compiled_later(re.compile, r"\d+|[A-Z]+|[a-z]+")
+_HEX: Final = compiled_later(re.compile, r"(?i:[0-9a-f]+)")
 # Sizes of a UUID without dashes or MD5, of SHA-1 and git, and of SHA-256: names, not secrets.
 _DIGESTS: Final = frozenset({32, 40, 64})
 _LONGEST_END = 10_000

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import accumulate, takewhile
 from typing import Final
 
+from locus_memory._internal.lazy import compiled_later
+
 __all__ = ["find_number", "passes_luhn"]
 
 _CARD_DIGITS = range(13, 20)
@@ -15,20 +17,24 @@ _CARD_STARTS = "23456"
 # Printed in groups of 4, or of 4, 6 and 5: a card begins with 4, and none of its groups is short.
 _FIRST_GROUP, _SHORTEST_GROUP = 4, 3
 _MOST_GROUPS = 6
-_DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)")
-_UUID: Final = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DATE: Final = compiled_later(
+    re.compile, r"(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)"
+)
+_UUID: Final = compiled_later(re.compile, r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # MD5, SHA-1 and SHA-256; no account number has so many characters, all of them hexadecimal.
-_DIGEST: Final = re.compile(
-    r"(?i)(?<![a-z0-9])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})(?![a-z0-9])"
+_DIGEST: Final = compiled_later(
+    re.compile, r"(?i)(?<![a-z0-9])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})(?![a-z0-9])"
 )
-_DIGITS: Final = re.compile(r"(?<![\w+.])\d+(?:[ ._/\u2010-\u2015-]{1,3}\d+)*(?!\w)")
-_GROUP: Final = re.compile(r"\d+")
+_DIGITS: Final = compiled_later(
+    re.compile, r"(?<![\w+.])\d+(?:[ ._/\u2010-\u2015-]{1,3}\d+)*(?!\w)"
+)
+_GROUP: Final = compiled_later(re.compile, r"\d+")
 
-_SSN: Final = re.compile(
-    r"(?<![\w+-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d\d\1(?!0000)\d{4}(?![\w-])"
+_SSN: Final = compiled_later(
+    re.compile, r"(?<![\w+-])(?!000|666|9\d\d)\d{3}([- ])(?!00)\d\d\1(?!0000)\d{4}(?![\w-])"
 )
 
-_IBAN: Final = re.compile(r"(?i)(?<![a-z0-9])[a-z]{2}\d\d(?:[ -]?[a-z0-9]){11,60}")
+_IBAN: Final = compiled_later(re.compile, r"(?i)(?<![a-z0-9])[a-z]{2}\d\d(?:[ -]?[a-z0-9]){11,60}")
 # The length of an IBAN per country: SWIFT's IBAN registry, ISO 13616.
 _IBAN_LENGTHS: Final = {
     country: length

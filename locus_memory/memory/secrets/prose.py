@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from locus_memory._internal.lazy import compiled_later
+
 __all__ = ["find_stated", "hints_at_secret", "names_secret", "requests_secret"]
 
 # All patterns match folded text: lower case, no accents, one space between words.
@@ -22,17 +24,19 @@ _NAMES: Final = (
     r"|length|vault|require|hint|prompt|input|screen|form|box|page|less|check|valid|encrypt|auth"
     r"|dialog|crack|shar|security|storage|best|guess))"
 )
-_UNSPACED: Final = re.compile(
-    r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة السر|كلمة المرور|كلمة سر|รหัสผ่าน"
+_UNSPACED: Final = compiled_later(
+    re.compile,
+    r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة السر|كلمة المرور|كلمة سر|รหัสผ่าน",
 )
 # Words with other meanings too: the value must look like a key, or be a number.
 _PIN: Final = r"(?:pin(?:[ -]?(?:code|number|nummer|nr))?|пин(?:-?код)?)"
-_CODES: Final = re.compile(
+_CODES: Final = compiled_later(
+    re.compile,
     rf"(?<![^\W_])(?:{_PIN}|cvv2?|cvc2?|otp"
     r"|combination|(?:access|door|gate|alarm|entry|security|verification|confirmation|recovery|backup|unlock"
     r"|one[ -]time|2fa|mfa|safe|locker|lock|garage|sms"
     r"|auth\w{0,12}|secret|activation|login|key ?pad"
-    r"|(?<!zip )(?:the|my|our)) codes?|pin-code|codigo|codice|turcode)(?![^\W_])"
+    r"|(?<!zip )(?:the|my|our)) codes?|pin-code|codigo|codice|turcode)(?![^\W_])",
 )
 
 _IS: Final = (
@@ -50,23 +54,26 @@ _FOR_WHAT: Final = (
     r"| ?\([^)]{1,60}\))?"
 )
 # What follows a name up to its value.
-_LINK: Final = re.compile(
+_LINK: Final = compiled_later(
+    re.compile,
     rf"{_FOR_WHAT}(?:'s | ?(?:=+\u203a?|:|-\u203a|\u2192|\u2014|\u2013| - ) ?"
-    rf"| {_IS}{_STILL}(?: ?[:=])? )"
+    rf"| {_IS}{_STILL}(?: ?[:=])? )",
 )
-_LINK_UNSPACED: Final = re.compile(r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
+_LINK_UNSPACED: Final = compiled_later(re.compile, r" ?(?:[是为為はが는은이가:=]|هي|คือ) ?")
 
 _Link = re.Match[str] | None
 
 # English words for credentials, and for logging in with them.
-_WAYS_IN: Final = re.compile(
+_WAYS_IN: Final = compiled_later(
+    re.compile,
     r"(?<![^\W_])(?:pass[ -]?(?:words?|phrases?|codes?|keys?)|pins?|credentials?|creds|tokens?"
     r"|api[ -]?keys?|secrets? (?:is|are|was)|(?:my|our|a|the) secrets?|wi-?fi|authenticat\w*"
-    r"|(?:log|sign)(?:s|ged|ging|ed|ing)?[ -]?(?:in|on)(?:s|to)?|unlock(?:s|ed|ing)?)(?![^\W_])"
+    r"|(?:log|sign)(?:s|ged|ging|ed|ing)?[ -]?(?:in|on)(?:s|to)?|unlock(?:s|ed|ing)?)(?![^\W_])",
 )
 
 # What is asked for besides passwords, PINs and codes: keys, cards, answers to security questions.
-_ASKED: Final = re.compile(
+_ASKED: Final = compiled_later(
+    re.compile,
     r"(?<![^\W_])(?:(?:api|access|private|secret|licen[cs]e|ssh|encryption|signing|master|recovery)"
     r"[ _-]?(?:key|token)s?|token|credentials|zugangsdaten|identifiants|credenciales|credenziali"
     r"|(?:api|zugangs|zugriffs)[ -]?schlussel|cle (?:api|d'acces|privee)|clave (?:api|de acceso)"
@@ -80,19 +87,20 @@ _ASKED: Final = re.compile(
     r"|pregunta de seguridad|domanda di sicurezza|maiden name|madchenname\w*|nom de jeune fille"
     r"|apellido de soltera|first (?:pet|school|car|teacher)(?:'s)?|номер карты|девичья фамилия)"
     r"(?![^\W_])|卡号|卡號|密钥|密鑰|安全问题|验证码|驗證碼|カード番号|認証コード"
-    r"|카드 ?번호|인증 ?번호|رقم البطاقة|رمز"
+    r"|카드 ?번호|인증 ?번호|رقم البطاقة|رمز",
 )
-_ORDERS: Final = re.compile(
+_ORDERS: Final = compiled_later(
+    re.compile,
     r"(?<![^\W_])(?:please|enter|type|tell|give|send|provide|share|confirm|verify|submit|supply"
     r"|state|need|repeat|bitte|gib|geben|nenne|nennen|sag|schick\w*|brauche|por favor"
     r"|introdu\w+|ingres\w+|dime|digame|escrib\w+|veuillez|entrez|entre|saisi\w+|donne\w*|dites|s'il|inserisc\w+|dimmi"
     r"|fornisc\w+|digite|informe|voer|geef|vul|podaj|wpisz|введите|укажите|назовите|сообщите|lutfen)"
-    r"(?![^\W_])|请|請|输入|輸入|入力|教えて|ください|입력|알려|أدخل|ادخل"
+    r"(?![^\W_])|请|請|输入|輸入|入力|教えて|ください|입력|알려|أدخل|ادخل",
 )
-_SENTENCE_END: Final = re.compile(r"(?<=[?\u061f\u3002])|(?<=[.!;])\s+")
+_SENTENCE_END: Final = compiled_later(re.compile, r"(?<=[?\u061f\u3002])|(?<=[.!;])\s+")
 _QUESTION_MARKS: Final = ("?", "\u061f", ";")
 
-_STRONG: Final = re.compile(_NAMES)
+_STRONG: Final = compiled_later(re.compile, _NAMES)
 
 # Words that describe a password without telling it.
 _ABOUT: Final = frozenset(
@@ -112,8 +120,8 @@ _ABOUT: Final = frozenset(
     bledne nieprawidlowe za неверный забыт не слишком устарел
     """.split()  # noqa: SIM905 - prose reads better than 170 quoted words
 )
-_ABOUT_UNSPACED: Final = re.compile(
-    r"什么|什麼|何|吗|嗎|忘|错|錯|必要|違|変|变|不|很|太|长|安全|무엇|틀|\?"
+_ABOUT_UNSPACED: Final = compiled_later(
+    re.compile, r"什么|什麼|何|吗|嗎|忘|错|錯|必要|違|変|变|不|很|太|长|安全|무엇|틀|\?"
 )
 _ANYTHING: Final = frozenset(
     """
@@ -128,13 +136,14 @@ _TERMS: Final = frozenset(
     covid19 covid-19 wpa2 wpa3 1password windows10 windows11
     """.split()  # noqa: SIM905 - the same
 )
-_QUANTITY: Final = re.compile(
+_QUANTITY: Final = compiled_later(
+    re.compile,
     r"[$\u20ac\u00a3]?\d[\d.,:]*(?:st|nd|rd|th|[ap]m|k|kg|km|c?m|mm|[kmgt]b|m?s|h|x|%|-\w+)?s?"
-    r"|v\d[\d.]*|\d{4}-\d\d-\d\d"
+    r"|v\d[\d.]*|\d{4}-\d\d-\d\d",
 )
-_NUMBER: Final = re.compile(r"\d(?:[ -]?\d){2,11}(?!\d)")
-_SPELLED_NUMBER: Final = re.compile(
-    r"(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,-]*){3}"
+_NUMBER: Final = compiled_later(re.compile, r"\d(?:[ -]?\d){2,11}(?!\d)")
+_SPELLED_NUMBER: Final = compiled_later(
+    re.compile, r"(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,-]*){3}"
 )
 _EDGES = ".,;:!?'\"`()[]{}*\u2018\u2019\u201c\u201d\u00ab\u00bb\u2039\u203a\u300c\u300d"
 _QUOTES = ('"', "`", "\u201c", "\u00ab", "\u201e", "\u300c")
@@ -206,29 +215,36 @@ _STATED: Final = (
     ("password", _UNSPACED, _tells_value_unspaced),
     (
         "password",
-        re.compile(
-            rf"\b(?:chang|set|reset|updat|ma[dk]e)\w*\b[^.!?;]{{0,60}}?{_NAMES} to |\bhas[lł]o to "
+        compiled_later(
+            re.compile,
+            rf"\b(?:chang|set|reset|updat|ma[dk]e)\w*\b[^.!?;]{{0,60}}?{_NAMES} to |\bhas[lł]o to ",
         ),
         _is_new_value,
     ),
     (
         "password",
-        re.compile(
+        compiled_later(
+            re.compile,
             r"(?<!\S)(?P<value>[^\s,;]+) (?:is|was|as|for|ist|als|est|es|jest|это)"
             r" (?:(?:the|my|our|your|his|her|their|a|das|mein|unser|mon|le|mi|la|il|mijn|het)"
-            rf" )?(?:[^\s.!?;]+ ){{0,2}}?{_NAMES}"
+            rf" )?(?:[^\s.!?;]+ ){{0,2}}?{_NAMES}",
         ),
         _is_new_value,
     ),
-    ("password", re.compile(r"(?<![^\W_])pass ?[:=] ?(?P<value>\S)"), lambda *_: True),
-    ("pin", re.compile(rf"(?<![^\W_]){_PIN}(?![^\W_])"), _tells_number),
+    (
+        "password",
+        compiled_later(re.compile, r"(?<![^\W_])pass ?[:=] ?(?P<value>\S)"),
+        lambda *_: True,
+    ),
+    ("pin", compiled_later(re.compile, rf"(?<![^\W_]){_PIN}(?![^\W_])"), _tells_number),
     ("code", _CODES, _tells_number),
-    ("api key", re.compile(r"(?<![^\W_])keys?(?![^\W_])"), _tells_key),
+    ("api key", compiled_later(re.compile, r"(?<![^\W_])keys?(?![^\W_])"), _tells_key),
     (
         "token",
-        re.compile(
+        compiled_later(
+            re.compile,
             r"(?<![^\W_])(?:secrets?|tokens?|clave|cle|schlussel|chave|chiave|klucz|ключ"
-            r"|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])"
+            r"|credentials?|creds|log-?in|zugangsdaten)(?![^\W_])",
         ),
         _tells_key,
     ),

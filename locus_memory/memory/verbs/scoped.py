@@ -40,7 +40,6 @@ from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import NamespaceResolver, Scope, namespace_of, user_namespace
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_namespace
 
@@ -99,6 +98,8 @@ class ScopedManager(BaseMemoryManager):
         self._listed_of_type = max_memories
         self._ledger = Ledger(self._store, history_limit, clock=clock, embedder=embedder)
         if isinstance(embedder, Embedder):
+            from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder  # noqa: PLC0415 - most have none
+
             # A turn searches several layers for one message, which is embedded once.
             embedder = CachingEmbedder(embedder, max_size=64)
         recall = Recall(self._store, embedder, clock=clock)

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from locus_memory.conversation.summary.stored_summaries import SummaryStore
 from locus_memory.memory.extraction.thread import conversation, fork_of
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.queue.jobs import Job
@@ -23,9 +22,11 @@ from locus_memory.memory.queue.turns import (
 )
 from locus_memory.memory.reading.lines import note_lines
 from locus_memory.memory.scope import metadata_of, thread_of, user_of
-from locus_memory.memory.tending.condensing import condensed_lines
 from locus_memory.memory.verbs.single import SingleMemories
 from locus_memory.store.item import check_key
+
+if TYPE_CHECKING:
+    from locus_memory.conversation.summary.stored_summaries import SummaryStore
 
 __all__ = ["SessionVerbs"]
 
@@ -142,6 +143,8 @@ class SessionVerbs(SingleMemories):
     @property
     def kept_notes(self) -> SummaryStore:
         """The notes that stand in place of messages, kept for a day; an erasure drops them."""
+        from locus_memory.conversation.summary.stored_summaries import SummaryStore  # noqa: PLC0415 - few summarise
+
         return SummaryStore(self._store, self._scope.kept_notes, ttl=_KEPT)
 
     async def notes_of(
@@ -196,6 +199,8 @@ class SessionVerbs(SingleMemories):
         model = None if self._options.extract_mode == "manual" else self._model
         if model is None or not lines:
             return []
+        from locus_memory.memory.tending.condensing import condensed_lines  # noqa: PLC0415 - the same
+
         return await condensed_lines(self._store, self._scope, model, lines, self._ledger.now())
 
     async def _lines(

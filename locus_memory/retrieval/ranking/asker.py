@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal
 
+from locus_memory._internal.lazy import compiled_later
+
 __all__ = ["Person", "is_question", "meant", "person_of"]
 
 Person = Literal["asker", "asked"]
@@ -46,7 +48,8 @@ _OWNERS: Final[dict[str, Person]] = {
 
 # What is asked of somebody now, as in "can you tell me where I live?" and "which tea would you
 # recommend?", does not ask for what was said.
-_REQUEST: Final = re.compile(
+_REQUEST: Final = compiled_later(
+    re.compile,
     r"\b(?:do|can|could|would|will|should|might)\s+you\b"
     r"|\byou(?:\s+(?:can|could|would|will|should|might|think)\b|['’](?:d|ll)\b)"  # noqa: RUF001
     r"|\b(?:wei(?:ß|ss)t|kannst|könntest|würdest|erinnerst)\s+du\b"
@@ -55,11 +58,12 @@ _REQUEST: Final = re.compile(
     r"|[你您](?:还|也)?(?:能|可以|会|建议|觉得|认为|知道|记得|告诉我(?!过))",
     re.IGNORECASE,
 )
-_SENTENCE_END: Final = re.compile(r"[!?\n؟।。！？]+|(?<!\d)\.(?=\s)")  # noqa: RUF001 - of other scripts
+_SENTENCE_END: Final = compiled_later(re.compile, r"[!?\n؟।。！？]+|(?<!\d)\.(?=\s)")  # noqa: RUF001 - of other scripts
 # No sign within a number or a time ends a clause.
-_CLAUSE_END: Final = re.compile(r"[;،؛、，：；]|[,:](?!\d)")  # noqa: RUF001 - of other scripts
-_PRONOUN: Final = re.compile(
-    r"わたし|ぼく|あなた|[我你您私僕俺君]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+[\u0900-\u097f]*"
+_CLAUSE_END: Final = compiled_later(re.compile, r"[;،؛、，：；]|[,:](?!\d)")  # noqa: RUF001 - of other scripts
+_PRONOUN: Final = compiled_later(
+    re.compile,
+    r"わたし|ぼく|あなた|[我你您私僕俺君]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+[\u0900-\u097f]*",
 )
 
 

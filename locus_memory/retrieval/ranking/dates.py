@@ -9,6 +9,8 @@ from datetime import date
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from locus_memory._internal.lazy import compiled_later
+
 __all__ = ["Named", "Period", "day_in_words", "find_dates", "find_named"]
 
 _MONTHS: Final = (
@@ -40,9 +42,9 @@ _MONTH: Final = (
 _OTHER_MONTH: Final = f"(?P<month>{'|'.join(' '.join(_OTHER_MONTHS).split())})"
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)"
-_DIGIT: Final = re.compile(r"\d")
+_DIGIT: Final = compiled_later(re.compile, r"\d")
 _WITH_DIGITS: Final = tuple(
-    re.compile(pattern, flags)
+    compiled_later(re.compile, pattern, flags)
     for pattern, flags in (
         (r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b", 0),
         (rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}{_YEAR}?", re.IGNORECASE),
@@ -61,10 +63,11 @@ _WITH_DIGITS: Final = tuple(
     )
 )
 _WITHOUT_DIGITS: Final = (
-    re.compile(rf"\b(?:im|en|au mois de)\s+{_OTHER_MONTH}\b", re.IGNORECASE),
+    compiled_later(re.compile, rf"\b(?:im|en|au mois de)\s+{_OTHER_MONTH}\b", re.IGNORECASE),
     # Alone, "may" and "march" are ordinary words.
-    re.compile(
-        rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b"
+    compiled_later(
+        re.compile,
+        rf"\b(?:[Ii]n|[Oo]f|[Ss]ince|[Dd]uring|[Uu]ntil|[Bb]y|[Ee]arly|[Ll]ate)\s+{_MONTH}\b",
     ),
 )
 

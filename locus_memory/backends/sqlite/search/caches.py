@@ -136,10 +136,12 @@ class Caches:
     @cached_property
     def posted(self) -> PostedSearch | None:
         """The search by postings, made at first use; `None`: it may take no memory."""
+        capacity = self._bytes // _SHARE_OF_TEXTS
+        if not capacity:
+            return None
         from locus_memory.backends.sqlite.search.postings import PostedSearch  # noqa: PLC0415 - it loads numpy
 
-        capacity = self._bytes // _SHARE_OF_TEXTS
-        return PostedSearch(capacity) if capacity else None
+        return PostedSearch(capacity)
 
     @cached_property
     def vectors(self) -> VectorCache:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.commands.threads.checkpoints import ThreadArgument
 from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
-from locus_memory.inspection.memories import open_manager, runs_of
+from locus_memory.inspection.memories import open_manager, runs_of, scoped_manager
 from locus_memory.inspection.names import parse_namespace
 from locus_memory.inspection.text import number, visible, visible_name
 
@@ -22,14 +21,17 @@ if TYPE_CHECKING:
 
     from locus_memory.backends.base import Backend
 
-__all__ = ["why"]
+__all__ = ["recall", "why"]
 
 _WITHHELD = "withheld, since it may hold a secret"
 
 
 def why(
     context: typer.Context,
-    thread: ThreadArgument,
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="THREAD", help="Id of the thread; by default, the newest."),
+    ] = None,
     *,
     user: UserOption = None,
     limit: Limit = 1,
@@ -41,7 +43,8 @@ def why(
     """Show what the model saw of the memory in the newest run of a thread.
 
     That is the exact text at the end of the system prompt and in front of the message, as the run
-    recorded it. Without --user, the user is that of the thread's newest checkpoint.
+    recorded it. Without --user, the user is that of the thread's newest checkpoint. Without THREAD,
+    it is the newest run of the user.
     """
     session = Session.of(context, url, as_json=as_json)
     document = session.run(
@@ -51,7 +54,7 @@ def why(
 
 
 async def _why(
-    backend: Backend, *, thread: str, user: str | None, limit: int, offset: int, prefix: str
+    backend: Backend, *, thread: str | None, user: str | None, limit: int, offset: int, prefix: str
 ) -> dict[str, Any]:
     manager = open_manager(backend.store, parse_namespace(prefix))
     owner, runs = await runs_of(backend, manager, thread, user, offset + limit)
@@ -71,7 +74,38 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         for line in lines:
             console.out(visible(line), highlight=False)
     if not document["runs"]:
-        remark(console, f"no record of a run of the thread {visible_name(document['thread'])!r}")
+        of = document["thread"] and f" of the thread {visible_name(document['thread'])!r}"
+        remark(console, f"no record of a run{of or ''}")
+
+
+def recall(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
+    *,
+    user: UserOption = None,
+    prefix: Prefix = DEFAULT_PREFIX,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the model would be shown of the memory for a message, as one block.
+
+    In a project with a coding agent, --user and --url are its own; nothing is recorded or counted.
+    """
+    session = Session.of(context, url, as_json=as_json)
+    document = session.run(partial(_recall, query=query, user=user, prefix=prefix))
+    session.answer(document, partial(_render_block, document=document))
+
+
+async def _recall(backend: Backend, *, query: str, user: str | None, prefix: str) -> dict[str, Any]:
+    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
+    return {"user": user, "query": query, "block": await manager.prefetch(query)}
+
+
+def _render_block(console: Console, *, document: dict[str, Any]) -> None:
+    if document["block"]:
+        console.out(visible(document["block"]), highlight=False)
+    else:
+        remark(console, "nothing is known")
 
 
 def _shown(place: str, text: str | None) -> str:

@@ -6,6 +6,7 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import orjson
 import typer
 
 from locus_memory.cli.options.common import AsJson, Url
@@ -59,16 +60,23 @@ def plug(
         Originals,
         changes,
         data_folder,
+        plug_file,
+        write_secret,
     )
 
     if host not in HOSTS:
         raise CommandError(f"no host {host!r}: there are {', '.join(HOSTS)}")
-    given = {"--url": _absolute(url or context.obj.url), "--person": person, "--model": model}
-    options = [each for name, value in given.items() if value for each in (name, value)]
-    command = [*COMMAND, host, *options, *(["--by-remote"] if by_remote else [])]
-    originals = Originals(data_folder() / "originals")
     folder = Path.cwd() if project else None
+    where, own = _absolute(url or context.obj.url), plug_file(host, folder)
+    is_secret = where is not None and (not where.startswith(_FILE) or "?" in where)
+    given = {"--url": where, "--person": person, "--model": model}
+    options = [each for name, value in given.items() if value for each in (name, value)]
+    options += ["--by-remote"] if by_remote else []
+    command = [*COMMAND, host, *(["--options", f"{own}"] if is_secret else options)]
+    originals = Originals(data_folder() / "originals")
     found = changes(HOSTS[host], folder, None if remove else command, originals)
+    if not dry_run:
+        write_secret(own, None if remove else orjson.dumps(options).decode())
     for change in [] if dry_run else found:
         # What is killed in between still knows the text from before.
         if not remove:
