@@ -219,7 +219,7 @@ class Journal:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._file = Path(path).open("ab+")
+        self._file = Path(path).open("ab+")  # noqa: SIM115 - `close` closes it
         self._file.truncate(_whole(self._file))
 
     def write(self, record: Record) -> None:
