@@ -11,11 +11,12 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
-from locus_memory.cli.options.plots import PlotOption, write_plot
+from locus_memory.cli.options.plots import PlotOption, ReportOption, write_plot
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.cli.printing.tables import Cell, print_records, print_table
+from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN]...", help="Further runs, with --report.", show_default=False),
+    ] = None,
     *,
     embedder: Annotated[
         str | None,
@@ -51,6 +56,10 @@ def evaluate(
     ] = None,
     reranker: RerankerOption = None,
     plot: PlotOption = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Report runs: what their answers are worth.")
+    ] = False,
+    report_to: ReportOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +68,20 @@ def evaluate(
     Without --url, the evaluation runs in memory. With --url, it indexes the conversations in the
     namespace locus-memory-evaluation and deletes this namespace before and after. With --plot,
     the recall at k is drawn, with a line for each mode of search.
+
+    With --report, FILE and each RUN is a file of --out, and nothing is asked: accuracy with its
+    interval, F1, evidence, tokens and cost, by category too, and the differences of runs.
     """
+    if report or report_to is not None:
+        if path is None:
+            raise UsageError("--report needs the file of a run")
+        from locus_memory.cli.quality.report import report_runs  # noqa: PLC0415 - help must be quick
+
+        session = Session.of(context, None, as_json=as_json)
+        report_runs(session, [path, *(more or [])], report_to)
+        return
+    if more:
+        raise UsageError("several files are compared with --report")
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,
         read_dataset,
@@ -73,12 +95,12 @@ def evaluate(
         embedder=None if embedder is None else open_embedder(embedder),
         reranker=None if reranker is None else open_reranker(reranker),
     )
-    report = session.run(work, create=True)
-    document = report.to_dict()
+    measured = session.run(work, create=True)
+    document = measured.to_dict()
     if plot is not None:
-        write_plot(plot, recall_chart(report))
+        write_plot(plot, recall_chart(measured))
         document["plot"] = str(plot)
-    session.answer(document, partial(_render, report=report, plot=plot))
+    session.answer(document, partial(_render, report=measured, plot=plot))
 
 
 async def _run(
