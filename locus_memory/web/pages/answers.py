@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from locus_memory.web.pages.frame.visit import Group, Visit, get
 
 __all__ = ["group"]
+
+_STYLE: Final = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 def group(tables: Sequence[Any], plots: Sequence[str]) -> Group:
@@ -20,7 +23,10 @@ def group(tables: Sequence[Any], plots: Sequence[str]) -> Group:
         plots: Its pictures, as SVG.
     """
 
+    # A page has no styles of its own, so the pictures stay light.
+    bare = [_STYLE.sub("", plot) for plot in plots]
+
     async def show(visit: Visit) -> Response:
-        return visit.render("answers.html", tables=tables, plots=plots)
+        return visit.render("answers.html", tables=tables, plots=bare)
 
     return Group("/answers", "Answers", (get("/answers", show),))
