@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import shorten
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import (
@@ -168,9 +169,10 @@ async def ask_all(
             case _:
                 pass
     # The judgement of the last answer may be missing, and it comes before the next answer.
-    ended = await judge_all(path, models, told=told) if answered else None
-    if ended is not None:
-        return ended
+    if models.judge is not None:
+        ended = await judge_all(path, models.judge, width=models.width, told=told)
+        if ended is not None:
+            return ended
     works = (
         _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
         for conversation, questions in chosen
@@ -188,8 +190,10 @@ async def ask_all(
     return await _written(path, records, told)
 
 
-async def judge_all(path: Path, models: Models, *, told: Told = _unheard) -> str | None:
-    """Judge all answers of a journal that its judge has not judged yet.
+async def judge_all(
+    path: Path, judge: AskedModel, *, width: int, told: Told = _unheard
+) -> str | None:
+    """Judge all answers of a journal that a judge has not judged yet, beside those of others.
 
     Returns:
         Why it ended before all was judged: the budget is spent; `None`: all was.
@@ -198,9 +202,6 @@ async def judge_all(path: Path, models: Models, *, told: Told = _unheard) -> str
         InvalidArgumentError: The journal is damaged.
         OSError: It cannot be read or written.
     """
-    judge = models.judge
-    if judge is None:
-        return None
     done = {
         record.key
         for record in read_journal(path)
@@ -211,7 +212,7 @@ async def judge_all(path: Path, models: Models, *, told: Told = _unheard) -> str
         for record in read_journal(path)
         if isinstance(record, Answered) and record.key not in done
     )
-    return await _written(path, _in_order(left, models.width), told)
+    return await _written(path, _in_order(left, width), told)
 
 
 def _check_same(path: Path, before: Run, now: Run) -> None:
@@ -327,7 +328,7 @@ async def _judged(judge: AskedModel, answered: Answered) -> AsyncGenerator[Recor
 
 
 def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {shorten(str(error))}"
+    return f"{type(error).__name__}: {shorten(neutralise(str(error)))}"
 
 
 async def _in_order(
