@@ -24,16 +24,17 @@ The public files are read as they are; the shape of a file says which it is:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from locus_memory._internal.quoting import quote
+from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.evaluation.public_files import in_own_form, read_document
 from locus_memory.retrieval.turns import Turn
@@ -48,7 +49,6 @@ _CATEGORIES: Final = {
     5: "adversarial",
 }
 _ADVERSARIAL: Final = 5
-_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
 # Some lists of evidence are one string: "D8:6; D9:17".
 _TURN_ID: Final = re.compile(r"[^\s;,]+")
 _WEEKDAY: Final = re.compile(r" \(\w+\)")
@@ -120,37 +120,7 @@ class Conversation:
         return self.questions + self.others
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(coerce_numbers_to_str=True)
-
-
-class _Turn(_Entry):
-    id: str
-    speaker: str
-    text: str | None = None
-    image_caption: str | None = None
-    date_time: str | None = None
-
-
-class _Session(_Entry):
-    turns: list[_Turn]
-    date_time: str | None = None
-
-
-class _Question(_Entry):
-    question: str
-    category: int | str
-    evidence: list[str] | None = None
-    answer: str | list[str] | None = None
-    id: str | None = None
-    abstain: bool = False
-    asked_at: str | None = None
-
-
-class _Conversation(_Entry):
-    id: str
-    sessions: list[_Session]
-    questions: list[_Question]
+_CHECKED: Final = TypeAdapter(Conversation)
 
 
 def read_dataset(path: str | Path) -> list[Conversation]:
@@ -179,73 +149,74 @@ def parse_dataset(document: Any, source: str = "the data") -> list[Conversation]
     found = []
     for number, entry in enumerate(in_own_form(document, source), 1):
         try:
-            found.append(_made(_Conversation.model_validate(entry)))
+            found.append(_CHECKED.validate_python(_conversation(entry)))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            problem = f"{where}: {first['msg']}"
-        except InvalidArgumentError as error:
-            problem = str(error)
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = shorten(f"{type(error).__name__}: {error}")
         else:
             continue
         raise InvalidArgumentError(f"{source}: not a conversation: number {number}: {problem}")
     _check_unique((each.id for each in found), f"{source}: two conversations")
+    for conversation in found:
+        asked = f"{source}: {quote(conversation.id)}: two questions"
+        _check_unique((each.id for each in conversation.asked), asked)
     return found
 
 
-def _made(entry: _Conversation) -> Conversation:
-    sessions = [
-        _session(session, number)
-        for number, session in enumerate(entry.sessions, 1)
-        if session.turns
+def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a conversation; their types are checked afterwards."""
+    sessions: list[dict[str, Any]] = [
+        {
+            "name": f"session-{number:04}",
+            "turns": [_turn(turn, session.get("date_time")) for turn in session["turns"]],
+        }
+        for number, session in enumerate(entry["sessions"], 1)
+        if session["turns"]
     ]
-    began = [session.turns[0].said_at or _UNKNOWN for session in sessions]
-    if _UNKNOWN not in began:
+    if all(session["turns"][0]["said_at"] for session in sessions):
         # The sort is stable: sessions of the same moment stay in the order of the file.
-        sessions = [sessions[place] for place in sorted(range(len(began)), key=began.__getitem__)]
-    known = {turn.id for session in sessions for turn in session.turns}
-    moments = (turn.said_at for session in sessions for turn in session.turns if turn.said_at)
-    last = max(moments, default=None)
-    asked = [_question(each, n, known, last) for n, each in enumerate(entry.questions, 1)]
-    _check_unique((each.id for each in asked), "two questions")
-    return Conversation(
-        entry.id,
-        tuple(sessions),
-        tuple(each for each in asked if each.evidence and not each.abstain),
-        tuple(each for each in asked if each.abstain or not each.evidence),
-    )
+        sessions.sort(key=lambda session: session["turns"][0]["said_at"])
+    turns = [turn for session in sessions for turn in session["turns"]]
+    last = max((turn["said_at"] for turn in turns if turn["said_at"]), default=None)
+    known = {turn["id"] for turn in turns}
+    asked = [_question(each, n, known, last) for n, each in enumerate(entry["questions"], 1)]
+    return {
+        "id": str(entry["id"]),
+        "sessions": sessions,
+        "questions": [each for each in asked if each["evidence"] and not each["abstain"]],
+        "others": [each for each in asked if each["abstain"] or not each["evidence"]],
+    }
 
 
-def _session(session: _Session, number: int) -> Session:
-    turns = (
-        Turn(
-            text=turn.text or "",
-            speaker=turn.speaker,
-            said_at=_moment(turn.date_time) or _moment(session.date_time),
-            caption=turn.image_caption or "",
-            id=turn.id,
-        )
-        for turn in session.turns
-    )
-    return Session(f"session-{number:04}", tuple(turns))
+def _turn(entry: Mapping[str, Any], day: str | None) -> dict[str, Any]:
+    return {
+        "text": entry.get("text") or "",
+        "speaker": entry["speaker"],
+        "said_at": _moment(entry.get("date_time")) or _moment(day),
+        "caption": entry.get("image_caption") or "",
+        "id": str(entry["id"]),
+    }
 
 
 def _question(
-    entry: _Question, number: int, known: set[str | None], last: datetime | None
-) -> Question:
+    entry: Mapping[str, Any], number: int, known: set[str], last: datetime | None
+) -> dict[str, Any]:
+    category, answers = entry["category"], entry.get("answer")
     named: list[str] = []
-    for each in entry.evidence or ():
+    for each in map(str, entry.get("evidence") or ()):
         named += [each] if each in known else _TURN_ID.findall(each)
-    answers = entry.answer if isinstance(entry.answer, list) else [entry.answer]
-    return Question(
-        text=entry.question,
-        category=_CATEGORIES.get(entry.category, str(entry.category)),  # type: ignore[arg-type]
-        evidence=tuple(dict.fromkeys(name for name in named if name in known)),
-        id=entry.id or str(number),
-        expected=tuple(each for each in answers if each is not None),
-        abstain=entry.abstain or entry.category == _ADVERSARIAL,
-        asked_at=_moment(entry.asked_at) or last,
-    )
+    answers = answers if isinstance(answers, list) else [answers]
+    return {
+        "text": entry["question"],
+        "category": _CATEGORIES.get(category, str(category)),
+        "evidence": list(dict.fromkeys(name for name in named if name in known)),
+        "id": str(entry.get("id", number)),
+        "expected": [str(each) for each in answers if each is not None],
+        "abstain": category == _ADVERSARIAL or bool(entry.get("abstain")),
+        "asked_at": _moment(entry.get("asked_at")) or last,
+    }
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -263,8 +234,6 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _check_unique(names: Iterable[str], what: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise InvalidArgumentError(f"{what} have the id {quote(name)}")
-        seen.add(name)

@@ -6,13 +6,13 @@ Nothing is checked here but the shape: what comes out is checked as a file of ou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
 
-from locus_memory._internal.quoting import quote
+from locus_memory._internal.quoting import shorten
 from locus_memory.errors import InvalidArgumentError
 
 __all__ = ["in_own_form", "read_document"]
@@ -20,13 +20,14 @@ __all__ = ["in_own_form", "read_document"]
 _SESSION: Final = re.compile(r"session_(\d+)")
 # What BEAM's generator left at the end of a message: its place in the plan.
 _PLAN_MARK: Final = re.compile(r"\s*->->[\s\d.,]*$")
+# The numbers of a list, or of an object of lists, but not those of its names.
+_NUMBER: Final = re.compile(r"(?<![\w'\"])\d+(?![\w'\"])")
 _BEAM_QUESTIONS: Final = "probing_questions/probing_questions.json"
-_BEAM_CHATS: Final = ("chat_trunecated.json", "chat.json")
 _BEAM_ANSWERS: Final = (
     "answer", "ideal_answer", "ideal_response", "ideal_summary", "expected_compliance",
 )  # fmt: skip
 
-_Plain = dict[str, Any]
+_Plain: TypeAlias = dict[str, Any]
 
 
 def read_document(path: Path) -> Any:
@@ -39,12 +40,10 @@ def read_document(path: Path) -> Any:
     if not path.is_dir():
         document = _json(path.read_bytes(), path)
         return _with_questions(document, path) if _is_memory_bank(document) else document
-    found = [_beam(each.parents[1], path) for each in path.rglob(_BEAM_QUESTIONS)]
+    found = [_beam_files(each, path) for each in path.rglob(_BEAM_QUESTIONS)]
     found.sort(key=lambda entry: (len(entry["id"]), entry["id"]))
     for each in () if found else sorted(path.glob("*.json")):
         found += in_own_form(read_document(each), str(each))
-    if not found:
-        raise InvalidArgumentError(f"{path}: a folder without chats")
     return found
 
 
@@ -61,23 +60,24 @@ def in_own_form(document: Any, source: str) -> Iterator[_Plain]:
     for number, entry in enumerate(document, 1):
         try:
             shape = next(make for field, make in _SHAPES.items() if field in entry)
-            yield shape(entry, Path(source).stem)
+            yield shape({"source": Path(source).stem, **entry})
         except _MISSHAPEN as error:
-            told = "it has no field of a known file; BEAM is read as a folder"
-            if not isinstance(error, StopIteration):
-                told = f"{type(error).__name__}: {quote(str(error))}"
+            # BEAM's chat without its questions is also of no known shape.
+            is_unknown = isinstance(error, StopIteration)
+            told = "no known field" if is_unknown else f"{type(error).__name__}: {error}"
             raise InvalidArgumentError(
-                f"{source}: not a conversation: number {number}: {told}"
+                f"{source}: not a conversation: number {number}: {shorten(told)}"
             ) from None
 
 
-def _locomo(entry: _Plain, _source: str) -> _Plain:
+def _locomo(entry: _Plain) -> _Plain:
     sessions = [*_numbered_sessions(entry["conversation"])]
     return {"id": entry["sample_id"], "sessions": sessions, "questions": entry["qa"]}
 
 
-def _realtalk(entry: _Plain, source: str) -> _Plain:
-    return {"id": source, "sessions": [*_numbered_sessions(entry)], "questions": entry["qa"]}
+def _realtalk(entry: _Plain) -> _Plain:
+    sessions = [*_numbered_sessions(entry)]
+    return {"id": entry["source"], "sessions": sessions, "questions": entry["qa"]}
 
 
 def _numbered_sessions(holder: _Plain) -> Iterator[_Plain]:
@@ -96,70 +96,53 @@ def _numbered_sessions(holder: _Plain) -> Iterator[_Plain]:
         yield {"date_time": holder.get(f"session_{number}_date_time"), "turns": turns}
 
 
-def _long_mem_eval(entry: _Plain, _source: str) -> _Plain:
-    dates, haystack = entry["haystack_dates"], entry["haystack_sessions"]
-    numbered = [[(f"D{n}:{k}", turn) for k, turn in enumerate(turns, 1)]
-                for n, turns in enumerate(haystack, 1)]  # fmt: skip
-    return {
+def _long_mem_eval(entry: _Plain) -> _Plain:
+    sessions = [
+        {
+            "date_time": date,
+            "turns": [
+                {
+                    "id": f"D{number}:{place}",
+                    "speaker": turn["role"],
+                    "text": turn["content"],
+                    "is_evidence": turn.get("has_answer"),
+                }
+                for place, turn in enumerate(turns, 1)
+            ],
+        }
+        for number, (date, turns) in enumerate(
+            zip(entry["haystack_dates"], entry["haystack_sessions"], strict=True), 1
+        )
+    ]
+    question = {
         "id": entry["question_id"],
-        "sessions": [
-            {
-                "date_time": date,
-                "turns": [
-                    {"id": name, "speaker": turn["role"], "text": turn["content"]}
-                    for name, turn in turns
-                ],
-            }
-            for date, turns in zip(dates, numbered, strict=True)
-        ],
-        "questions": [
-            {
-                "id": entry["question_id"],
-                "question": entry["question"],
-                "category": entry["question_type"],
-                "answer": entry["answer"],
-                "abstain": str(entry["question_id"]).endswith("_abs"),
-                "asked_at": entry["question_date"],
-                "evidence": [
-                    name for turns in numbered for name, turn in turns if turn.get("has_answer")
-                ],
-            }
+        "question": entry["question"],
+        "category": entry["question_type"],
+        "answer": entry["answer"],
+        "abstain": entry["question_id"].endswith("_abs"),
+        "asked_at": entry["question_date"],
+        "evidence": [
+            turn["id"] for each in sessions for turn in each["turns"] if turn["is_evidence"]
         ],
     }
+    return {"id": entry["question_id"], "sessions": sessions, "questions": [question]}
 
 
-def _memory_bank(entry: _Plain, _source: str) -> _Plain:
-    sessions = []
-    for number, (day, talk) in enumerate(entry["history"].items(), 1):
-        said = [
-            (speaker, each[field])
-            for each in talk
-            for speaker, field in ((entry["name"], "query"), ("Assistant", "response"))
-        ]
-        turns = [
-            {"id": f"D{number}:{place}", "speaker": speaker, "text": text}
-            for place, (speaker, text) in enumerate(said, 1)
-        ]
-        sessions.append({"date_time": day, "turns": turns})
+def _memory_bank(entry: _Plain) -> _Plain:
+    speakers = {"query": entry["name"], "response": "Assistant"}
+    sessions = [
+        {
+            "date_time": day,
+            "turns": [
+                {"id": f"D{number}:{place}{field[0]}", "speaker": speaker, "text": said[field]}
+                for place, said in enumerate(talk, 1)
+                for field, speaker in speakers.items()
+            ],
+        }
+        for number, (day, talk) in enumerate(entry["history"].items(), 1)
+    ]
     questions = [{"question": text, "category": "probing"} for text in entry.get("asked", ())]
     return {"id": entry["name"], "sessions": sessions, "questions": questions}
-
-
-def _own(entry: _Plain, _source: str) -> _Plain:
-    return entry
-
-
-# The field that each file alone has, and what makes ours of its entries.
-_SHAPES: Final[dict[str, Callable[[_Plain, str], _Plain]]] = {
-    "conversation": _locomo,
-    "haystack_sessions": _long_mem_eval,
-    "session_1": _realtalk,
-    "history": _memory_bank,
-    "sessions": _own,
-}
-_MISSHAPEN: Final = (
-    AttributeError, IndexError, KeyError, RecursionError, StopIteration, TypeError, ValueError,
-)  # fmt: skip
 
 
 def _is_memory_bank(document: Any) -> bool:
@@ -167,35 +150,44 @@ def _is_memory_bank(document: Any) -> bool:
     return any(isinstance(each, dict) and "history" in each for each in people)
 
 
-def _with_questions(people: dict[str, Any], path: Path) -> dict[str, Any]:
+def _with_questions(people: dict[str, Any], path: Path) -> list[_Plain]:
     """Return MemoryBank's people with their questions, which are in a file beside."""
     beside = path.with_name(f"{path.stem.replace('memory_bank', 'probing_questions')}.jsonl")
     if not beside.is_file():
         raise InvalidArgumentError(f"{path}: the questions of MemoryBank are in {beside.name}")
-    for line in beside.read_bytes().splitlines():
-        asked = _json(line, beside) if line.strip() else {}
-        for name, texts in asked.items() if isinstance(asked, dict) else ():
-            if isinstance(people.get(name), dict):
-                people[name]["asked"] = texts
-    return people
+    asked: _Plain = {}
+    for line in filter(None, beside.read_bytes().splitlines()):
+        asked |= _json(line, beside)
+    return [{**person, "asked": asked.get(name, [])} for name, person in people.items()]
 
 
-def _beam(folder: Path, root: Path) -> _Plain:
-    """Return a chat of BEAM; the shortened one, where there is one, as its own harness does."""
-    name = "/".join(folder.relative_to(root).parts) or folder.resolve().name
-    chat = next((folder / each for each in _BEAM_CHATS if (folder / each).is_file()), None)
-    if chat is None:
-        raise InvalidArgumentError(f"{folder}: questions without a chat.json")
-    asked = folder / _BEAM_QUESTIONS
-    try:
-        return {
-            "id": name,
-            "sessions": [*_beam_sessions(_json(chat.read_bytes(), chat))],
-            "questions": [*_beam_questions(_json(asked.read_bytes(), asked))],
+def _beam_files(asked: Path, root: Path) -> _Plain:
+    """Return the files of a chat; the shortened one, where there is one, as BEAM's harness does."""
+    folder = asked.parents[1]
+    short = folder / "chat_trunecated.json"
+    chat = short if short.is_file() else folder / "chat.json"
+    return {
+        "id": "/".join(folder.relative_to(root).parts) or folder.resolve().name,
+        "chat": _json(chat.read_bytes(), chat),
+        "probing_questions": _json(asked.read_bytes(), asked),
+    }
+
+
+def _beam(entry: _Plain) -> _Plain:
+    questions = [
+        {
+            "id": f"{category}-{number}",
+            "question": each["question"],
+            "category": category,
+            "answer": next((each[name] for name in _BEAM_ANSWERS if name in each), None),
+            "abstain": category == "abstention",
+            "evidence": _NUMBER.findall(str(each.get("source_chat_ids"))),
         }
-    except _MISSHAPEN as error:
-        told = f"{type(error).__name__}: {quote(str(error))}"
-        raise InvalidArgumentError(f"{folder}: not a chat of BEAM: {told}") from None
+        for category, entries in entry["probing_questions"].items()
+        for number, each in enumerate(entries, 1)
+    ]
+    sessions = [*_beam_sessions(entry["chat"])]
+    return {"id": entry["id"], "sessions": sessions, "questions": questions}
 
 
 def _beam_sessions(chat: Any) -> Iterator[_Plain]:
@@ -205,10 +197,8 @@ def _beam_sessions(chat: Any) -> Iterator[_Plain]:
         turns = []
         for each in messages:
             day = each.get("time_anchor") or day
-            text = _PLAN_MARK.sub("", each["content"])
-            turns.append(
-                {"id": each["id"], "speaker": each["role"], "text": text, "date_time": day}
-            )
+            said = {"text": _PLAN_MARK.sub("", each["content"]), "date_time": day}
+            turns.append({"id": each["id"], "speaker": each["role"], **said})
         yield {"turns": turns}
 
 
@@ -223,30 +213,22 @@ def _beam_batches(part: Any) -> Iterator[list[_Plain]]:
             yield from _beam_batches(each)
 
 
-def _beam_questions(asked: _Plain) -> Iterator[_Plain]:
-    for category, entries in asked.items():
-        for number, each in enumerate(entries, 1):
-            yield {
-                "id": f"{category}-{number}",
-                "question": each["question"],
-                "category": category,
-                "answer": next((each[name] for name in _BEAM_ANSWERS if name in each), None),
-                "abstain": category == "abstention",
-                "evidence": [*_leaves(each.get("source_chat_ids"))],
-            }
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """Yield the ids of a list, or of an object of lists."""
-    if isinstance(value, (dict, list)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(each)
-    elif value is not None:
-        yield value
-
-
 def _json(content: bytes, path: Path) -> Any:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise InvalidArgumentError(f"{path}: not JSON: {error}") from None
+
+
+# The field that each file alone has, and what makes ours of its entries.
+_SHAPES: Final[Mapping[str, Callable[[_Plain], _Plain]]] = {
+    "conversation": _locomo,
+    "haystack_sessions": _long_mem_eval,
+    "session_1": _realtalk,
+    "history": _memory_bank,
+    "probing_questions": _beam,
+    "sessions": dict,
+}
+_MISSHAPEN: Final = (
+    AttributeError, KeyError, RecursionError, StopIteration, TypeError, ValueError,
+)  # fmt: skip
