@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -55,7 +55,7 @@ class _Asked(_Used):
         conversation: The id of the conversation.
         question: The id of the question in the conversation.
         memory: The name of the memory.
-        budget: The tokens that the block may have.
+        budget: The tokens that the block may have; 0: any number.
     """
 
     conversation: str
@@ -222,6 +222,11 @@ class Journal:
         self._file = Path(path).open("ab+")  # noqa: SIM115 - `close` closes it
         self._file.truncate(_whole(self._file))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no line."""
+        return self._file.seek(0, os.SEEK_END) == 0
+
     def write(self, record: Record) -> None:
         """Append a record.
 
@@ -237,7 +242,7 @@ class Journal:
         self._file.close()
 
 
-def _whole(file: Any) -> int:
+def _whole(file: BinaryIO) -> int:
     """Return the length of a file up to the end of its last whole line, in bytes."""
     end = file.seek(0, os.SEEK_END)
     while end:

@@ -22,7 +22,6 @@ def group(tables: Sequence[Any], plots: Sequence[str]) -> Group:
         tables: Its tables, each with a `title`, `columns` and `rows`, all of text.
         plots: Its pictures, as SVG.
     """
-
     # A page has no styles of its own, so the pictures stay light.
     bare = [_STYLE.sub("", plot) for plot in plots]
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import httpx2
 import pytest
 
@@ -7,7 +9,6 @@ from locus_memory.cli.printing.plots import draw_bars
 from locus_memory.evaluation.quality.documents import Table
 from locus_memory.web import make_app
 from locus_memory.web.pages import make_pages
-from test_frame import check_markup
 
 TABLES = [
     Table("Accuracy", ["memory", ">accuracy"], [["<script>alert(1)</script>", "0.750"]]),
@@ -30,7 +31,7 @@ async def client(plain):
 async def test_the_report_has_a_page_and_a_place_in_the_navigation(client):
     answer = await client.get("/answers")
     assert answer.status_code == 200
-    check_markup(answer.text)
+    assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=", answer.text)
     assert '<a href="/answers" aria-current="page">Answers</a>' in answer.text
     assert '<th scope="col" class="num">accuracy</th>' in answer.text
     assert '<td class="num">0.750</td>' in answer.text
