@@ -11,7 +11,7 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
-from locus_memory.cli.options.plots import PlotOption, write_plot
+from locus_memory.cli.options.plots import PlotOption, ReportOption, write_plot
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.search_notes import search_notes
@@ -44,6 +44,10 @@ def evaluate(
             help="Data set, by default a small one of the package; or a run to judge again.",
             show_default=False,
         ),
+    ] = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN]...", help="Further runs, with --report.", show_default=False),
     ] = None,
     *,
     embedder: Annotated[
@@ -96,6 +100,10 @@ def evaluate(
     judge_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Endpoint of --judge.")
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Report runs: what their answers are worth.")
+    ] = False,
+    report_to: ReportOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -108,7 +116,20 @@ def evaluate(
     With --answer, a model is asked the questions, from what each --memory shows, and --judge says
     which answers are right. All of it is in the file of --out. With --judge alone, FILE is such a
     file, and its answers are judged again.
+
+    With --report, FILE and each RUN is a file of --out, and nothing is asked: accuracy with its
+    interval, F1, evidence, tokens and cost, by category too, and the differences of runs.
     """
+    if report or report_to is not None:
+        if path is None or answer is not None or judge is not None:
+            raise UsageError("--report needs the file of a run, and nothing is asked or judged")
+        from locus_memory.cli.quality.report import report_runs  # noqa: PLC0415 - help must be quick
+
+        session = Session.of(context, None, as_json=as_json)
+        report_runs(session, [path, *(more or [])], report_to)
+        return
+    if more:
+        raise UsageError("several files are compared with --report")
     if answer is not None or judge is not None:
         if reranker or plot or url:
             raise UsageError("--reranker, --plot and --url are of retrieval, without --answer")
@@ -146,12 +167,12 @@ def evaluate(
         embedder=None if embedder is None else open_embedder(embedder),
         reranker=None if reranker is None else open_reranker(reranker),
     )
-    report = session.run(work, create=True)
-    document = report.to_dict()
+    measured = session.run(work, create=True)
+    document = measured.to_dict()
     if plot is not None:
-        write_plot(plot, recall_chart(report))
+        write_plot(plot, recall_chart(measured))
         document["plot"] = str(plot)
-    session.answer(document, partial(_render, report=report, plot=plot))
+    session.answer(document, partial(_render, report=measured, plot=plot))
 
 
 async def _run(

@@ -1,4 +1,4 @@
-"""A chart of lines over two scaled axes, as an SVG document; pure.
+"""Charts of lines over two scaled axes, and of bars, as SVG documents; pure.
 
 The picture does not know on which page it stands, so it brings its own ground, and follows the
 reader's choice of light or dark. Where a page forbids styles, it stays light.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
@@ -23,6 +23,7 @@ __all__ = [
     "Axis",
     "Line",
     "LineChart",
+    "draw_bars",
     "draw_lines",
     "heading",
     "picture",
@@ -199,6 +200,43 @@ def draw_lines(chart: LineChart) -> str:
         body.append(text(_MARGIN + 34, row, line.label))
         body += _drawn([at(x.place(a), y.place(b)) for a, b in line.points], place)
     return picture(chart.title, _in_words(chart), top + _HEIGHT + 62, body)
+
+
+def draw_bars(
+    title: str, names: Sequence[str], groups: Mapping[str, Sequence[float | None]]
+) -> str:
+    """Return a chart of bars as an SVG document.
+
+    Args:
+        title: The title.
+        names: What the bars of each group stand for.
+        groups: The values of the bars of each group, from 0 to 1; `None`: there is no such bar.
+    """
+    body, top = heading(title)
+    for place, name in enumerate(names):
+        top += _ROW
+        body.append(_bar(_MARGIN, top, 26, place))
+        body.append(text(_MARGIN + 34, top, name))
+    for group, values in groups.items():
+        top += 2 * _ROW
+        body.append(text(_MARGIN, top, group, muted=True))
+        for place, value in enumerate(values):
+            if value is not None:
+                top += _ROW
+                width = (WIDTH - 2 * _MARGIN - 60) * value
+                body.append(_bar(_MARGIN, top, width, place))
+                body.append(text(_MARGIN + width + 8, top, f"{value:.3f}"))
+    told = [f"{each}: {', '.join(map(_share, groups[each]))}." for each in groups]
+    return picture(title, " ".join([f"{', '.join(names)}.", *told]), top + _MARGIN, body)
+
+
+def _bar(x: float, y: float, width: float, place: int) -> str:
+    color = COLORS[place % len(COLORS)]
+    return f'<rect x="{x}" y="{y - 11:.1f}" width="{width:.1f}" height="13" fill="{color}"/>'
+
+
+def _share(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
 
 
 def _marks(places: Sequence[Point], marks: Sequence[str]) -> Iterator[str]:
