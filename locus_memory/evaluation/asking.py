@@ -100,13 +100,19 @@ class AskedModel:
                 self.purse.check()
                 start = time.perf_counter()
                 answer = await ask(self.model, messages)
-                used = self._used(messages, answer, time.perf_counter() - start)
-                self.purse.spent += used.cost or 0.0
+                used = self.spent(messages, answer, time.perf_counter() - start)
                 told = answer.model_dump(mode="json", exclude={"metadata"})
                 return {"answer": told, "used": asdict(used)}
         raise AssertionError  # pragma: no cover - the last attempt raises
 
-    def _used(self, messages: Sequence[Message], answer: Message, seconds: float) -> Used:
+    def spent(self, messages: Sequence[Message], answer: Message, seconds: float) -> Used:
+        """Return what a call took, and take it from the purse.
+
+        Args:
+            messages: The prompt.
+            answer: The answer, with the `usage` in its metadata if the model reports it.
+            seconds: How long it took.
+        """
         told = counts_in(answer)
         counts: dict[str, Any] = {
             "prompt_tokens": told.prompt_tokens,
@@ -117,7 +123,11 @@ class AskedModel:
             counts["prompt_tokens"] = count_tokens(messages, expected_tokens)
             counts["completion_tokens"] = expected_tokens(answer.content or "")
         used = Used(**counts, counted=not told.total_tokens, calls=1, seconds=seconds, cost=None)
-        return used if self.price is None else used.priced(self.price.cost(used))
+        if self.price is None:
+            return used
+        cost = self.price.cost(used)
+        self.purse.spent += cost
+        return used.priced(cost)
 
 
 @dataclass(slots=True)

@@ -233,7 +233,7 @@ class Journal:
         Raises:
             OSError: The file cannot be written.
         """
-        told: dict[str, Any] = record.model_dump(mode="json")
+        told: dict[str, Any] = record.model_dump()
         self._file.write(orjson.dumps({"kind": told.pop("kind"), **told}) + b"\n")
         self._file.flush()
 

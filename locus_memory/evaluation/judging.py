@@ -118,9 +118,13 @@ def read_verdict(text: str) -> Verdict:
     for document in reversed(read.documents):
         told = document.value.get("right") if isinstance(document.value, dict) else None
         if isinstance(told, bool):
-            return Verdict(told, str(document.value.get("reason") or "")[:_MOST_REASON])
+            return Verdict(told, _reason(document.value.get("reason") or ""))
     words = set(re.findall(r"\w+", read.rest.casefold()))
     said = [bool(words & _RIGHT), bool(words & _WRONG)]
     if sum(said) != 1:
         raise ModelAnswerError("the judge's answer has no verdict")
-    return Verdict(said[0], read.rest.strip()[:_MOST_REASON])
+    return Verdict(said[0], _reason(read.rest))
+
+
+def _reason(told: object) -> str:
+    return neutralise(str(told))[:_MOST_REASON]
