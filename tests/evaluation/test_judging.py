@@ -16,7 +16,8 @@ from locus_memory.evaluation.judging import question_prompt, read_verdict, verdi
 def answered(**fields):
     known = {
         "conversation": "c", "question": "q", "memory": "ours", "budget": 1,
-        "category": "single-hop", "asked": "Which pet?", "expected": ("parrot", "a bird"), "abstain": False,
+        "category": "single-hop", "asked": "Which pet?", "expected": ("parrot", "a bird"),
+        "abstain": False,
         "answer": "parrot", "block": "", "block_tokens": 0, "prompt_tokens": 0,
         "completion_tokens": 0, "evidence": None,
     }  # fmt: skip
