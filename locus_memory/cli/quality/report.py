@@ -24,18 +24,7 @@ from locus_memory.evaluation.quality.figures import read_quality
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["report_runs", "tables_and_plots"]
-
-
-def tables_and_plots(paths: Sequence[Path]) -> tuple[list[Table], list[str]]:
-    """Return the tables and the plots of runs.
-
-    Raises:
-        OSError: A file cannot be read.
-        InvalidArgumentError: It is no journal of a run, or there is no answer.
-    """
-    quality = read_quality(paths)
-    return quality_tables(quality), quality_plots(quality)
+__all__ = ["report_runs"]
 
 
 def report_runs(session: Session, paths: Sequence[Path], to: Path | None) -> None:

@@ -111,9 +111,12 @@ def ui(
     pages = require("locus_memory.web.pages", "ui", needed_by="locus-memory ui")
     make_pages = pages.make_pages
     if runs:
-        from locus_memory.cli.quality.report import tables_and_plots  # noqa: PLC0415 - as needed
+        from locus_memory.cli.quality.charts import quality_plots  # noqa: PLC0415 - as needed
+        from locus_memory.evaluation.quality.documents import quality_tables  # noqa: PLC0415
+        from locus_memory.evaluation.quality.figures import read_quality  # noqa: PLC0415
 
-        make_pages = partial(make_pages, *tables_and_plots(runs))
+        quality = read_quality(runs)
+        make_pages = partial(make_pages, quality_tables(quality), quality_plots(quality))
     _listen(
         Session.of(context, url, as_json=False),
         web=require("locus_memory.web", "ui", needed_by="locus-memory ui"),
