@@ -7,6 +7,7 @@ begins with its day, because neither package has a place for it that its model s
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from typing import Any, Final
 from locus_memory._internal.neutral import neutralise
 from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.conversation.tokens import expected_tokens
-from locus_memory.errors import ConfigurationError, MissingDriverError
+from locus_memory.errors import ConfigurationError, MissingDriverError, ModelUnavailableError
 from locus_memory.evaluation.asking import Counted
 from locus_memory.evaluation.dataset import Session
 from locus_memory.evaluation.memories import Block, Memory, Setting, message_of
@@ -98,7 +99,9 @@ async def mem0(setting: Setting) -> AsyncGenerator[Memory]:
         MissingDriverError: A package is not installed.
     """
     embedder, loop = _embedder_of(setting, "mem0"), asyncio.get_running_loop()
-    pip = "mem0ai langchain-openai"
+    # A measurement is nobody else's business.
+    os.environ.setdefault("MEM0_TELEMETRY", "False")
+    pip = "'mem0ai[nlp,extras]' langchain-openai"
     package = _package("mem0", "mem0", pip)
     embeddings = _package("mem0", "langchain_core.embeddings", pip)
 
@@ -170,6 +173,11 @@ def _chat(counted: Counted, name: str) -> Any:
             )
             seconds = time.perf_counter() - start
             counted.used += counted.asked.spent([Message.user(asked)], answer, seconds)
+
+        def on_llm_error(self, error: BaseException, **more: Any) -> None:
+            # A package may handle it, and go on with nothing extracted.
+            del more
+            counted.error = ModelUnavailableError(f"{type(error).__name__}: {error}")
 
     return _package(name, "langchain_openai", pip).ChatOpenAI(
         model=ours.model,

@@ -98,8 +98,8 @@ class Scripted:
         question = text.rpartition("Question: ")[2]
         if question in self.wrong:
             return "a goldfish"
-        person = re.search(r"has (\w+)", question)[1]
-        found = re.search(rf"{person}: I have a (.+?) at home", text)
+        person = re.search(r"has (\w+)", question)
+        found = person and re.search(rf"{person[1]}: I have a (.+?) at home", text)
         return found[1] if found else "It is not known."
 
 

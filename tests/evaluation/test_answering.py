@@ -10,6 +10,8 @@ import sys
 import time
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +21,7 @@ from locus_memory.errors import (
     ModelRequestError,
     ModelUnavailableError,
 )
-from locus_memory.evaluation.answering import ask_all, digest_of, judge_all, sampled
+from locus_memory.evaluation.answering import Models, ask_all, digest_of, judge_all, sampled
 from locus_memory.evaluation.journal import (
     Answered,
     Failed,
@@ -30,7 +32,6 @@ from locus_memory.evaluation.journal import (
     read_journal,
 )
 from tests.evaluation.scripted import (
-    PRICE,
     Scripted,
     answered,
     asked_by,
@@ -169,17 +170,12 @@ async def test_a_run_of_other_settings_is_not_taken_up(path, settings):
 
 async def test_the_name_of_the_data_set_may_change(path):
     await answered(path, PLAIN, Scripted(), None)
+    before = path.read_bytes()
     async with asked_by(path) as made:
-        assert made
-    run = run_of(PLAIN, judge=None, file="moved.json")
-    assert (await ask_all(path, run, [], _models())) is None
-
-
-def _models():
-    class None_:
-        judge, width = None, 1
-
-    return None_()
+        models = Models(answer=made(None, "a"), judge=None, extract=made(None, "a"))
+        run = run_of(PLAIN, judge=None, file="moved.json")
+        assert await ask_all(path, run, [], models) is None
+    assert path.read_bytes() == before
 
 
 async def test_it_stops_when_the_budget_is_spent_and_goes_on_with_more(path, tmp_path):
@@ -187,9 +183,7 @@ async def test_it_stops_when_the_budget_is_spent_and_goes_on_with_more(path, tmp
     await answered(whole, PLAIN, Scripted(), Scripted())
     ended = await answered(path, PLAIN, Scripted(), Scripted(), most=0.002, width=1)
     assert "$0.002 are spent" in ended
-    assert path.read_bytes() in whole.read_bytes() or without_times(whole).startswith(
-        without_times(path)
-    )
+    assert without_times(whole).startswith(without_times(path))
     spent = {
         (each.conversation, each.question): each.cost
         for each in read_journal(path)
@@ -313,8 +307,6 @@ def test_a_sample_is_the_same_for_the_same_seed():
 
 
 def test_questions_without_an_answer_are_not_asked():
-    from dataclasses import replace
-
     (conversation,) = dataset(1)
     bare = [replace(each, expected=()) for each in conversation.questions]
     conversation = replace(conversation, questions=tuple(bare), others=())
@@ -362,7 +354,7 @@ asyncio.run(answered(Path(sys.argv[1]), ("ours", "bm25", "full-context"), model,
 @pytest.mark.slow
 def test_a_killed_process_is_taken_up_to_the_same_bytes(tmp_path):
     def start(path):
-        root = os.fspath(__import__("pathlib").Path(__file__).parents[2])
+        root = os.fspath(Path(__file__).parents[2])
         environment = os.environ | {"PYTHONPATH": root}
         return subprocess.Popen([sys.executable, "-c", KILLED, str(path)], env=environment)
 
@@ -382,7 +374,3 @@ def test_a_killed_process_is_taken_up_to_the_same_bytes(tmp_path):
     assert kills >= 3
     assert start(path).wait() == 0
     assert without_times(path) == wanted
-
-
-def test_the_price_is_that_of_each_part():
-    assert PRICE.cached == 0.5

@@ -20,7 +20,7 @@ OWN = [name for name in MEMORIES if name not in ("langmem", "mem0")]
 BOUNDED = [name for name in OWN if name != "full-context"]
 
 
-async def blocks(path, name, sessions, questions, budget, embedder=None):
+async def blocks(path, name, sessions, questions, *, budget=1000, embedder=None):
     """Return the blocks of questions about sessions."""
     async with asked_by(path) as made:
         setting = Setting(model=Counted(made(Scripted(), "m")), embedder=embedder)
@@ -35,7 +35,9 @@ async def blocks(path, name, sessions, questions, budget, embedder=None):
 async def test_a_block_is_within_its_budget(tmp_path, name, budget):
     (conversation,) = dataset(1, filler=40)
     asked = [each.text for each in conversation.asked]
-    found = await blocks(tmp_path / "r", name, conversation.sessions, asked, budget, FakeEmbedder())
+    found = await blocks(
+        tmp_path / "r", name, conversation.sessions, asked, budget=budget, embedder=FakeEmbedder()
+    )
     # Ours counts the fence as a message, too.
     assert all(expected_tokens(each.text) <= budget for each in found)
 
@@ -46,7 +48,8 @@ async def test_a_larger_budget_shows_more_of_the_sample(tmp_path, name):
     conversation = load_sample()[0]
     asked = [each.text for each in conversation.questions[:5]]
     few, many = [
-        await blocks(tmp_path / str(budget), name, conversation.sessions, asked, budget, FakeEmbedder())
+        await blocks(tmp_path / str(budget), name, conversation.sessions, asked, budget=budget,
+                     embedder=FakeEmbedder())
         for budget in (300, 2000)
     ]  # fmt: skip
     for less, more in zip(few, many, strict=True):
@@ -57,7 +60,7 @@ async def test_a_larger_budget_shows_more_of_the_sample(tmp_path, name):
 
 async def test_the_full_context_is_everything_in_its_order(tmp_path):
     (conversation,) = dataset(1)
-    (block,) = await blocks(tmp_path / "r", "full-context", conversation.sessions, ["?"], 0)
+    (block,) = await blocks(tmp_path / "r", "full-context", conversation.sessions, ["?"], budget=0)
     assert block.text == (
         "(2023-05-01) Ada: I have a parrot Figaro at home, and it sings.\n"
         "(2023-05-02) Ben: I have a tortoise Otello at home, and it sings."
@@ -93,17 +96,17 @@ def test_the_last_turns_have_no_gap(texts, budget):
 async def test_notes_alone_quote_nobody(tmp_path):
     (conversation,) = dataset(1)
     asked = ["Which pet has Ada?"]
-    (block,) = await blocks(tmp_path / "r", "ours-notes", conversation.sessions, asked, 1000)
+    (block,) = await blocks(tmp_path / "r", "ours-notes", conversation.sessions, asked)
     assert "parrot" not in block.text
     assert block.turns is None
-    (block,) = await blocks(tmp_path / "r", "ours-words", conversation.sessions, asked, 1000)
+    (block,) = await blocks(tmp_path / "r", "ours-words", conversation.sessions, asked)
     assert "parrot" in block.text
     assert "D1:1" in block.turns
 
 
 async def test_vectors_need_an_embedder(tmp_path):
     with pytest.raises(ConfigurationError, match="--embedder"):
-        await blocks(tmp_path / "r", "dense", [], [], 100)
+        await blocks(tmp_path / "r", "dense", [], [])
 
 
 async def test_without_instructions_nothing_is_extracted(tmp_path):

@@ -46,7 +46,7 @@ def answer_of(request):
 
 
 @contextmanager
-def endpoint():
+def endpoint(status=200):
     """Serve the chat API; yield its address and the requests."""
     got = []
 
@@ -62,7 +62,7 @@ def endpoint():
             usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
             head = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
             body = json.dumps(head | {"choices": [choice], "usage": usage}).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -109,12 +109,34 @@ async def test_a_peer_is_measured_through_its_own_package(tmp_path, name):
     assert sum(each.right for each in records if isinstance(each, Judged)) == 3
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PEERS)
+async def test_a_peer_that_could_not_extract_is_not_measured(tmp_path, name):
+    pytest.importorskip(name)
+    pytest.importorskip("langchain_openai")
+    path = tmp_path / "run.jsonl"
+    with endpoint(400) as (url, got):
+        async with OpenAIChat("m", base_url=url) as model, asked_by(path) as made:
+            models = Models(
+                answer=made(Scripted(), "answerer"),
+                judge=None,
+                extract=made(model, "m"),
+                embedder=FakeEmbedder(),
+            )
+            run, chosen = run_of((name,), extract="m", judge=None), sampled(dataset(1), None, 0)
+            assert await ask_all(path, run, chosen, models) is None
+    _, failed = read_journal(path)
+    assert (failed.kind, failed.step) == ("failure", "ingest")
+    assert got
+
+
 @pytest.mark.parametrize("name", PEERS)
 async def test_without_its_package_there_is_a_clear_sentence(tmp_path, name, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     async with asked_by(tmp_path / "r") as made:
         setting = Setting(model=Counted(made(Scripted(), "m")), embedder=FakeEmbedder())
-        with pytest.raises(MissingDriverError, match=rf"{name!r} needs: pip install {name}"):
+        with pytest.raises(MissingDriverError, match=rf"{name!r} needs: pip install '?{name}"):
             await MEMORIES[name](setting).__aenter__()
 
 

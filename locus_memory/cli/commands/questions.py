@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from locus_memory._internal.resource import Resource
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.cli.options.models import open_embedder, open_model
-from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.tables import print_table
 from locus_memory.evaluation.answering import Models, ask_all, digest_of, judge_all, sampled
 from locus_memory.evaluation.asking import AskedModel
 from locus_memory.evaluation.costs import Purse, read_prices
@@ -173,6 +173,7 @@ class Questions:
 
 
 def _render(console: Console, document: dict[str, Any]) -> None:
-    done = ", ".join(f"{number(document[name])} {name}" for name in _COUNTED.values())
-    spent = "" if document["spent"] is None else f"; ${document['spent']:.4f} spent"
-    remark(console, f"{document['run']}: {done}{spent}")
+    spent = [] if document["spent"] is None else [("spent", f"${document['spent']:.4f}")]
+    told = {**{name: document[name] for name in _COUNTED.values()}, **dict(spent)}
+    columns = ["run", *(f">{name}" for name in told)]
+    print_table(console, columns, [[document["run"], *told.values()]])
