@@ -80,9 +80,9 @@ def quality_tables(quality: Quality) -> list[Table]:
     made = [
         Table(
             "Accuracy",
-            [*named, ">questions", ">judged", ">accuracy", *_titles(_WORTH)],
+            [*named, ">questions", ">failed", ">judged", ">accuracy", *_titles(_WORTH)],
             [
-                [*who(each.series), f"{each.questions:,}", f"{each.judged:,}",
+                [*who(each.series), f"{each.questions:,}", f"{each.failed:,}", f"{each.judged:,}",
                  _interval(each.accuracy), *_values(each.values, _WORTH)]
                 for each in quality.figures
             ],
