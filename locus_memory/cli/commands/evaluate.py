@@ -70,7 +70,7 @@ def evaluate(
     ] = None,
     memory: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Memory to compare, repeatable: ours, by default, ...."),
+        typer.Option(metavar="NAME", help="Memory to ask, repeatable; ours by default."),
     ] = None,
     budget: Annotated[
         str, typer.Option(metavar="N,...", help="Tokens that a question is shown of a memory.")
