@@ -143,6 +143,27 @@ def test_the_difference_of_two_memories_is_paired(journal):
     assert found.apart == (0.5, -1, 1)
 
 
+def test_a_memory_without_a_limit_is_compared_with_each_budget(journal):
+    records = [
+        each
+        for budget, memory in [(500, "ours"), (900, "ours"), (0, "full-context")]
+        for each in (
+            answered("a", "1", memory=memory, budget=budget),
+            judged("a", "1", budget == 900, memory=memory, budget=budget),
+        )
+    ]
+    quality = read_quality([journal(records)])
+    found = {
+        (each.first.budget, each.second.budget): each.apart.mean for each in quality.differences
+    }
+    assert found == {(500, 0): 0, (900, 0): 1}
+    (table,) = [each for each in quality_tables(quality) if each.title == "Paired differences"]
+    assert [row[:2] for row in table.rows] == [
+        ["ours, 500", "full-context, all"],
+        ["ours, 900", "full-context, all"],
+    ]
+
+
 def test_a_run_and_itself_do_not_differ(journal):
     path = journal(RECORDS)
     quality = read_quality([path, path])

@@ -49,7 +49,7 @@ class Series(NamedTuple):
     Attributes:
         run: The name of the run.
         memory: The name of the memory.
-        budget: The tokens that a block may have.
+        budget: The tokens that a block may have; 0: no limit.
         judge: The model that judged; `None`: none did.
     """
 
@@ -111,7 +111,7 @@ class Quality:
         figures: Of each series.
         categories: Of each kind of question of each series.
         differences: Of each two memories of a run, and of each two runs of a memory, with the same
-            budget and judge.
+            judge, and the same budget unless one has no limit.
         agreements: Of each two judges of a run.
     """
 
@@ -285,8 +285,10 @@ def _differences(rows: Mapping[Series, Mapping[_Place, _Row]]) -> Iterator[Diffe
         for series, found in rows.items()
     }
     for (first, one), (second, other) in combinations(scores.items(), 2):
+        budgets = {first.budget, second.budget}
         are_alike = first.run == second.run or first.memory == second.memory
-        if are_alike and first[2:] == second[2:] and (both := one.keys() & other.keys()):
+        are_alike &= first.judge == second.judge and (len(budgets) == 1 or 0 in budgets)
+        if are_alike and (both := one.keys() & other.keys()):
             apart = {(*first[1:3], *key): one[key] - other[key] for key in both}
             yield Difference(first, second, len(apart), _interval(apart))
 

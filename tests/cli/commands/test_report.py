@@ -63,7 +63,7 @@ def test_a_report_of_one_run(run, journal):
 def test_two_runs_are_compared(run, journal):
     runs = journal("one.jsonl", right=3), journal("two.jsonl", right=1)
     printed = run("eval", "--report", *runs).out
-    assert "one: ours\ttwo: ours\t1,000\tjudge\t4\t+0.500 (+0.500 to +0.500)" in printed
+    assert "one: ours, 1,000\ttwo: ours, 1,000\tjudge\t4\t+0.500 (+0.500 to +0.500)" in printed
 
 
 def test_a_page_of_html(ok, journal, empty_directory):
