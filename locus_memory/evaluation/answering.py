@@ -12,7 +12,7 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
@@ -124,17 +124,13 @@ def sampled(
     return [(each, questions) for each, questions in found if questions]
 
 
-def _unheard(record: Record) -> None:
-    del record
-
-
 async def ask_all(
     path: Path,
     run: Run,
     chosen: Sequence[tuple[Conversation, Sequence[Question]]],
     models: Models,
     *,
-    told: Told = _unheard,
+    told: Told,
 ) -> str | None:
     """Ask all questions that a journal does not answer yet, and judge all that it does not.
 
@@ -190,9 +186,7 @@ async def ask_all(
     return await _written(path, records, told)
 
 
-async def judge_all(
-    path: Path, judge: AskedModel, *, width: int, told: Told = _unheard
-) -> str | None:
+async def judge_all(path: Path, judge: AskedModel, *, width: int, told: Told) -> str | None:
     """Judge all answers of a journal that a judge has not judged yet, beside those of others.
 
     Returns:
@@ -270,7 +264,7 @@ class _Work:
                 yield Failed(step="ingest", error=_text(error), **place)
                 return
             if not self.is_known:
-                yield Ingested(**place, **asdict(model.used))
+                yield Ingested(**place, **model.used.model_dump())
             asked = (self._answer(memory, *each, moment) for each in self.asked)
             async with aclosing(_in_order(asked, self.models.width)) as records:
                 async for record in records:
@@ -306,7 +300,7 @@ class _Work:
             block_tokens=expected_tokens(block.text),
             evidence=None if shown is None else recall_at([*shown], question.evidence, len(shown)),
             **place,
-            **asdict(model.used),
+            **model.used.model_dump(),
         )
         yield answered
         if self.models.judge is not None:
@@ -319,12 +313,12 @@ async def _judged(judge: AskedModel, answered: Answered) -> AsyncGenerator[Recor
     place = answered.model_dump(include={"conversation", "question", "memory", "budget"})
     model = Counted(judge)
     try:
-        verdict = read_verdict((await model(verdict_prompt(answered))).content or "")
+        right, reason = read_verdict((await model(verdict_prompt(answered))).content or "")
     except ModelError as error:
         yield Failed(step="judgement", judge=judge.name, error=_text(error), **place)
     else:
-        told = verdict._asdict()
-        yield Judged(judge=judge.name, **told, **place, **asdict(model.used))
+        used = model.used.model_dump()
+        yield Judged(judge=judge.name, right=right, reason=reason, **place, **used)
 
 
 def _text(error: Exception) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
@@ -18,7 +18,8 @@ from locus_memory.chat.asking import ask
 from locus_memory.chat.usage import counts_in
 from locus_memory.conversation.tokens import count_tokens, expected_tokens
 from locus_memory.errors import ModelUnavailableError, VersionConflictError
-from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError, Used
+from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError
+from locus_memory.evaluation.journal import Used
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 
@@ -29,6 +30,7 @@ _CALLS: Final = ("calls",)
 
 _ATTEMPTS: Final = 6
 _LONGEST_WAIT: Final = 60.0
+_NONE: Final = Used(prompt_tokens=0, completion_tokens=0, calls=0, cost=0.0)
 _SENT: Final = {"role", "content", "tool_calls", "tool_call_id", "name"}
 
 
@@ -102,7 +104,7 @@ class AskedModel:
                 answer = await ask(self.model, messages)
                 used = self.spent(messages, answer, time.perf_counter() - start)
                 told = answer.model_dump(mode="json", exclude={"metadata"})
-                return {"answer": told, "used": asdict(used)}
+                return {"answer": told, "used": used.model_dump()}
         raise AssertionError  # pragma: no cover - the last attempt raises
 
     def spent(self, messages: Sequence[Message], answer: Message, seconds: float) -> Used:
@@ -122,12 +124,12 @@ class AskedModel:
         if not told.total_tokens:
             counts["prompt_tokens"] = count_tokens(messages, expected_tokens)
             counts["completion_tokens"] = expected_tokens(answer.content or "")
-        used = Used(**counts, counted=not told.total_tokens, calls=1, seconds=seconds, cost=None)
+        used = Used(**counts, counted=not told.total_tokens, seconds=seconds)
         if self.price is None:
             return used
         cost = self.price.cost(used)
         self.purse.spent += cost
-        return used.priced(cost)
+        return used.model_copy(update={"cost": cost})
 
 
 @dataclass(slots=True)
@@ -141,7 +143,7 @@ class Counted:
     """
 
     asked: AskedModel
-    used: Used = field(default_factory=Used)
+    used: Used = _NONE
     error: Exception | None = None
 
     @property

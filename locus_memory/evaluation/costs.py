@@ -1,19 +1,20 @@
-"""What the calls of models take: their tokens, their time and their price."""
+"""What the calls of models cost, and what may be spent on them."""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.evaluation.journal import Used
 
-__all__ = ["Price", "Purse", "PurseEmptyError", "Used", "read_prices"]
+__all__ = ["Price", "Purse", "PurseEmptyError", "read_prices"]
 
 _MILLION: Final = 1_000_000
 
@@ -62,45 +63,6 @@ def read_prices(path: str | Path) -> dict[str, Price]:
         raise InvalidArgumentError(f"{path}: {where}: {problem['msg']}") from None
     except ValueError as error:
         raise InvalidArgumentError(f"{path}: no table of prices: {error}") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
-    """What calls took; the fields are those of a line of the journal.
-
-    Attributes:
-        prompt_tokens: The tokens of all prompts.
-        completion_tokens: The tokens of all answers.
-        cached_tokens: The part of the prompts that the endpoint had in its cache.
-        counted: Whether a count is an estimate.
-        calls: The number of answers.
-        seconds: The time that they took.
-        cost: Dollars; `None`: a price is not known.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    counted: bool = False
-    calls: int = 0
-    seconds: float = 0.0
-    cost: float | None = 0.0
-
-    def priced(self, cost: float) -> Used:
-        """Return the same for these dollars."""
-        return replace(self, cost=cost)
-
-    def __add__(self, other: Self) -> Used:
-        known = self.cost is not None and other.cost is not None
-        return Used(
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            counted=self.counted or other.counted,
-            calls=self.calls + other.calls,
-            seconds=self.seconds + other.seconds,
-            cost=(self.cost or 0) + (other.cost or 0) if known else None,
-        )
 
 
 class PurseEmptyError(Exception):

@@ -17,7 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = ["Answered", "Failed", "Ingested", "Journal", "Judged", "Record", "Run", "read_journal"]
+__all__ = [
+    "Answered",
+    "Failed",
+    "Ingested",
+    "Journal",
+    "Judged",
+    "Record",
+    "Run",
+    "Used",
+    "read_journal",
+]
 
 _BLOCK: Final = 65_536
 
@@ -26,7 +36,7 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class _Used(_Line):
+class Used(_Line):
     """What the calls of a model took.
 
     Attributes:
@@ -47,8 +57,20 @@ class _Used(_Line):
     seconds: float = 0.0
     cost: float | None = None
 
+    def __add__(self, other: Used) -> Used:
+        known = self.cost is not None and other.cost is not None
+        return Used(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            counted=self.counted or other.counted,
+            calls=self.calls + other.calls,
+            seconds=self.seconds + other.seconds,
+            cost=(self.cost or 0) + (other.cost or 0) if known else None,
+        )
 
-class _Asked(_Used):
+
+class _Asked(Used):
     """A question that a memory helps to answer within a budget.
 
     Attributes:
@@ -98,7 +120,7 @@ class Run(_Line):
     budgets: tuple[int, ...]
 
 
-class Ingested(_Used):
+class Ingested(Used):
     """A conversation is in a memory.
 
     Attributes:

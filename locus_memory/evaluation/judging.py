@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.chat.answer_json import read_documents
@@ -20,7 +20,7 @@ from locus_memory.errors import ModelAnswerError
 from locus_memory.evaluation.journal import Answered
 from locus_memory.messages import Message
 
-__all__ = ["Verdict", "question_prompt", "read_verdict", "verdict_prompt"]
+__all__ = ["question_prompt", "read_verdict", "verdict_prompt"]
 
 _ANSWER_TASK: Final = """\
 You answer one question about earlier conversations. All that you know of them is between <known> \
@@ -71,13 +71,6 @@ _WRONG: Final = frozenset(("wrong", "incorrect", "false", "no"))
 _MOST_REASON: Final = 500
 
 
-class Verdict(NamedTuple):
-    """Whether an answer is right, and why."""
-
-    right: bool
-    reason: str
-
-
 def question_prompt(question: str, block: str, moment: datetime | None) -> list[Message]:
     """Return the prompt of a question, which is asked in a new session.
 
@@ -108,8 +101,8 @@ def _rules(answered: Answered) -> Iterator[str]:
     yield from (rule for word, rule in _RULES.items() if word in answered.category.casefold())
 
 
-def read_verdict(text: str) -> Verdict:
-    """Return the verdict in the answer of a judge: its JSON, or else the one word that decides.
+def read_verdict(text: str) -> tuple[bool, str]:
+    """Return whether a judge calls an answer right, and why: by its JSON, or the word that decides.
 
     Raises:
         ModelAnswerError: It has no verdict, or two.
@@ -118,12 +111,12 @@ def read_verdict(text: str) -> Verdict:
     for document in reversed(read.documents):
         told = document.value.get("right") if isinstance(document.value, dict) else None
         if isinstance(told, bool):
-            return Verdict(told, _reason(document.value.get("reason") or ""))
+            return told, _reason(document.value.get("reason") or "")
     words = set(re.findall(r"\w+", read.rest.casefold()))
     said = [bool(words & _RIGHT), bool(words & _WRONG)]
     if sum(said) != 1:
         raise ModelAnswerError("the judge's answer has no verdict")
-    return Verdict(said[0], _reason(read.rest))
+    return said[0], _reason(read.rest)
 
 
 def _reason(told: object) -> str:

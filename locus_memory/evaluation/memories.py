@@ -7,8 +7,8 @@ says what a model is shown of the conversation: a block of so many tokens.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -19,7 +19,6 @@ from typing import Any, Final, Protocol
 from typing_extensions import override
 
 from locus_memory._internal.neutral import neutralise
-from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.evaluation.asking import Counted
@@ -28,6 +27,7 @@ from locus_memory.evaluation.run import Plain
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.scope import Scope
+from locus_memory.registry import get_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.pack import pack
@@ -118,7 +118,7 @@ class _Ours:
         is_asked = extracts and setting.model.follows_instructions
         self._extractor = LLMExtractor(setting.model) if is_asked else None
         self._now, self._names = 0.0, dict[str, str]()
-        self._store = InMemoryStore(clock=self._clock)
+        self._store = get_store("memory", clock=self._clock)
         self._writer = self._manager(self._clock)
 
     def _clock(self) -> float:
@@ -157,19 +157,8 @@ class _Ours:
         turns = frozenset(self._names[each.name] for each in shown if each.name in self._names)
         return Block(plan.block or "", turns if self._quotes else None)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self._writer.close()
-
-
-@asynccontextmanager
-async def _ours(
-    setting: Setting, *, extracts: bool = True, quotes: bool = True
-) -> AsyncGenerator[Memory]:
-    memory = _Ours(setting, extracts=extracts, quotes=quotes)
-    try:
-        yield memory
-    finally:
-        await memory.close()
 
 
 class _FullContext:
@@ -231,7 +220,7 @@ class _VectorSearch(_FullContext):
         super().__init__(setting)
         if setting.embedder is None:
             raise ConfigurationError("the memory 'dense' needs --embedder, such as local")
-        self._embedder, self._store = setting.embedder, InMemoryStore()
+        self._embedder, self._store = setting.embedder, get_store("memory")
 
     @override
     async def ingest(self, session: Session, moment: datetime) -> None:
@@ -251,32 +240,24 @@ def _line(turn: Turn) -> str:
     return f"{day}{neutralise(turn.spoken)}"
 
 
-def _of(
-    kind: Callable[[Setting], Memory],
-) -> Callable[[Setting], AbstractAsyncContextManager[Memory]]:
-    return lambda setting: nullcontext(kind(setting))
+def _ours(setting: Setting, *, extracts: bool = True, quotes: bool = True) -> aclosing[_Ours]:
+    return aclosing(_Ours(setting, extracts=extracts, quotes=quotes))
 
 
-def _peer(name: str) -> Callable[[Setting], AbstractAsyncContextManager[Memory]]:
-    """Return the memory of another maker, whose package is imported when it is used."""
-
-    def made(setting: Setting) -> AbstractAsyncContextManager[Memory]:
-        module = import_module("locus_memory.evaluation.peers")
-        memory: AbstractAsyncContextManager[Memory] = getattr(module, name)(setting)
-        return memory
-
-    return made
+def _peers() -> Any:
+    # They need packages that most programs have not.
+    return import_module("locus_memory.evaluation.peers")
 
 
 MEMORIES: Final[dict[str, Callable[[Setting], AbstractAsyncContextManager[Memory]]]] = {
     "ours": _ours,
     "ours-words": partial(_ours, extracts=False),
     "ours-notes": partial(_ours, quotes=False),
-    "full-context": _of(_FullContext),
-    "last-n": _of(_LastTurns),
-    "bm25": _of(_WordSearch),
-    "dense": _of(_VectorSearch),
-    "langmem": _peer("langmem"),
-    "mem0": _peer("mem0"),
+    "full-context": lambda setting: nullcontext(_FullContext(setting)),
+    "last-n": lambda setting: nullcontext(_LastTurns(setting)),
+    "bm25": lambda setting: nullcontext(_WordSearch(setting)),
+    "dense": lambda setting: nullcontext(_VectorSearch(setting)),
+    "langmem": lambda setting: _peers().langmem(setting),
+    "mem0": lambda setting: _peers().mem0(setting),
 }
 """The memories by name: each makes one for a conversation, and closes it."""

@@ -13,7 +13,7 @@ from locus_memory.evaluation.answering import Models, ask_all, sampled
 from locus_memory.evaluation.asking import AskedModel
 from locus_memory.evaluation.costs import Price, Purse
 from locus_memory.evaluation.dataset import parse_dataset
-from locus_memory.evaluation.journal import Run
+from locus_memory.evaluation.journal import Record, Run
 from locus_memory.messages import Message
 
 PRICE = Price(prompt=2.0, completion=8.0, cached=0.5)
@@ -141,7 +141,7 @@ async def answered(path, memories, model, judge, *, data=None, budgets=(1000,), 
             width=width,
         )
         chosen = sampled(dataset() if data is None else data, None, 0)
-        return await ask_all(path, run, chosen, models)
+        return await ask_all(path, run, chosen, models, told=list[Record]().append)
 
 
 def without_times(path):

@@ -164,7 +164,7 @@ async def test_a_run_of_other_settings_is_not_taken_up(path, settings):
     before = path.read_bytes()
     run, (name,) = run_of(PLAIN, **settings), settings
     with pytest.raises(InvalidArgumentError, match=f"the {name} of this run is"):
-        await ask_all(path, run, [], None)
+        await ask_all(path, run, [], None, told=[].append)
     assert path.read_bytes() == before
 
 
@@ -174,7 +174,7 @@ async def test_the_name_of_the_data_set_may_change(path):
     async with asked_by(path) as made:
         models = Models(answer=made(None, "a"), judge=None, extract=made(None, "a"))
         run = run_of(PLAIN, judge=None, file="moved.json")
-        assert await ask_all(path, run, [], models) is None
+        assert await ask_all(path, run, [], models, told=[].append) is None
     assert path.read_bytes() == before
 
 
@@ -278,7 +278,7 @@ async def test_another_judge_asks_no_question_again(path):
     strict.said = lambda task, text: '{"reason": "never", "right": false}'
     async with asked_by(path) as made:
         for _ in range(2):
-            assert await judge_all(path, made(strict, "strict"), width=4) is None
+            assert await judge_all(path, made(strict, "strict"), width=4, told=[].append) is None
     assert path.read_bytes().startswith(before)
     assert Counter(each.judge for each in only(path, Judged)) == {"judge": 18, "strict": 18}
     assert {each.right for each in only(path, Judged) if each.judge == "strict"} == {False}

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError, Used, read_prices
+from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError, read_prices
+from locus_memory.evaluation.journal import Used
 
 USED = st.builds(
     Used,
@@ -30,7 +31,7 @@ def test_prices_in_toml_and_in_json(tmp_path):
 
 
 def test_a_cached_token_has_its_own_price():
-    used = Used(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=400_000, calls=1)
+    used = Used(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=400_000)
     assert Price(prompt=2, completion=8, cached=0.5).cost(used) == pytest.approx(1.2 + 0.2 + 4)
     assert Price(prompt=2, completion=8).cost(used) == pytest.approx(2 + 4)
 
@@ -57,7 +58,7 @@ def test_a_bad_table_is_refused(tmp_path, content, told):
 
 @given(st.lists(USED, max_size=6))
 def test_what_calls_take_adds_up(calls):
-    total = sum(calls, Used())
+    total = sum(calls, Used(prompt_tokens=0, completion_tokens=0, calls=0, cost=0.0))
     assert total.prompt_tokens == sum(each.prompt_tokens for each in calls)
     assert total.calls == sum(each.calls for each in calls)
     assert total.counted is any(each.counted for each in calls)

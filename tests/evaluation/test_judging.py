@@ -97,7 +97,7 @@ def test_what_is_answered_closes_no_fence(hostile):
     ],
 )
 def test_verdicts(text, right):
-    assert read_verdict(text).right is right
+    assert read_verdict(text)[0] is right
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_any_text_is_a_verdict_or_none(text):
         verdict = read_verdict(text)
     except ModelAnswerError:
         return
-    assert isinstance(verdict.right, bool)
+    assert isinstance(verdict[0], bool)
 
 
 def test_a_question_is_asked_of_the_block_alone_on_its_day():

@@ -94,7 +94,7 @@ async def test_a_peer_is_measured_through_its_own_package(tmp_path, name):
                 embedder=FakeEmbedder(),
             )
             run, chosen = run_of((name,), (300,), extract="m"), sampled(dataset(1), None, 0)
-            assert await ask_all(path, run, chosen, models) is None
+            assert await ask_all(path, run, chosen, models, told=[].append) is None
     records = list(read_journal(path))
     (ingested,) = [each for each in records if isinstance(each, Ingested)]
     answers = [each for each in records if isinstance(each, Answered)]
@@ -125,7 +125,7 @@ async def test_a_peer_that_could_not_extract_is_not_measured(tmp_path, name):
                 embedder=FakeEmbedder(),
             )
             run, chosen = run_of((name,), extract="m", judge=None), sampled(dataset(1), None, 0)
-            assert await ask_all(path, run, chosen, models) is None
+            assert await ask_all(path, run, chosen, models, told=[].append) is None
     _, failed = read_journal(path)
     assert (failed.kind, failed.step) == ("failure", "ingest")
     assert got
