@@ -202,41 +202,29 @@ def draw_lines(chart: LineChart) -> str:
     return picture(chart.title, _in_words(chart), top + _HEIGHT + 62, body)
 
 
-def draw_bars(
-    title: str, names: Sequence[str], groups: Mapping[str, Sequence[float | None]]
-) -> str:
+def draw_bars(title: str, groups: Mapping[str, Mapping[str, float]]) -> str:
     """Return a chart of bars as an SVG document.
 
     Args:
         title: The title.
-        names: What the bars of each group stand for.
-        groups: The values of the bars of each group, from 0 to 1; `None`: there is no such bar.
+        groups: The bars of each group, by their names: values from 0 to 1. A name has the same
+            colour in each group.
     """
     body, top = heading(title)
-    for place, name in enumerate(names):
-        top += _ROW
-        body.append(_bar(_MARGIN, top, 26, place))
-        body.append(text(_MARGIN + 34, top, name))
-    for group, values in groups.items():
+    names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
+    told = []
+    for group, bars in groups.items():
         top += 2 * _ROW
         body.append(text(_MARGIN, top, group, muted=True))
-        for place, value in enumerate(values):
-            if value is not None:
-                top += _ROW
-                width = (WIDTH - 2 * _MARGIN - 60) * value
-                body.append(_bar(_MARGIN, top, width, place))
-                body.append(text(_MARGIN + width + 8, top, f"{value:.3f}"))
-    told = [f"{each}: {', '.join(map(_share, groups[each]))}." for each in groups]
-    return picture(title, " ".join([f"{', '.join(names)}.", *told]), top + _MARGIN, body)
-
-
-def _bar(x: float, y: float, width: float, place: int) -> str:
-    color = COLORS[place % len(COLORS)]
-    return f'<rect x="{x}" y="{y - 11:.1f}" width="{width:.1f}" height="13" fill="{color}"/>'
-
-
-def _share(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
+        for name, value in bars.items():
+            top += _ROW
+            color, width = COLORS[names.index(name) % len(COLORS)], WIDTH / 2 * value
+            box = f'x="{_MARGIN}" y="{top - 11:.1f}" width="{width:.1f}" height="13"'
+            body.append(f'<rect {box} fill="{color}"/>')
+            left = _MARGIN + width + 8
+            body.append(text(left, top, fit_text(f"{value:.3f} {name}", WIDTH - left - _MARGIN)))
+            told.append(f"{group}, {name}: {value:.3f}.")
+    return picture(title, " ".join(told), top + _MARGIN, body)
 
 
 def _marks(places: Sequence[Point], marks: Sequence[str]) -> Iterator[str]:

@@ -18,12 +18,11 @@ def quality_plots(quality: Quality) -> list[str]:
             lines[_who(quality, each)].append(each)
     if not lines:
         return []
-    largest = {who: max(each, key=_tokens).series for who, each in lines.items()}
-    groups: defaultdict[str, list[float | None]] = defaultdict(lambda: [None] * len(largest))
+    largest = {max(each, key=_tokens).series: who for who, each in lines.items()}
+    groups: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for each in quality.categories:
-        for place, series in enumerate(largest.values()):
-            if each.series == series:
-                groups[str(each.category)][place] = _worth(each)
+        if each.series in largest and (worth := _worth(each)) is not None:
+            groups[str(each.category)][largest[each.series]] = worth
     over_tokens = LineChart(
         title="Accuracy over tokens",
         subtitle="F1 in place of accuracy where no judge is named",
@@ -35,7 +34,7 @@ def quality_plots(quality: Quality) -> list[str]:
         ],
     )
     title = "Accuracy by category, with the largest blocks"
-    return [draw_lines(over_tokens), draw_bars(title, [*largest], groups)]
+    return [draw_lines(over_tokens), draw_bars(title, groups)]
 
 
 def _who(quality: Quality, each: Figures) -> str:

@@ -171,16 +171,15 @@ def test_colours_have_the_contrast_that_readers_need():
 
 
 def test_bars_are_as_long_as_their_values_and_named():
-    drawn = draw_bars("By kind", ["ours", "<b>"], {"one & two": [1.0, None], "three": [0.25, 0.0]})
+    drawn = draw_bars("By kind", {"one & two": {"ours": 1.0}, "three": {"<b>": 0.0, "ours": 0.25}})
     root = ET.fromstring(drawn)
     bars = root.findall(f"{SVG}rect")[1:]
-    # Two in the legend, then one of the first group and two of the second.
-    assert [float(each.get("width")) for each in bars] == [26, 26, 692, 173, 0]
-    assert [each.get("fill") for each in bars[2:]] == [COLORS[0], COLORS[0], COLORS[1]]
+    assert [float(each.get("width")) for each in bars] == [400, 0, 100]
+    assert [each.get("fill") for each in bars] == [COLORS[0], COLORS[1], COLORS[0]]
     texts = [each.text for each in root.findall(f"{SVG}text")]
     assert texts == [
-        "By kind", "ours", "\u2039b\u203a", "one & two", "1.000", "three", "0.250", "0.000",
+        "By kind", "one & two", "1.000 ours", "three", "0.000 \u2039b\u203a", "0.250 ours",
     ]  # fmt: skip
     told = root.find(f"{SVG}desc").text
-    assert told == "ours, \u2039b\u203a. one & two: 1.000, none. three: 0.250, 0.000."
+    assert told == "one & two, ours: 1.000. three, \u2039b\u203a: 0.000. three, ours: 0.250."
     assert all(0 <= float(each.get("y")) <= float(root.get("height")) for each in bars)

@@ -18,7 +18,7 @@ TABLES = [
 
 @pytest.fixture
 async def client(plain):
-    pages = make_pages(TABLES, [draw_bars("By category", ["ours"], {"a</svg><script>": [0.5]})])
+    pages = make_pages(TABLES, [draw_bars("By category", {"a</svg><script>": {"ours": 0.5}})])
     app = make_app(plain, pages=pages)
     transport = httpx2.ASGITransport(app=app)
     async with (
