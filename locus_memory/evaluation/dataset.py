@@ -18,7 +18,7 @@ The public files are read as they are; the shape of a file says which it is:
   (each with `question`, `category` and optionally `evidence`, the ids of turns, `answer`, which may
   be a list of several right ones, `id`, `abstain` and `asked_at`).
 
-`public_files.py` turns each of the others into our own form.
+`public_sets` turns each of the others into our own form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.evaluation.public_files import in_own_form, read_document
+from locus_memory.evaluation.public_sets.files import read_document
+from locus_memory.evaluation.public_sets.shapes import in_own_form
 from locus_memory.retrieval.turns import Turn
 
 __all__ = ["Conversation", "Question", "Session", "load_sample", "parse_dataset", "read_dataset"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+import tracemalloc
 from html.parser import HTMLParser
 
 import orjson
@@ -142,6 +143,27 @@ def test_the_difference_of_two_memories_is_paired(journal):
     assert found.apart == (0.5, -1, 1)
 
 
+def test_a_memory_without_a_limit_is_compared_with_each_budget(journal):
+    records = [
+        each
+        for budget, memory in [(500, "ours"), (900, "ours"), (0, "full-context")]
+        for each in (
+            answered("a", "1", memory=memory, budget=budget),
+            judged("a", "1", budget == 900, memory=memory, budget=budget),
+        )
+    ]
+    quality = read_quality([journal(records)])
+    found = {
+        (each.first.budget, each.second.budget): each.apart.mean for each in quality.differences
+    }
+    assert found == {(500, 0): 0, (900, 0): 1}
+    (table,) = [each for each in quality_tables(quality) if each.title == "Paired differences"]
+    assert [row[:2] for row in table.rows] == [
+        ["ours, 500", "full-context, all"],
+        ["ours, 900", "full-context, all"],
+    ]
+
+
 def test_a_run_and_itself_do_not_differ(journal):
     path = journal(RECORDS)
     quality = read_quality([path, path])
@@ -209,17 +231,47 @@ def test_a_price_that_is_not_known_makes_the_cost_unknown(journal):
 
 
 def test_a_failure_and_a_torn_line_are_no_answers(journal):
-    failed = Failed(step="answer", conversation="b", question="9", memory="ours", error="X: y")
-    path = journal([*RECORDS, failed])
+    place = {"conversation": "b", "memory": "ours", "error": "X: y"}
+    made_good = [
+        Failed(step="answer", question="1", budget=1000, **place),
+        Failed(step="ingest", **place),
+    ]
+    path = journal([*made_good, *RECORDS])
     with path.open("ab") as file:
         file.write(b'{"kind":"answer","conversa')
-    assert read_quality([path]).figures == read_quality([journal(RECORDS, "run.jsonl")]).figures
+    whole = read_quality([path])
+    assert whole == read_quality([journal(RECORDS)])
+    assert [each.failed for each in whole.figures] == [0, 0]
+    missing = [
+        Failed(step="answer", question="9", budget=1000, **place),
+        Failed(step="answer", question="9", budget=1000, **place),
+        Failed(step="ingest", **(place | {"conversation": "c"})),
+        Failed(step="judgement", question="1", budget=1000, judge="judge", **place),
+        Failed(step="answer", question="1", budget=4000, **place),
+    ]
+    ours, last = read_quality([journal([*RECORDS, *missing])]).figures
+    assert (ours.questions, ours.failed, last.failed) == (4, 2, 0)
 
 
 @pytest.mark.parametrize("records", [[], [ingested("a")]])
 def test_without_an_answer_there_is_no_report(journal, records):
     with pytest.raises(InvalidArgumentError, match="no answer"):
         read_quality([journal(records)])
+
+
+def test_memory_does_not_grow_with_the_texts(journal):
+    """The blocks are most of a file, and none of them is kept."""
+    block = "x" * 200_000
+    path = journal([answered("a", str(number), block=block) for number in range(100)])
+    read_quality([path])
+    tracemalloc.start()
+    try:
+        read_quality([path])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size > 20_000_000
+    assert peak < path.stat().st_size / 5
 
 
 def test_an_empty_file_is_no_run(tmp_path):

@@ -133,7 +133,7 @@ def evaluate(
     if answer is not None or judge is not None:
         if reranker or plot or url:
             raise UsageError("--reranker, --plot and --url are of retrieval, without --answer")
-        from locus_memory.cli.commands.questions import Questions  # noqa: PLC0415 - help must be quick
+        from locus_memory.cli.quality.questions import Questions  # noqa: PLC0415 - help must be quick
 
         Questions(
             path=path,

@@ -1,4 +1,5 @@
-"""The report of runs of questions, on a terminal, in a file and on a page.
+"""What `eval` does with a model: it asks questions, and reports what the answers are worth.
 
-`charts.py` draws its two plots, `report.py` prints and writes it.
+`questions.py` asks and judges. `report.py` prints and writes the report, for which `charts.py`
+draws two plots.
 """

@@ -74,15 +74,19 @@ def quality_tables(quality: Quality) -> list[Table]:
 
     def who(series: Series) -> list[str]:
         run = f"{series.run}: " if len(quality.runs) > 1 else ""
-        return [f"{run}{series.memory}", f"{series.budget:,}", series.judge or _UNKNOWN]
+        return [
+            f"{run}{series.memory}",
+            f"{series.budget:,}" if series.budget else "all",
+            series.judge or _UNKNOWN,
+        ]
 
     named = ["memory", ">budget", "judge"]
     made = [
         Table(
             "Accuracy",
-            [*named, ">questions", ">judged", ">accuracy", *_titles(_WORTH)],
+            [*named, ">questions", ">failed", ">judged", ">accuracy", *_titles(_WORTH)],
             [
-                [*who(each.series), f"{each.questions:,}", f"{each.judged:,}",
+                [*who(each.series), f"{each.questions:,}", f"{each.failed:,}", f"{each.judged:,}",
                  _interval(each.accuracy), *_values(each.values, _WORTH)]
                 for each in quality.figures
             ],
@@ -103,10 +107,10 @@ def quality_tables(quality: Quality) -> list[Table]:
         ),
         Table(
             "Paired differences",
-            ["first", "less", *named[1:], ">questions", ">difference"],
+            ["first", "less", "judge", ">questions", ">difference"],
             [
-                [who(each.first)[0], *who(each.second), f"{each.questions:,}",
-                 _interval(each.apart, "+")]
+                [", ".join(who(each.first)[:2]), ", ".join(who(each.second)[:2]),
+                 who(each.second)[2], f"{each.questions:,}", _interval(each.apart, "+")]
                 for each in quality.differences
             ],
         ),

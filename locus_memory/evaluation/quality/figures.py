@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.evaluation.journal import Answered, Ingested, Judged, Run, read_journal
+from locus_memory.evaluation.journal import Answered, Failed, Ingested, Judged, Run, read_journal
 from locus_memory.evaluation.matching import exact_match, f1
 from locus_memory.evaluation.metrics import Agreement, Interval, agreement, grouped_interval
 
@@ -49,7 +49,7 @@ class Series(NamedTuple):
     Attributes:
         run: The name of the run.
         memory: The name of the memory.
-        budget: The tokens that a block may have.
+        budget: The tokens that a block may have; 0: no limit.
         judge: The model that judged; `None`: none did.
     """
 
@@ -67,6 +67,7 @@ class Figures:
         series: Whose answers they are.
         category: The kind of question; `None`: all. Those of `ABSTENTION` are in their own, too.
         questions: The number of questions.
+        failed: The number of steps that failed and would have given more answers; 0 for a kind.
         judged: The number of answers that are judged.
         accuracy: The share of right ones among these, with its interval; `None`: there is none.
         values: The `MEANS`; the `SUMS` of filling the memory, such as `filling_cost`; the dollars
@@ -78,6 +79,7 @@ class Figures:
     series: Series
     category: str | None
     questions: int
+    failed: int
     judged: int
     accuracy: Interval | None
     values: Mapping[str, float | None]
@@ -109,7 +111,7 @@ class Quality:
         figures: Of each series.
         categories: Of each kind of question of each series.
         differences: Of each two memories of a run, and of each two runs of a memory, with the same
-            budget and judge.
+            judge, and the same budget unless one has no limit.
         agreements: Of each two judges of a run.
     """
 
@@ -159,7 +161,7 @@ def read_quality(paths: Sequence[str | Path]) -> Quality:
     return Quality(
         {name: run.settings for name, run in runs.items()},
         [
-            _figures(series, None, found, runs[series.run].filling(series.memory))
+            _figures(series, None, found, *runs[series.run].around(series))
             for series, found in rows.items()
         ],
         [
@@ -184,6 +186,7 @@ class _Gathered:
         self.filled: dict[tuple[str, str], _Row] = {}
         self.answers: dict[_Place, _Row] = {}
         self.judged: defaultdict[str, dict[_Place, _Row]] = defaultdict(dict)
+        self.failed: set[tuple[str, int | None, str, str | None]] = set()
         for record in records:
             match record:
                 case Ingested():
@@ -194,12 +197,22 @@ class _Gathered:
                     right = float(record.right)
                     row = {"right": right, "score": right, "judging_cost": record.cost}
                     self.judged[record.judge][_place(record)] = row
+                case Failed(step="ingest" | "answer"):
+                    place = (record.memory, record.budget, record.conversation, record.question)
+                    self.failed.add(place)
                 case _:
-                    pass  # The next run makes again what failed.
+                    pass
 
-    def filling(self, memory: str) -> list[_Row]:
-        """Return what filling a memory took."""
-        return [row for (filled, _), row in self.filled.items() if filled == memory]
+    def around(self, series: Series) -> tuple[list[_Row], int]:
+        """Return what filling a memory took, and the number of steps that failed for good."""
+        filling = [row for (memory, _), row in self.filled.items() if memory == series.memory]
+        done = {*self.answers, *((memory, None, place, None) for memory, place in self.filled)}
+        failed = [
+            each
+            for each in self.failed - done
+            if each[0] == series.memory and each[1] in (None, series.budget)
+        ]
+        return filling, len(failed)
 
     def series(self, name: str) -> list[tuple[Series, dict[_Place, _Row]]]:
         """Return the answers of each series, in the order of the settings."""
@@ -247,7 +260,11 @@ def _used(record: Ingested | Answered) -> _Row:
 
 
 def _figures(
-    series: Series, category: str | None, rows: Mapping[_Place, _Row], filling: Sequence[_Row] = ()
+    series: Series,
+    category: str | None,
+    rows: Mapping[_Place, _Row],
+    filling: Sequence[_Row] = (),
+    failed: int = 0,
 ) -> Figures:
     right = {place: row["right"] for place, row in rows.items() if row["right"] is not None}
     values = {name: _mean(rows.values(), name) for name in MEANS}
@@ -257,7 +274,7 @@ def _figures(
     rights = sum(right.values())
     values["cost_per_right"] = cost / rights if cost is not None and rights else None
     accuracy = _interval(right) if right else None
-    return Figures(series, category, len(rows), len(right), accuracy, values)
+    return Figures(series, category, len(rows), failed, len(right), accuracy, values)
 
 
 def _differences(rows: Mapping[Series, Mapping[_Place, _Row]]) -> Iterator[Difference]:
@@ -268,8 +285,10 @@ def _differences(rows: Mapping[Series, Mapping[_Place, _Row]]) -> Iterator[Diffe
         for series, found in rows.items()
     }
     for (first, one), (second, other) in combinations(scores.items(), 2):
+        budgets = {first.budget, second.budget}
         are_alike = first.run == second.run or first.memory == second.memory
-        if are_alike and first[2:] == second[2:] and (both := one.keys() & other.keys()):
+        are_alike &= first.judge == second.judge and (len(budgets) == 1 or 0 in budgets)
+        if are_alike and (both := one.keys() & other.keys()):
             apart = {(*first[1:3], *key): one[key] - other[key] for key in both}
             yield Difference(first, second, len(apart), _interval(apart))
 

@@ -63,7 +63,7 @@ def test_several_memories_and_budgets(ok, pets):
 
 def test_vectors_are_a_memory_too(ok, pets, monkeypatch):
     monkeypatch.setattr(
-        "locus_memory.cli.commands.questions.open_embedder", lambda _: FakeEmbedder()
+        "locus_memory.cli.quality.questions.open_embedder", lambda _: FakeEmbedder()
     )
     assert ok(*ASK, "--memory", "dense", "--embedder", "fake", "--json").json["answers"] == 3
 

@@ -56,14 +56,14 @@ def test_a_report_of_one_run(run, journal):
     assert small["accuracy"]["mean"] == 0.75
     assert small["values"]["cost"] == pytest.approx(0.004)
     printed = run("eval", "--report", "one.jsonl").out
-    assert "ours\t500\tjudge\t4\t4\t0.750 (0.500 to 1.000)\t0.000\t0.000\t—\t499" in printed
+    assert "ours\t500\tjudge\t4\t0\t4\t0.750 (0.500 to 1.000)\t0.000\t0.000\t—\t499" in printed
 
 
 @pytest.mark.usefixtures("on_a_pipe")
 def test_two_runs_are_compared(run, journal):
     runs = journal("one.jsonl", right=3), journal("two.jsonl", right=1)
     printed = run("eval", "--report", *runs).out
-    assert "one: ours\ttwo: ours\t1,000\tjudge\t4\t+0.500 (+0.500 to +0.500)" in printed
+    assert "one: ours, 1,000\ttwo: ours, 1,000\tjudge\t4\t+0.500 (+0.500 to +0.500)" in printed
 
 
 def test_a_page_of_html(ok, journal, empty_directory):
@@ -93,7 +93,7 @@ def test_markdown_has_its_plots_beside_it(ok, journal, empty_directory):
 
 def test_without_a_judge_the_plots_show_f1(ok, journal, empty_directory):
     journal("one.jsonl", right=0, judge=None)
-    assert "judged 0, accuracy —, F1 0.000" in ok("eval", "one.jsonl", "--report-to", "r.html").out
+    assert "failed 0, judged 0" in ok("eval", "one.jsonl", "--report-to", "r.html").out
     assert (empty_directory / "r.html").read_text().count("<svg") == 2
 
 

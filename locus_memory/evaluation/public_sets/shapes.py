@@ -1,4 +1,4 @@
-"""The public files of conversations and questions, turned into our own form; see `dataset.py`.
+"""The conversations and questions of public sets, turned into our own form; pure.
 
 Nothing is checked here but the shape: what comes out is checked as a file of ours is.
 """
@@ -10,41 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import orjson
-
 from locus_memory._internal.quoting import shorten
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = ["in_own_form", "read_document"]
+__all__ = ["in_own_form"]
 
 _SESSION: Final = re.compile(r"session_(\d+)")
 # What BEAM's generator left at the end of a message: its place in the plan.
 _PLAN_MARK: Final = re.compile(r"\s*->->[\s\d.,]*$")
 # The numbers of a list, or of an object of lists, but not those of its names.
 _NUMBER: Final = re.compile(r"(?<![\w'\"])\d+(?![\w'\"])")
-_BEAM_QUESTIONS: Final = "probing_questions/probing_questions.json"
 _BEAM_ANSWERS: Final = (
     "answer", "ideal_answer", "ideal_response", "ideal_summary", "expected_compliance",
 )  # fmt: skip
 
 _Plain: TypeAlias = dict[str, Any]
-
-
-def read_document(path: Path) -> Any:
-    """Return the JSON of a file, or that of all chats of a folder.
-
-    Raises:
-        OSError: A file cannot be read.
-        InvalidArgumentError: It is not JSON, or nothing of it is a chat.
-    """
-    if not path.is_dir():
-        document = _json(path.read_bytes(), path)
-        return _with_questions(document, path) if _is_memory_bank(document) else document
-    found = [_beam_files(each, path) for each in path.rglob(_BEAM_QUESTIONS)]
-    found.sort(key=lambda entry: (len(entry["id"]), entry["id"]))
-    for each in () if found else sorted(path.glob("*.json")):
-        found += in_own_form(read_document(each), str(each))
-    return found
 
 
 def in_own_form(document: Any, source: str) -> Iterator[_Plain]:
@@ -145,34 +125,6 @@ def _memory_bank(entry: _Plain) -> _Plain:
     return {"id": entry["name"], "sessions": sessions, "questions": questions}
 
 
-def _is_memory_bank(document: Any) -> bool:
-    people = document.values() if isinstance(document, dict) else ()
-    return any(isinstance(each, dict) and "history" in each for each in people)
-
-
-def _with_questions(people: dict[str, Any], path: Path) -> list[_Plain]:
-    """Return MemoryBank's people with their questions, which are in a file beside."""
-    beside = path.with_name(f"{path.stem.replace('memory_bank', 'probing_questions')}.jsonl")
-    if not beside.is_file():
-        raise InvalidArgumentError(f"{path}: the questions of MemoryBank are in {beside.name}")
-    asked: _Plain = {}
-    for line in filter(None, beside.read_bytes().splitlines()):
-        asked |= _json(line, beside)
-    return [{**person, "asked": asked.get(name, [])} for name, person in people.items()]
-
-
-def _beam_files(asked: Path, root: Path) -> _Plain:
-    """Return the files of a chat; the shortened one, where there is one, as BEAM's harness does."""
-    folder = asked.parents[1]
-    short = folder / "chat_trunecated.json"
-    chat = short if short.is_file() else folder / "chat.json"
-    return {
-        "id": "/".join(folder.relative_to(root).parts) or folder.resolve().name,
-        "chat": _json(chat.read_bytes(), chat),
-        "probing_questions": _json(asked.read_bytes(), asked),
-    }
-
-
 def _beam(entry: _Plain) -> _Plain:
     questions = [
         {
@@ -211,13 +163,6 @@ def _beam_batches(part: Any) -> Iterator[list[_Plain]]:
     else:
         for each in part.values() if isinstance(part, dict) else part or ():
             yield from _beam_batches(each)
-
-
-def _json(content: bytes, path: Path) -> Any:
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise InvalidArgumentError(f"{path}: not JSON: {error}") from None
 
 
 # The field that each file alone has, and what makes ours of its entries.
