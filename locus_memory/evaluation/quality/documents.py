@@ -27,7 +27,7 @@ _FORMS: Final = {
     "tokens": "tokens|,.0f",
     "calls": "calls|.2f",
     "seconds": "seconds|.2f",
-    "cost": "dollars|.4f",
+    "cost": "dollars in all|.4f",
     "cost_per_right": "dollars a right answer|.4f",
     "filling_tokens": "filling: tokens|,.0f",
     "filling_seconds": "filling: seconds|,.0f",
