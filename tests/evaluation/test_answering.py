@@ -21,7 +21,6 @@ from locus_memory.errors import (
     ModelRequestError,
     ModelUnavailableError,
 )
-from locus_memory.evaluation.answering import Models, ask_all, digest_of, judge_all, sampled
 from locus_memory.evaluation.journal import (
     Answered,
     Failed,
@@ -30,6 +29,13 @@ from locus_memory.evaluation.journal import (
     Judged,
     Run,
     read_journal,
+)
+from locus_memory.evaluation.questions.answering import (
+    Models,
+    ask_all,
+    digest_of,
+    judge_all,
+    sampled,
 )
 from tests.evaluation.scripted import (
     Scripted,

@@ -18,8 +18,8 @@ from locus_memory.chat.asking import ask
 from locus_memory.chat.usage import counts_in
 from locus_memory.conversation.tokens import count_tokens, expected_tokens
 from locus_memory.errors import ModelUnavailableError, VersionConflictError
-from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError
 from locus_memory.evaluation.journal import Used
+from locus_memory.evaluation.questions.costs import Price, Purse, PurseEmptyError
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 
