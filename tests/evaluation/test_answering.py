@@ -104,6 +104,19 @@ async def test_a_cost_without_a_price_is_unknown(path):
     assert {each.cost for each in only(path, Answered)} == {None}
 
 
+async def test_a_price_that_is_known_later_counts_for_the_answers_that_were_kept(path, tmp_path):
+    await answered(path, ("ours",), Scripted(), None, price=None)
+    other, asked = tmp_path / "other.jsonl", Scripted()
+    shutil.copy(f"{path}.calls", f"{other}.calls")
+    await answered(other, ("ours",), asked, None, most=0.0)
+    assert asked.calls == []
+    for unknown, known in zip(read_journal(path), read_journal(other), strict=True):
+        if not isinstance(known, Run):
+            assert unknown.cost is None
+            assert known.cost > 0
+            assert known.model_copy(update={"cost": None}) == unknown
+
+
 @pytest.mark.slow
 async def test_a_run_that_is_cut_anywhere_ends_with_the_same_bytes(path, tmp_path):
     memories = ("ours", "bm25", "full-context")
