@@ -16,8 +16,8 @@ from threading import Lock
 import pytest
 
 from locus_memory.agent import Agent
-from locus_memory.evaluation.answering import Models, ask_all, sampled
 from locus_memory.evaluation.journal import read_journal
+from locus_memory.evaluation.questions.answering import Models, ask_all, sampled
 from locus_memory.events import subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager

@@ -1,10 +1,10 @@
 """Evaluation: how well the evidence for a question is found, and how many answers are right.
 
 `evaluate` indexes the conversations of a dataset and searches for its questions; its report has
-recall and nDCG. `answering.py` asks a model the questions, with a memory each, and writes a journal
+recall and nDCG. `questions/` asks a model the questions, with a memory each, and writes a journal
 that `read_quality` reports. The sample conversations are part of the package.
 
-Read `run.py` first, then `metrics.py`; of the answers `journal.py`, then `answering.py`.
+Read `run.py` first, then `metrics.py`; of the answers `journal.py`, then `questions/`.
 """
 
 from __future__ import annotations

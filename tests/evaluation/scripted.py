@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.evaluation.answering import Models, ask_all, sampled
-from locus_memory.evaluation.asking import AskedModel
-from locus_memory.evaluation.costs import Price, Purse
 from locus_memory.evaluation.dataset import parse_dataset
 from locus_memory.evaluation.journal import Record, Run
+from locus_memory.evaluation.questions.answering import Models, ask_all, sampled
+from locus_memory.evaluation.questions.asking import AskedModel
+from locus_memory.evaluation.questions.costs import Price, Purse
 from locus_memory.messages import Message
 
 PRICE = Price(prompt=2.0, completion=8.0, cached=0.5)

@@ -21,7 +21,6 @@ from locus_memory.errors import (
     ModelRequestError,
     ModelUnavailableError,
 )
-from locus_memory.evaluation.answering import Models, ask_all, digest_of, judge_all, sampled
 from locus_memory.evaluation.journal import (
     Answered,
     Failed,
@@ -30,6 +29,13 @@ from locus_memory.evaluation.journal import (
     Judged,
     Run,
     read_journal,
+)
+from locus_memory.evaluation.questions.answering import (
+    Models,
+    ask_all,
+    digest_of,
+    judge_all,
+    sampled,
 )
 from tests.evaluation.scripted import (
     Scripted,
@@ -96,6 +102,19 @@ async def test_tokens_that_a_model_does_not_report_are_counted_and_marked(path):
 async def test_a_cost_without_a_price_is_unknown(path):
     await answered(path, ("full-context",), Scripted(), None, price=None)
     assert {each.cost for each in only(path, Answered)} == {None}
+
+
+async def test_a_price_that_is_known_later_counts_for_the_answers_that_were_kept(path, tmp_path):
+    await answered(path, ("ours",), Scripted(), None, price=None)
+    other, asked = tmp_path / "other.jsonl", Scripted()
+    shutil.copy(f"{path}.calls", f"{other}.calls")
+    await answered(other, ("ours",), asked, None, most=0.0)
+    assert asked.calls == []
+    for unknown, known in zip(read_journal(path), read_journal(other), strict=True):
+        if not isinstance(known, Run):
+            assert unknown.cost is None
+            assert known.cost > 0
+            assert known.model_copy(update={"cost": None}) == unknown
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 
 from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.errors import ModelRequestError, ModelUnavailableError
-from locus_memory.evaluation.asking import Counted
-from locus_memory.evaluation.costs import PurseEmptyError
+from locus_memory.evaluation.questions.asking import Counted
+from locus_memory.evaluation.questions.costs import PurseEmptyError
 from locus_memory.messages import Message
 from tests.evaluation.scripted import Scripted, asked_by
 

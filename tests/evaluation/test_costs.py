@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError, read_prices
 from locus_memory.evaluation.journal import Used
+from locus_memory.evaluation.questions.costs import Price, Purse, PurseEmptyError, read_prices
 
 USED = st.builds(
     Used,

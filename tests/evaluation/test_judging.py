@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from locus_memory._internal.neutral import neutralise
 from locus_memory.errors import ModelAnswerError
 from locus_memory.evaluation.journal import Answered
-from locus_memory.evaluation.judging import question_prompt, read_verdict, verdict_prompt
+from locus_memory.evaluation.questions.judging import question_prompt, read_verdict, verdict_prompt
 
 
 def answered(**fields):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError
-from locus_memory.evaluation.asking import Counted
 from locus_memory.evaluation.dataset import Session, load_sample
-from locus_memory.evaluation.memories import MEMORIES, Setting, message_of, moment_of
+from locus_memory.evaluation.questions.asking import Counted
+from locus_memory.evaluation.questions.memories import MEMORIES, Setting, message_of, moment_of
 from locus_memory.retrieval.turns import Turn
 from locus_memory.testing import FakeEmbedder
 from tests.evaluation.scripted import MOMENT, Scripted, asked_by, dataset
@@ -102,6 +102,16 @@ async def test_notes_alone_quote_nobody(tmp_path):
     (block,) = await blocks(tmp_path / "r", "ours-words", conversation.sessions, asked)
     assert "parrot" in block.text
     assert "D1:1" in block.turns
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_sessions_without_words_are_passed_over(tmp_path, name):
+    (conversation,) = dataset(1)
+    empty = Session("session-0009", (Turn(id="D9:1", speaker="Ada", text=" \n"),))
+    sessions = [empty, *conversation.sessions, Session("session-0010", ())]
+    asked, embedder = ["Which pet has Ada?"], FakeEmbedder()
+    (block,) = await blocks(tmp_path / "r", name, sessions, asked, embedder=embedder)
+    assert "D9:1" not in (block.turns or ())
 
 
 async def test_vectors_need_an_embedder(tmp_path):

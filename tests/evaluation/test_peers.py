@@ -14,10 +14,10 @@ import pytest
 from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError, MissingDriverError
-from locus_memory.evaluation.answering import Models, ask_all, sampled
-from locus_memory.evaluation.asking import Counted
 from locus_memory.evaluation.journal import Answered, Ingested, Judged, read_journal
-from locus_memory.evaluation.memories import MEMORIES, Setting
+from locus_memory.evaluation.questions.answering import Models, ask_all, sampled
+from locus_memory.evaluation.questions.asking import Counted
+from locus_memory.evaluation.questions.memories import MEMORIES, Setting
 from locus_memory.testing import FakeEmbedder
 from tests.evaluation.scripted import Scripted, asked_by, dataset, run_of
 

@@ -17,12 +17,18 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.cli.options.models import open_embedder, open_model
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import print_table
-from locus_memory.evaluation.answering import Models, ask_all, digest_of, judge_all, sampled
-from locus_memory.evaluation.asking import AskedModel
-from locus_memory.evaluation.costs import Purse, read_prices
 from locus_memory.evaluation.dataset import read_dataset
-from locus_memory.evaluation.journal import Record, Run
-from locus_memory.evaluation.memories import MEMORIES
+from locus_memory.evaluation.journal import Record, Run, read_journal
+from locus_memory.evaluation.questions.answering import (
+    Models,
+    ask_all,
+    digest_of,
+    judge_all,
+    sampled,
+)
+from locus_memory.evaluation.questions.asking import AskedModel
+from locus_memory.evaluation.questions.costs import Purse, read_prices
+from locus_memory.evaluation.questions.memories import MEMORIES
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.text import number
 
@@ -107,6 +113,8 @@ class Questions:
                 progress.update(task, completed=counts.total())
 
             if self.answer is None:
+                # A file that is no run gets no calls beside it.
+                next(read_journal(self._journal), None)
                 opened = await self._opener(stack, purse)
                 judge = opened("--judge", str(self.judge), self.judge_url)
                 return await judge_all(self._journal, judge, width=self.concurrency, told=told)

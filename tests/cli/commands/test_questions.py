@@ -8,7 +8,7 @@ import pytest
 from locus_memory.chat import register_model
 from locus_memory.errors import ModelRequestError
 from locus_memory.evaluation.journal import Answered, Judged, Run, read_journal
-from locus_memory.evaluation.memories import MEMORIES
+from locus_memory.evaluation.questions.memories import MEMORIES
 from locus_memory.testing import FakeEmbedder
 from tests.evaluation.scripted import PETS, Scripted, conversation
 
@@ -121,6 +121,14 @@ def test_the_set_that_ships_is_asked(ok):
     told = ok("eval", "--answer", "known", "--memory", "bm25", "--sample", "5", "--json").json
     assert told["answers"] == 5
     assert all(isinstance(each, Answered) for each in list(read_journal("eval.jsonl"))[2:3])
+
+
+@pytest.mark.usefixtures("pets")
+def test_a_file_that_is_no_run_is_left_alone(fails, empty_directory):
+    before = sorted(empty_directory.iterdir())
+    fails(2, "eval", "prices.toml", "--judge", "known")
+    fails(1, "eval", "nowhere.jsonl", "--judge", "known")
+    assert sorted(empty_directory.iterdir()) == before
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from locus_memory.chat.asking import ask
 from locus_memory.chat.usage import counts_in
 from locus_memory.conversation.tokens import count_tokens, expected_tokens
 from locus_memory.errors import ModelUnavailableError, VersionConflictError
-from locus_memory.evaluation.costs import Price, Purse, PurseEmptyError
 from locus_memory.evaluation.journal import Used
+from locus_memory.evaluation.questions.costs import Price, Purse, PurseEmptyError
 from locus_memory.messages import Message
 from locus_memory.store.base import BaseStore
 
@@ -80,10 +80,10 @@ class AskedModel:
                 with suppress(VersionConflictError):
                     await self.calls.put(_CALLS, key, made, if_version=0, text="")
                 kept = await self.calls.get(_CALLS, key)
-        return Message.model_validate(kept["answer"]), Used(**kept["used"])
+        return Message.model_validate(kept["answer"]), self._priced(Used(**kept["used"]))
 
     async def _asked(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Ask the model, and return the document that is kept."""
+        """Ask the model until it answers, and return the document that is kept."""
         # It takes 40 ms to import.
         from tenacity import (  # noqa: PLC0415
             AsyncRetrying,
@@ -91,21 +91,23 @@ class AskedModel:
             stop_after_attempt,
         )
 
-        async for attempt in AsyncRetrying(
+        retrying = AsyncRetrying(
             stop=stop_after_attempt(_ATTEMPTS),
             wait=_wait,
             retry=retry_if_exception_type(ModelUnavailableError),
             sleep=self.sleep,
             reraise=True,
-        ):
-            with attempt:
-                self.purse.check()
-                start = time.perf_counter()
-                answer = await ask(self.model, messages)
-                used = self.spent(messages, answer, time.perf_counter() - start)
-                told = answer.model_dump(mode="json", exclude={"metadata"})
-                return {"answer": told, "used": used.model_dump()}
-        raise AssertionError  # pragma: no cover - the last attempt raises
+        )
+        return await retrying(self._asked_once, messages)
+
+    async def _asked_once(self, messages: Sequence[Message]) -> dict[str, Any]:
+        self.purse.check()
+        start = time.perf_counter()
+        answer = await ask(self.model, messages)
+        used = self.spent(messages, answer, time.perf_counter() - start)
+        told = answer.model_dump(mode="json", exclude={"metadata"})
+        # The price may be another one, or known, when it is read.
+        return {"answer": told, "used": used.model_dump(exclude={"cost"})}
 
     def spent(self, messages: Sequence[Message], answer: Message, seconds: float) -> Used:
         """Return what a call took, and take it from the purse.
@@ -116,19 +118,22 @@ class AskedModel:
             seconds: How long it took.
         """
         told = counts_in(answer)
-        counts: dict[str, Any] = {
-            "prompt_tokens": told.prompt_tokens,
-            "completion_tokens": told.completion_tokens,
-            "cached_tokens": min(told.cached_tokens, told.prompt_tokens),
-        }
+        counts = told.prompt_tokens, told.completion_tokens
         if not told.total_tokens:
-            counts["prompt_tokens"] = count_tokens(messages, expected_tokens)
-            counts["completion_tokens"] = expected_tokens(answer.content or "")
-        used = Used(**counts, counted=not told.total_tokens, seconds=seconds)
-        if self.price is None:
-            return used
-        cost = self.price.cost(used)
-        self.purse.spent += cost
+            counts = count_tokens(messages, expected_tokens), expected_tokens(answer.content or "")
+        used = Used(
+            prompt_tokens=counts[0],
+            completion_tokens=counts[1],
+            cached_tokens=min(told.cached_tokens, told.prompt_tokens),
+            counted=not told.total_tokens,
+            seconds=seconds,
+        )
+        used = self._priced(used)
+        self.purse.spent += used.cost or 0.0
+        return used
+
+    def _priced(self, used: Used) -> Used:
+        cost = None if self.price is None else self.price.cost(used)
         return used.model_copy(update={"cost": cost})
 
 

@@ -21,9 +21,9 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory.chat.openai.model import OpenAIChat
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError, MissingDriverError, ModelUnavailableError
-from locus_memory.evaluation.asking import Counted
 from locus_memory.evaluation.dataset import Session
-from locus_memory.evaluation.memories import Block, Memory, Setting, message_of
+from locus_memory.evaluation.questions.asking import Counted
+from locus_memory.evaluation.questions.memories import Block, Memory, Setting, message_of
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.pack import pack

@@ -21,8 +21,8 @@ from typing_extensions import override
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError
-from locus_memory.evaluation.asking import Counted
 from locus_memory.evaluation.dataset import Session
+from locus_memory.evaluation.questions.asking import Counted
 from locus_memory.evaluation.run import Plain
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
@@ -246,7 +246,7 @@ def _ours(setting: Setting, *, extracts: bool = True, quotes: bool = True) -> ac
 
 def _peers() -> Any:
     # They need packages that most programs have not.
-    return import_module("locus_memory.evaluation.peers")
+    return import_module("locus_memory.evaluation.questions.peers")
 
 
 MEMORIES: Final[dict[str, Callable[[Setting], AbstractAsyncContextManager[Memory]]]] = {

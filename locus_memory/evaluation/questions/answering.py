@@ -27,8 +27,6 @@ from locus_memory.errors import (
     InvalidArgumentError,
     ModelError,
 )
-from locus_memory.evaluation.asking import AskedModel, Counted
-from locus_memory.evaluation.costs import PurseEmptyError
 from locus_memory.evaluation.dataset import Conversation, Question
 from locus_memory.evaluation.journal import (
     Answered,
@@ -40,9 +38,17 @@ from locus_memory.evaluation.journal import (
     Run,
     read_journal,
 )
-from locus_memory.evaluation.judging import question_prompt, read_verdict, verdict_prompt
-from locus_memory.evaluation.memories import MEMORIES, UNBOUNDED, Memory, Setting, moment_of
 from locus_memory.evaluation.metrics import recall_at
+from locus_memory.evaluation.questions.asking import AskedModel, Counted
+from locus_memory.evaluation.questions.costs import PurseEmptyError
+from locus_memory.evaluation.questions.judging import question_prompt, read_verdict, verdict_prompt
+from locus_memory.evaluation.questions.memories import (
+    MEMORIES,
+    UNBOUNDED,
+    Memory,
+    Setting,
+    moment_of,
+)
 from locus_memory.retrieval.embedders.base import Embedder
 
 __all__ = ["Models", "ask_all", "digest_of", "judge_all", "sampled"]
