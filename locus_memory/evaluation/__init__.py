@@ -1,9 +1,10 @@
-"""Evaluation: a repeatable measurement of how well retrieval finds the evidence for a question.
+"""Evaluation: how well the evidence for a question is found, and how many answers are right.
 
-The conversations of a dataset are indexed and its questions are searched. The report gives recall
-and nDCG with the cost of a query. The sample conversations are part of the package.
+`evaluate` indexes the conversations of a dataset and searches for its questions; its report has
+recall and nDCG. `questions/` asks a model the questions, with a memory each, and writes a journal
+that `read_quality` reports. The sample conversations are part of the package.
 
-Read `run.py` first, then `metrics.py`.
+Read `run.py` first, then `metrics.py`; of the answers `journal.py`, then `questions/`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         load_sample,
         read_dataset,
     )
+    from locus_memory.evaluation.quality.figures import Quality, read_quality
     from locus_memory.evaluation.report import Report, Scores
     from locus_memory.evaluation.run import evaluate
 else:
@@ -27,6 +29,7 @@ else:
         __name__,
         {
             "Conversation": "dataset",
+            "Quality": "quality.figures",
             "Question": "dataset",
             "Report": "report",
             "Scores": "report",
@@ -34,11 +37,13 @@ else:
             "evaluate": "run",
             "load_sample": "dataset",
             "read_dataset": "dataset",
+            "read_quality": "quality.figures",
         },
     )
 
 __all__ = [
     "Conversation",
+    "Quality",
     "Question",
     "Report",
     "Scores",
@@ -46,4 +51,5 @@ __all__ = [
     "evaluate",
     "load_sample",
     "read_dataset",
+    "read_quality",
 ]

@@ -1,25 +1,43 @@
 """Datasets: conversations with questions, and the turns that hold the answers.
 
-Two formats are read. The first is LoCoMo's own file: A. Maharana et al., "Evaluating very long-term
-conversational memory of LLM agents", ACL 2024, https://github.com/snap-research/locomo. The
-second is simpler: a list of conversations, each with `id`, `sessions` (each with `date_time` and
-`turns` of `id`, `speaker`, `text` and optionally `image_caption`) and `questions` (each with
-`question`, `category` and `evidence`, the ids of turns).
+The public files are read as they are; the shape of a file says which it is:
+
+- LoCoMo, `locomo10.json`: A. Maharana et al., "Evaluating very long-term conversational memory of
+  LLM agents", ACL 2024, https://github.com/snap-research/locomo.
+- LongMemEval, `_s`, `_m` and `_oracle`: D. Wu et al., "LongMemEval: benchmarking chat assistants on
+  long-term interactive memory", ICLR 2025, https://github.com/xiaowu0162/LongMemEval.
+- BEAM, a folder of chats: M. Tavakoli et al., "Beyond a million tokens", 2025,
+  https://github.com/mohammadtavakoli78/BEAM.
+- REALTALK, a chat or the folder of all: D.-H. Lee et al., "REALTALK: a 21-day real-world dataset
+  for long-term conversation", 2025, https://github.com/danny911kr/REALTALK.
+- MemoryBank, with its questions beside it: W. Zhong et al., "MemoryBank: enhancing large language
+  models with long-term memory", AAAI 2024,
+  https://github.com/zhongwanjun/MemoryBank-SiliconFriend.
+- Our own form: a list of conversations, each with `id`, `sessions` (each with `date_time` and
+  `turns` of `id`, `speaker`, `text` and optionally `image_caption` and `date_time`) and `questions`
+  (each with `question`, `category` and optionally `evidence`, the ids of turns, `answer`, which may
+  be a list of several right ones, `id`, `abstain` and `asked_at`).
+
+`public_sets` turns each of the others into our own form.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
+from pydantic import TypeAdapter, ValidationError
 
+from locus_memory._internal.quoting import quote, shorten
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.evaluation.public_sets.files import read_document
+from locus_memory.evaluation.public_sets.shapes import in_own_form
 from locus_memory.retrieval.turns import Turn
 
 __all__ = ["Conversation", "Question", "Session", "load_sample", "parse_dataset", "read_dataset"]
@@ -31,11 +49,17 @@ _CATEGORIES: Final = {
     4: "single-hop",
     5: "adversarial",
 }
-_ANSWERED: Final = frozenset({1, 2, 3, 4})
+_ADVERSARIAL: Final = 5
 # Some lists of evidence are one string: "D8:6; D9:17".
 _TURN_ID: Final = re.compile(r"[^\s;,]+")
-_SESSION: Final = re.compile(r"session_(\d+)")
-_DATE_FORMATS: Final = ("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y")
+_WEEKDAY: Final = re.compile(r" \(\w+\)")
+_DATE_FORMATS: Final = (
+    "%I:%M %p on %d %B, %Y",
+    "%I:%M %p on %d %B %Y",
+    "%Y/%m/%d %H:%M",
+    "%d.%m.%Y, %H:%M:%S",
+    "%B-%d-%Y",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +69,20 @@ class Question:
     Attributes:
         text: The question.
         category: The kind of question.
-        evidence: The ids of the turns that hold the answer.
+        evidence: The ids of the turns that hold the answer; empty: the file names none.
+        id: The id in the conversation.
+        expected: The right answers, of which one is enough; empty: the file has none.
+        abstain: Whether the right answer is that it is not known.
+        asked_at: The moment at which it is asked; where the file names none, that of the last turn.
     """
 
     text: str
     category: str
     evidence: tuple[str, ...]
+    id: str = ""
+    expected: tuple[str, ...] = ()
+    abstain: bool = False
+    asked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,109 +105,136 @@ class Conversation:
     Attributes:
         id: The id.
         sessions: The sessions in the order of time.
-        questions: The questions that have an answer and evidence for it.
+        questions: The questions that have an answer and evidence for it, which a search can find.
+        others: The questions whose right answer is that it is not known, and those without
+            evidence.
     """
 
     id: str
     sessions: tuple[Session, ...]
     questions: tuple[Question, ...]
+    others: tuple[Question, ...] = ()
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """All questions, which a model can be asked."""
+        return self.questions + self.others
+
+
+_CHECKED: Final = TypeAdapter(Conversation)
 
 
 def read_dataset(path: str | Path) -> list[Conversation]:
-    """Return the conversations of a file.
+    """Return the conversations of a file or a folder.
 
     Raises:
-        OSError: The file cannot be read.
-        InvalidArgumentError: It holds no conversations in either format.
+        OSError: A file cannot be read.
+        InvalidArgumentError: It holds no conversations in a form that is known.
     """
-    content = Path(path).read_bytes()
-    try:
-        document = orjson.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise InvalidArgumentError(f"{path}: not JSON: {error}") from None
-    return parse_dataset(document, str(path))
+    return parse_dataset(read_document(Path(path)), str(path))
 
 
 def load_sample() -> list[Conversation]:
     """Return the small dataset of the package: invented, and free to use."""
-    name = "conversations.json"
-    content = files("locus_memory.evaluation").joinpath(name).read_bytes()
-    return parse_dataset(orjson.loads(content), name)
+    return read_dataset(Path(str(files("locus_memory.evaluation").joinpath("conversations.json"))))
 
 
 def parse_dataset(document: Any, source: str = "the data") -> list[Conversation]:
     """Return the conversations of a JSON document; `source` names it in errors.
 
-    Only questions of categories 1 to 4 with evidence are kept: the others have no turn to find.
     Evidence that names no turn of the conversation is left out.
 
     Raises:
-        InvalidArgumentError: It holds no conversations in either format.
+        InvalidArgumentError: It holds no conversations in a form that is known.
     """
-    if not isinstance(document, list) or not document:
-        raise InvalidArgumentError(f"{source}: a data set is a list of conversations")
-    try:
-        return [_conversation(entry) for entry in document]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise InvalidArgumentError(f"{source}: not a conversation: {problem}") from error
+    found = []
+    for number, entry in enumerate(in_own_form(document, source), 1):
+        try:
+            found.append(_CHECKED.validate_python(_conversation(entry)))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = shorten(f"{type(error).__name__}: {error}")
+        else:
+            continue
+        raise InvalidArgumentError(f"{source}: not a conversation: number {number}: {problem}")
+    _check_unique((each.id for each in found), f"{source}: two conversations")
+    for conversation in found:
+        asked = f"{source}: {quote(conversation.id)}: two questions"
+        _check_unique((each.id for each in conversation.asked), asked)
+    return found
 
 
-def _conversation(entry: Mapping[str, Any]) -> Conversation:
-    locomo = "conversation" in entry
-    sessions = tuple(_locomo_sessions(entry["conversation"]) if locomo else _sessions(entry))
-    known = {turn.id for session in sessions for turn in session.turns}
-    questions = (_question(each, known) for each in entry["qa" if locomo else "questions"])
-    return Conversation(
-        id=str(entry["sample_id" if locomo else "id"]),
-        sessions=sessions,
-        questions=tuple(each for each in questions if each is not None),
-    )
+def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a conversation; their types are checked afterwards."""
+    sessions: list[dict[str, Any]] = [
+        {
+            "name": f"session-{number:04}",
+            "turns": [_turn(turn, session.get("date_time")) for turn in session["turns"]],
+        }
+        for number, session in enumerate(entry["sessions"], 1)
+        if session["turns"]
+    ]
+    if all(session["turns"][0]["said_at"] for session in sessions):
+        # The sort is stable: sessions of the same moment stay in the order of the file.
+        sessions.sort(key=lambda session: session["turns"][0]["said_at"])
+    turns = [turn for session in sessions for turn in session["turns"]]
+    last = max((turn["said_at"] for turn in turns if turn["said_at"]), default=None)
+    known = {turn["id"] for turn in turns}
+    asked = [_question(each, n, known, last) for n, each in enumerate(entry["questions"], 1)]
+    return {
+        "id": str(entry["id"]),
+        "sessions": sessions,
+        "questions": [each for each in asked if each["evidence"] and not each["abstain"]],
+        "others": [each for each in asked if each["abstain"] or not each["evidence"]],
+    }
 
 
-def _sessions(entry: Mapping[str, Any]) -> Iterator[Session]:
-    for number, session in enumerate(entry["sessions"], 1):
-        moment = _moment(session.get("date_time"))
-        turns = (_turn(turn, "id", "image_caption", moment) for turn in session["turns"])
-        yield Session(f"session-{number:04}", tuple(turns))
+def _turn(entry: Mapping[str, Any], day: str | None) -> dict[str, Any]:
+    return {
+        "text": entry.get("text") or "",
+        "speaker": entry["speaker"],
+        "said_at": _moment(entry.get("date_time")) or _moment(day),
+        "caption": entry.get("image_caption") or "",
+        "id": str(entry["id"]),
+    }
 
 
-def _locomo_sessions(conversation: Mapping[str, Any]) -> Iterator[Session]:
-    numbers = sorted(int(match[1]) for match in map(_SESSION.fullmatch, conversation) if match)
-    for number in numbers:
-        moment = _moment(conversation.get(f"session_{number}_date_time"))
-        turns = conversation[f"session_{number}"]
-        read = (_turn(turn, "dia_id", "blip_caption", moment) for turn in turns)
-        yield Session(f"session-{number:04}", tuple(read))
-
-
-def _turn(turn: Mapping[str, Any], name: str, caption: str, moment: datetime | None) -> Turn:
-    return Turn(
-        text=turn.get("text") or "",
-        speaker=turn["speaker"],
-        said_at=moment,
-        caption=turn.get(caption) or "",
-        id=str(turn[name]),
-    )
+def _question(
+    entry: Mapping[str, Any], number: int, known: set[str], last: datetime | None
+) -> dict[str, Any]:
+    category, answers = entry["category"], entry.get("answer")
+    named: list[str] = []
+    for each in map(str, entry.get("evidence") or ()):
+        named += [each] if each in known else _TURN_ID.findall(each)
+    answers = answers if isinstance(answers, list) else [answers]
+    return {
+        "text": entry["question"],
+        "category": _CATEGORIES.get(category, str(category)),
+        "evidence": list(dict.fromkeys(name for name in named if name in known)),
+        "id": str(entry.get("id", number)),
+        "expected": [str(each) for each in answers if each is not None],
+        "abstain": category == _ADVERSARIAL or bool(entry.get("abstain")),
+        "asked_at": _moment(entry.get("asked_at")) or last,
+    }
 
 
 def _moment(text: str | None) -> datetime | None:
+    bare = _WEEKDAY.sub("", text or "")
     for each in _DATE_FORMATS:
         try:
-            return datetime.strptime(text or "", each).replace(tzinfo=UTC)
+            return datetime.strptime(bare, each).replace(tzinfo=UTC)
         except ValueError:
             continue
     try:
-        return datetime.fromisoformat(text or "")
+        found = datetime.fromisoformat(bare)
     except ValueError:
         return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _question(question: Mapping[str, Any], known: set[str | None]) -> Question | None:
-    category = question["category"]
-    listed = "\n".join(question.get("evidence") or ())
-    named: list[str] = _TURN_ID.findall(listed)
-    evidence = tuple(dict.fromkeys(name for name in named if name in known))
-    if category not in _ANSWERED or not evidence:
-        return None
-    return Question(question["question"], _CATEGORIES[category], evidence)
+def _check_unique(names: Iterable[str], what: str) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidArgumentError(f"{what} have the id {quote(name)}")

@@ -9,9 +9,18 @@ from typing import Final, NamedTuple, TypeVar
 
 from locus_memory.errors import InvalidArgumentError
 
-__all__ = ["Interval", "interval", "ndcg_at", "recall_at"]
+__all__ = [
+    "Agreement",
+    "Interval",
+    "agreement",
+    "grouped_interval",
+    "interval",
+    "ndcg_at",
+    "recall_at",
+]
 
 _SAMPLES: Final = 2000
+_AT_ONCE: Final = 100
 _TAIL: Final = 0.025
 
 _T = TypeVar("_T", bound=Hashable)
@@ -73,6 +82,67 @@ def interval(differences: Sequence[float]) -> Interval:
     means = sorted(math.fsum(chosen.choices(differences, k=count)) / count for _ in range(_SAMPLES))
     low, high = means[int(_TAIL * _SAMPLES)], means[-1 - int(_TAIL * _SAMPLES)]
     return Interval(math.fsum(differences) / count, low, high)
+
+
+def grouped_interval(groups: Sequence[Sequence[float]]) -> Interval:
+    """Return the mean of all values with its interval, where those of a group hang together.
+
+    Whole groups are drawn, such as the questions about one conversation: a bootstrap of clusters,
+    the same for the same groups in the same order. A. C. Davison, D. V. Hinkley, "Bootstrap methods
+    and their application", 1997, section 3.8. The interval always holds the mean; of one group, it
+    is the mean.
+
+    Raises:
+        InvalidArgumentError: There is no value.
+    """
+    if not any(groups):
+        raise InvalidArgumentError("without a value there is no interval")
+    import numpy as np  # noqa: PLC0415 - it takes a while to load
+
+    sums = np.array([math.fsum(each) for each in groups if each])
+    counts = np.array([len(each) for each in groups if each])
+    chosen, means = np.random.default_rng(1), []
+    for _ in range(_SAMPLES // _AT_ONCE):
+        drawn = chosen.integers(len(sums), size=(_AT_ONCE, len(sums)))
+        means += (sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)).tolist()
+    mean = math.fsum(sums) / int(counts.sum())
+    low, high = np.quantile(means, (_TAIL, 1 - _TAIL)).tolist()
+    return Interval(mean, min(low, mean), max(high, mean))
+
+
+class Agreement(NamedTuple):
+    """How often two judges agree.
+
+    Attributes:
+        share: The share of the answers that both call right or both call wrong.
+        kappa: Cohen's kappa: 1 is agreement, 0 is that of chance; `None`: each judge calls all
+            answers the same, and chance explains everything.
+    """
+
+    share: float
+    kappa: float | None
+
+
+def agreement(pairs: Sequence[tuple[bool, bool]]) -> Agreement:
+    """Return the agreement of two judges about the same answers.
+
+    Kappa is `(share - chance) / (1 - chance)`, where `chance` is the agreement that two judges with
+    these shares of right answers have by chance. Source: J. Cohen, "A coefficient of agreement for
+    nominal scales", Educational and Psychological Measurement 20(1), 1960,
+    https://doi.org/10.1177/001316446002000104.
+
+    Raises:
+        InvalidArgumentError: There is no answer that both judged.
+    """
+    if not pairs:
+        raise InvalidArgumentError("without an answer that both judged there is no agreement")
+    count = len(pairs)
+    same = sum(one == other for one, other in pairs)
+    first, second = (sum(each) for each in zip(*pairs, strict=True))
+    # In whole numbers, so that full agreement by chance is exact: `chance` times `count` squared.
+    chance = first * second + (count - first) * (count - second)
+    rest = count * count - chance
+    return Agreement(same / count, (same * count - chance) / rest if rest else None)
 
 
 def _discount(place: int) -> float:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.retrieval.rerankers.base import Reranker
 
-__all__ = ["NAMESPACE", "evaluate"]
+__all__ = ["NAMESPACE", "Plain", "evaluate"]
 
 NAMESPACE: Final = ("locus-memory-evaluation",)
 """The namespace of the indexed conversations; it is cleared before and after."""
@@ -171,7 +171,7 @@ class _Run:
             start = time.perf_counter()
             await search.search(place, question.text)
             self.times.append(time.perf_counter() - start)
-        plain = _Plain([turn for each in conversation.sessions for turn in each.turns])
+        plain = Plain([turn for each in conversation.sessions for turn in each.turns])
         for question in conversation.questions:
             result = await search.search(place, question.text, _HITS)
             self.mode = result.mode
@@ -181,7 +181,7 @@ class _Run:
         async for block in shown(conversation, self.store, (*place, "memory")):
             self.blocks.append(block)
 
-    async def _take_sides(self, plain: _Plain, place: Namespace, question: Question) -> None:
+    async def _take_sides(self, plain: Plain, place: Namespace, question: Question) -> None:
         """Search in the other ways, for comparison."""
         found = {"bm25": plain.by_words(question.text)}
         if self.embedder is not None:
@@ -220,7 +220,7 @@ class _Run:
         )
 
 
-class _Plain:
+class Plain:
     """The turns of a conversation, for searches without rules."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:

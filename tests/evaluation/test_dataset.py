@@ -84,3 +84,6 @@ def test_the_sample_is_whole():
         assert 60 <= len(turns) <= 100
         assert all(turn.said_at for turn in turns)
         assert len({turn.id for turn in turns}) == len(turns)
+        assert all(each.expected for each in conversation.questions)
+        assert all(each.asked_at == turns[-1].said_at for each in conversation.asked)
+        assert [each.abstain for each in conversation.others] == [True, True]

@@ -26,7 +26,10 @@ def figures(report):
 
 @pytest.mark.slow
 async def test_the_numbers_do_not_get_worse(store):
-    overall = (await evaluate(load_sample(), store)).overall
+    report = await evaluate(load_sample(), store)
+    assert report.block_recall >= 0.84
+    assert report.block_tokens <= 650
+    overall = report.overall
     assert overall.recall[10] >= 0.66
     assert overall.recall[50] >= 0.81
     assert overall.ndcg >= 0.46

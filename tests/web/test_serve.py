@@ -16,6 +16,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from locus_memory.evaluation.journal import Answered, Journal, Run
+
 TOKEN = "a-token-of-20-letters"
 OPENER = build_opener(ProxyHandler({}))
 
@@ -176,3 +178,32 @@ def test_what_cannot_be_served_is_one_line(tmp_path):
         code, line = refused(tmp_path, "--port", port)
         assert (code, line.count("\n")) == (1, 1)
         assert "name another port" in line
+
+
+@pytest.mark.slow
+def test_the_report_of_a_run_is_read_once_before_the_server_begins(tmp_path):
+    run = tmp_path / "run.jsonl"
+    made = Journal(run)
+    made.write(
+        Run(
+            file="a.json", digest="0" * 64, seed=0, sample=None, answer="m", judge=None,
+            memories=("ours",), budgets=(1000,),
+        )
+    )  # fmt: skip
+    made.write(
+        Answered(
+            conversation="c", question="1", category="<b>", memory="ours", budget=1000,
+            asked="?", expected=("Oslo",), abstain=False, answer="Oslo", block="", block_tokens=7,
+            evidence=None, prompt_tokens=9, completion_tokens=1,
+        )
+    )  # fmt: skip
+    made.close()
+    with process(tmp_path, "--eval", str(run), command="ui") as (address, _):
+        run.unlink()
+        page = read(f"{address}/answers")
+        assert "<td>&lt;b&gt;</td>" in page
+        assert page.count("<svg") == 2
+        assert "Answers</a>" in read(f"{address}/")
+    code, line = refused(tmp_path, "--eval", "none.jsonl", command="ui")
+    assert code != 0
+    assert "none.jsonl" in line

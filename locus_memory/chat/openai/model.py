@@ -88,6 +88,11 @@ class OpenAIChat(Resource):
             else _checked_client(self._openai, client, given)
         )
 
+    @property
+    def client(self) -> Any:
+        """The `openai.AsyncOpenAI` that is asked."""
+        return self._client
+
     async def __call__(
         self, messages: Sequence[Message], /, *, tools: Sequence[ToolSpec] = ()
     ) -> Message:

@@ -242,6 +242,8 @@ def _facts(completion: Any, choice: Any) -> dict[str, Any]:
     """Return the endpoint's facts about its answer, without malformed ones."""
     usage = getattr(completion, "usage", None)
     counts = {name: getattr(usage, name, None) for name in _USAGE}
+    details = getattr(usage, "prompt_tokens_details", None)
+    counts["cached_tokens"] = getattr(details, "cached_tokens", None)
     facts = {
         "model": getattr(completion, "model", None),
         "finish_reason": getattr(choice, "finish_reason", None),

@@ -11,11 +11,12 @@ import typer
 
 from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import RerankerOption, open_embedder, open_reranker
-from locus_memory.cli.options.plots import PlotOption, write_plot
+from locus_memory.cli.options.plots import PlotOption, ReportOption, write_plot
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.cli.printing.tables import Cell, print_records, print_table
+from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.text import number
 
 if TYPE_CHECKING:
@@ -40,9 +41,13 @@ def evaluate(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="LoCoMo's file, or a simpler one; by default a small data set of the package.",
+            help="Data set, by default a small one of the package; or a run to judge again.",
             show_default=False,
         ),
+    ] = None,
+    more: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN]...", help="Further runs, with --report.", show_default=False),
     ] = None,
     *,
     embedder: Annotated[
@@ -51,6 +56,54 @@ def evaluate(
     ] = None,
     reranker: RerankerOption = None,
     plot: PlotOption = None,
+    answer: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Ask this model the questions, with a memory each."),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Let this model judge the answers, also of a run."),
+    ] = None,
+    extract: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Model that extracts memories; by default --answer."),
+    ] = None,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Memory to ask, repeatable; ours by default."),
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(metavar="N,...", help="Tokens that a question is shown of a memory.")
+    ] = "4000",
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Ask so many questions, drawn at random."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw.")] = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE.jsonl", help="File for all that is asked and answered.")
+    ] = Path("eval.jsonl"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the file of --out.")] = False,
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Calls of models at once.")
+    ] = 4,
+    prices: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Prices of models, TOML or JSON."),
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", min=0, help="Stop when so much is spent.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Endpoint of --answer and --extract.")
+    ] = None,
+    judge_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Endpoint of --judge.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Report runs: what their answers are worth.")
+    ] = False,
+    report_to: ReportOption = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +112,48 @@ def evaluate(
     Without --url, the evaluation runs in memory. With --url, it indexes the conversations in the
     namespace locus-memory-evaluation and deletes this namespace before and after. With --plot,
     the recall at k is drawn, with a line for each mode of search.
+
+    With --answer, a model is asked the questions, from what each --memory shows, and --judge says
+    which answers are right. All of it is in the file of --out. With --judge alone, FILE is such a
+    file, and its answers are judged again.
+
+    With --report, FILE and each RUN is a file of --out, and nothing is asked: accuracy with its
+    interval, F1, evidence, tokens and cost, by category too, and the differences of runs.
     """
+    if report or report_to is not None:
+        if path is None or answer is not None or judge is not None:
+            raise UsageError("--report needs the file of a run, and nothing is asked or judged")
+        from locus_memory.cli.quality.report import report_runs  # noqa: PLC0415 - help must be quick
+
+        session = Session.of(context, None, as_json=as_json)
+        report_runs(session, [path, *(more or [])], report_to)
+        return
+    if more:
+        raise UsageError("several files are compared with --report")
+    if answer is not None or judge is not None:
+        if reranker or plot or url:
+            raise UsageError("--reranker, --plot and --url are of retrieval, without --answer")
+        from locus_memory.cli.quality.questions import Questions  # noqa: PLC0415 - help must be quick
+
+        Questions(
+            path=path,
+            answer=answer,
+            judge=judge,
+            extract=extract,
+            memory=memory or ["ours"],
+            budget=budget,
+            sample=sample,
+            seed=seed,
+            out=out,
+            resume=resume,
+            concurrency=concurrency,
+            prices=prices,
+            max_cost=max_cost,
+            embedder=embedder,
+            base_url=base_url,
+            judge_url=judge_url,
+        ).run(Session.of(context, None, as_json=as_json))
+        return
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,
         read_dataset,
@@ -73,12 +167,12 @@ def evaluate(
         embedder=None if embedder is None else open_embedder(embedder),
         reranker=None if reranker is None else open_reranker(reranker),
     )
-    report = session.run(work, create=True)
-    document = report.to_dict()
+    measured = session.run(work, create=True)
+    document = measured.to_dict()
     if plot is not None:
-        write_plot(plot, recall_chart(report))
+        write_plot(plot, recall_chart(measured))
         document["plot"] = str(plot)
-    session.answer(document, partial(_render, report=report, plot=plot))
+    session.answer(document, partial(_render, report=measured, plot=plot))
 
 
 async def _run(

@@ -1,7 +1,8 @@
-"""The option `--plot`, and the file that it names."""
+"""The options `--plot` and `--report-to`, and the files that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,24 +13,40 @@ from locus_memory.inspection.errors import CommandError
 if TYPE_CHECKING:
     from locus_memory.cli.printing.plots import LineChart
 
-__all__ = ["PlotOption", "write_plot"]
+__all__ = ["PlotOption", "ReportOption", "write_file", "write_plot"]
 
 
-def _writable(path: Path | None) -> Path | None:
-    """Return the path; a bad one is refused before the work that it would show."""
-    if path is None:
-        return None
-    if path.suffix.lower() != ".svg":
-        raise typer.BadParameter("the plot is SVG: name a file that ends with .svg")
-    if path.is_dir() or not path.parent.is_dir():
-        raise typer.BadParameter(f"cannot write {path}: name a file in a folder that exists")
-    return path
+def _writable(*endings: str) -> Callable[[Path | None], Path | None]:
+    """Return what refuses a bad path before the work that the file would show."""
+
+    def checked(path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        if path.suffix.lower() not in endings:
+            raise typer.BadParameter(f"name a file that ends with {' or '.join(endings)}")
+        if path.is_dir() or not path.parent.is_dir():
+            raise typer.BadParameter(f"cannot write {path}: name a file in a folder that exists")
+        return path
+
+    return checked
 
 
 PlotOption = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE.svg", help="Also draw the result as SVG.", callback=_writable
+        "--plot",
+        metavar="FILE.svg",
+        help="Also draw the result as SVG.",
+        callback=_writable(".svg"),
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--report-to",
+        metavar="FILE",
+        help="Also write the report as Markdown, with its plots beside it, or as HTML.",
+        callback=_writable(".md", ".html"),
     ),
 ]
 
@@ -42,8 +59,16 @@ def write_plot(path: Path, chart: LineChart) -> None:
     """
     from locus_memory.cli.printing.plots import draw_lines  # noqa: PLC0415 - help must be quick
 
-    drawing = draw_lines(chart)
+    write_file(path, draw_lines(chart))
+
+
+def write_file(path: Path, content: str) -> None:
+    """Write a file in place of an earlier one.
+
+    Raises:
+        CommandError: It cannot be written.
+    """
     try:
-        path.write_text(drawing, encoding="utf-8")
+        path.write_text(content, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""A chart of lines over two scaled axes, as an SVG document; pure.
+"""Charts of lines over two scaled axes, and of bars, as SVG documents; pure.
 
 The picture does not know on which page it stands, so it brings its own ground, and follows the
 reader's choice of light or dark. Where a page forbids styles, it stays light.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
@@ -23,6 +23,7 @@ __all__ = [
     "Axis",
     "Line",
     "LineChart",
+    "draw_bars",
     "draw_lines",
     "heading",
     "picture",
@@ -201,6 +202,31 @@ def draw_lines(chart: LineChart) -> str:
         body.append(text(_MARGIN + 34, row, told))
         body += _drawn([at(x.place(a), y.place(b)) for a, b in line.points], place)
     return picture(chart.title, _in_words(chart), top + _HEIGHT + 62, body)
+
+
+def draw_bars(title: str, groups: Mapping[str, Mapping[str, float]]) -> str:
+    """Return a chart of bars as an SVG document.
+
+    Args:
+        title: The title.
+        groups: The bars of each group, by their names: values from 0 to 1. A name has the same
+            colour in each group.
+    """
+    body, top = heading(title)
+    names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
+    told = []
+    for group, bars in groups.items():
+        top += 2 * _ROW
+        body.append(text(_MARGIN, top, group, muted=True))
+        for name, value in bars.items():
+            top += _ROW
+            color, width = COLORS[names.index(name) % len(COLORS)], WIDTH / 2 * value
+            box = f'x="{_MARGIN}" y="{top - 11:.1f}" width="{width:.1f}" height="13"'
+            body.append(f'<rect {box} fill="{color}"/>')
+            left = _MARGIN + width + 8
+            body.append(text(left, top, fit_text(f"{value:.3f} {name}", WIDTH - left - _MARGIN)))
+            told.append(f"{group}, {name}: {value:.3f}.")
+    return picture(title, " ".join(told), top + _MARGIN, body)
 
 
 def _marks(places: Sequence[Point], marks: Sequence[str]) -> Iterator[str]:

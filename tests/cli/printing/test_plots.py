@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.cli.printing import plots
-from locus_memory.cli.printing.plots import Axis, Line, LineChart, draw_lines
+from locus_memory.cli.printing.plots import COLORS, Axis, Line, LineChart, draw_bars, draw_lines
 from locus_memory.errors import InvalidArgumentError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -177,3 +177,18 @@ def test_colours_have_the_contrast_that_readers_need():
     for colors in (light, dark):
         assert all(contrast(colors[name], colors["ground"]) >= 4.5 for name in ("ink", "muted"))
         assert all(contrast(each, colors["ground"]) >= 3 for each in plots.COLORS)
+
+
+def test_bars_are_as_long_as_their_values_and_named():
+    drawn = draw_bars("By kind", {"one & two": {"ours": 1.0}, "three": {"<b>": 0.0, "ours": 0.25}})
+    root = ET.fromstring(drawn)
+    bars = root.findall(f"{SVG}rect")[1:]
+    assert [float(each.get("width")) for each in bars] == [400, 0, 100]
+    assert [each.get("fill") for each in bars] == [COLORS[0], COLORS[1], COLORS[0]]
+    texts = [each.text for each in root.findall(f"{SVG}text")]
+    assert texts == [
+        "By kind", "one & two", "1.000 ours", "three", "0.000 \u2039b\u203a", "0.250 ours",
+    ]  # fmt: skip
+    told = root.find(f"{SVG}desc").text
+    assert told == "one & two, ours: 1.000. three, \u2039b\u203a: 0.000. three, ours: 0.250."
+    assert all(0 <= float(each.get("y")) <= float(root.get("height")) for each in bars)

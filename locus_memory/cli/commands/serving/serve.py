@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,6 +94,10 @@ def ui(
     token: _Token = None,
     allow_host: _Names = None,
     read_only: _ReadOnly = False,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option("--eval", metavar="RUN", help="Also report a run of eval; repeatable."),
+    ] = None,
     embedder: EmbedderOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
@@ -104,10 +109,18 @@ def ui(
     the server.
     """
     pages = require("locus_memory.web.pages", "ui", needed_by="locus-memory ui")
+    make_pages = pages.make_pages
+    if runs:
+        from locus_memory.cli.quality.charts import quality_plots  # noqa: PLC0415 - as needed
+        from locus_memory.evaluation.quality.documents import quality_tables  # noqa: PLC0415
+        from locus_memory.evaluation.quality.figures import read_quality  # noqa: PLC0415
+
+        quality = read_quality(runs)
+        make_pages = partial(make_pages, quality_tables(quality), quality_plots(quality))
     _listen(
         Session.of(context, url, as_json=False),
         web=require("locus_memory.web", "ui", needed_by="locus-memory ui"),
-        pages=pages.make_pages,
+        pages=make_pages,
         embedder=embedder,
         settings={
             "host": host,

@@ -1,0 +1,370 @@
+"""The run of questions: each memory is told the conversations, asked, and its answers are judged.
+
+The lines of the journal have one order, whatever is asked at once: that of the conversations, of
+the memories, of the budgets and of the questions. So a run that is killed and taken up ends with
+the same lines as one that is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, aclosing, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from locus_memory._internal.neutral import neutralise
+from locus_memory._internal.quoting import shorten
+from locus_memory.conversation.tokens import expected_tokens
+from locus_memory.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    ModelError,
+)
+from locus_memory.evaluation.dataset import Conversation, Question
+from locus_memory.evaluation.journal import (
+    Answered,
+    Failed,
+    Ingested,
+    Journal,
+    Judged,
+    Record,
+    Run,
+    read_journal,
+)
+from locus_memory.evaluation.metrics import recall_at
+from locus_memory.evaluation.questions.asking import AskedModel, Counted
+from locus_memory.evaluation.questions.costs import PurseEmptyError
+from locus_memory.evaluation.questions.judging import question_prompt, read_verdict, verdict_prompt
+from locus_memory.evaluation.questions.memories import (
+    MEMORIES,
+    UNBOUNDED,
+    Memory,
+    Setting,
+    moment_of,
+)
+from locus_memory.retrieval.embedders.base import Embedder
+
+__all__ = ["Models", "ask_all", "digest_of", "judge_all", "sampled"]
+
+_UNDATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""The moment of sessions without one: always the same, as a run is to be repeated."""
+
+_Record = TypeVar("_Record")
+_Key = tuple[str, str, str, int]
+_Channel = asyncio.Queue[Any]
+
+Told = Callable[[Record], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models of a run.
+
+    Attributes:
+        answer: Answers the questions.
+        judge: Judges the answers; `None`: nobody does.
+        extract: Extracts memories.
+        embedder: Finds by meaning; `None`: by words alone.
+        width: How many questions are worked on at once.
+    """
+
+    answer: AskedModel
+    judge: AskedModel | None
+    extract: AskedModel
+    embedder: Embedder | None = None
+    width: int = 4
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and the contents of the files of a folder.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    if path.is_file():
+        return sha256(path.read_bytes()).hexdigest()
+    found = sha256()
+    for each in sorted(each for each in path.rglob("*") if each.is_file()):
+        name = each.relative_to(path).as_posix()
+        found.update(f"{name}\0{digest_of(each)}\n".encode())
+    return found.hexdigest()
+
+
+def sampled(
+    conversations: Sequence[Conversation], sample: int | None, seed: int
+) -> list[tuple[Conversation, list[Question]]]:
+    """Return the conversations with the questions that are asked, in the order of the file.
+
+    A question without an answer is none, unless the right answer is that it is not known.
+
+    Args:
+        conversations: The conversations.
+        sample: How many questions are drawn at random; `None`: all.
+        seed: The seed of the draw: the same questions for the same seed.
+
+    Raises:
+        InvalidArgumentError: No question has an answer.
+    """
+    asked = [
+        (place, number)
+        for place, conversation in enumerate(conversations)
+        for number, each in enumerate(conversation.asked)
+        if each.expected or each.abstain
+    ]
+    if not asked:
+        raise InvalidArgumentError("none of the questions has an answer to compare with")
+    if sample is not None and sample < len(asked):
+        asked = random.Random(seed).sample(asked, sample)  # noqa: S311 - not for secrets
+    chosen = set(asked)
+    found = [
+        (each, [q for number, q in enumerate(each.asked) if (place, number) in chosen])
+        for place, each in enumerate(conversations)
+    ]
+    return [(each, questions) for each, questions in found if questions]
+
+
+async def ask_all(
+    path: Path,
+    run: Run,
+    chosen: Sequence[tuple[Conversation, Sequence[Question]]],
+    models: Models,
+    *,
+    told: Told,
+) -> str | None:
+    """Ask all questions that a journal does not answer yet, and judge all that it does not.
+
+    Args:
+        path: The journal; what it holds is not asked again.
+        run: The settings.
+        chosen: The conversations with the questions, as of `sampled`.
+        models: The models.
+        told: Called with each record that was written.
+
+    Returns:
+        Why it ended before all was asked: the budget is spent; `None`: all was.
+
+    Raises:
+        InvalidArgumentError: The journal is that of another run, or it is damaged.
+        OSError: It cannot be read or written.
+        ConfigurationError: A memory lacks what it needs.
+        MissingDriverError: The package of a memory is not installed.
+    """
+    ingested, answered = set[tuple[str, str]](), set[_Key]()
+    with closing(Journal(path)) as journal:
+        if journal.is_empty:
+            journal.write(run)
+    for record in read_journal(path):
+        match record:
+            case Run():
+                _check_same(path, record, run)
+            case Ingested():
+                ingested.add((record.conversation, record.memory))
+            case Answered():
+                answered.add(record.key)
+            case _:
+                pass
+    # The judgement of the last answer may be missing, and it comes before the next answer.
+    if models.judge is not None:
+        ended = await judge_all(path, models.judge, width=models.width, told=told)
+        if ended is not None:
+            return ended
+    works = (
+        _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
+        for conversation, questions in chosen
+        for name in run.memories
+        if (
+            asked := [
+                (question, budget)
+                for budget in ((0,) if name in UNBOUNDED else run.budgets)
+                for question in questions
+                if (conversation.id, question.id, name, budget) not in answered
+            ]
+        )
+    )
+    records = _in_order((work.records() for work in works), models.width)
+    return await _written(path, records, told)
+
+
+async def judge_all(path: Path, judge: AskedModel, *, width: int, told: Told) -> str | None:
+    """Judge all answers of a journal that a judge has not judged yet, beside those of others.
+
+    Returns:
+        Why it ended before all was judged: the budget is spent; `None`: all was.
+
+    Raises:
+        InvalidArgumentError: The journal is damaged.
+        OSError: It cannot be read or written.
+    """
+    done = {
+        record.key
+        for record in read_journal(path)
+        if isinstance(record, Judged) and record.judge == judge.name
+    }
+    left = (
+        _judged(judge, record)
+        for record in read_journal(path)
+        if isinstance(record, Answered) and record.key not in done
+    )
+    return await _written(path, _in_order(left, width), told)
+
+
+def _check_same(path: Path, before: Run, now: Run) -> None:
+    """Check that a run may be taken up with these settings.
+
+    Raises:
+        InvalidArgumentError: It has others.
+    """
+    asked = now.model_dump(exclude={"file"})
+    for name, value in before.model_dump(exclude={"file"}).items():
+        if asked[name] != value:
+            raise InvalidArgumentError(
+                f"{path}: the {name} of this run is {value!r}, not {asked[name]!r}"
+            )
+
+
+async def _written(path: Path, records: AsyncGenerator[Record], told: Told) -> str | None:
+    """Write records into a journal; return why they ended early, if they did."""
+    with closing(Journal(path)) as journal:
+        try:
+            async with aclosing(records):
+                async for record in records:
+                    journal.write(record)
+                    told(record)
+        except PurseEmptyError as error:
+            return str(error)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A conversation in a memory, and what is asked about it."""
+
+    conversation: Conversation
+    memory: str
+    asked: Sequence[tuple[Question, int]]
+    models: Models
+    is_known: bool
+
+    async def records(self) -> AsyncGenerator[Record]:
+        """Yield the records in their order."""
+        place: dict[str, Any] = {"conversation": self.conversation.id, "memory": self.memory}
+        model, moment = Counted(self.models.extract), _UNDATED
+        async with AsyncExitStack() as stack:
+            setting = Setting(model=model, embedder=self.models.embedder)
+            memory = await stack.enter_async_context(MEMORIES[self.memory](setting))
+            try:
+                for session in self.conversation.sessions:
+                    moment = moment_of(session) or moment
+                    await memory.ingest(session, moment)
+                    model.check()
+            except (PurseEmptyError, ConfigurationError):
+                raise
+            except Exception as error:  # noqa: BLE001 - reported; the others go on
+                yield Failed(step="ingest", error=_text(error), **place)
+                return
+            if not self.is_known:
+                yield Ingested(**place, **model.used.model_dump())
+            asked = (self._answer(memory, *each, moment) for each in self.asked)
+            async with aclosing(_in_order(asked, self.models.width)) as records:
+                async for record in records:
+                    yield record
+
+    async def _answer(
+        self, memory: Memory, question: Question, budget: int, last: datetime
+    ) -> AsyncGenerator[Record]:
+        """Yield the answer to a question, and its judgement."""
+        place: dict[str, Any] = {
+            "conversation": self.conversation.id,
+            "question": question.id,
+            "memory": self.memory,
+            "budget": budget,
+        }
+        model, moment = Counted(self.models.answer), question.asked_at or last
+        try:
+            block = await memory.block(question.text, moment, budget)
+            said = await model(question_prompt(question.text, block.text, moment))
+        except (PurseEmptyError, ConfigurationError):
+            raise
+        except Exception as error:  # noqa: BLE001 - reported; the others go on
+            yield Failed(step="answer", error=_text(error), **place)
+            return
+        shown = block.turns if question.evidence else None
+        answered = Answered(
+            category=question.category,
+            asked=question.text,
+            expected=question.expected,
+            abstain=question.abstain,
+            answer=said.content or "",
+            block=block.text,
+            block_tokens=expected_tokens(block.text),
+            evidence=None if shown is None else recall_at([*shown], question.evidence, len(shown)),
+            **place,
+            **model.used.model_dump(),
+        )
+        yield answered
+        if self.models.judge is not None:
+            async for record in _judged(self.models.judge, answered):
+                yield record
+
+
+async def _judged(judge: AskedModel, answered: Answered) -> AsyncGenerator[Record]:
+    """Yield the judgement of an answer."""
+    place = answered.model_dump(include={"conversation", "question", "memory", "budget"})
+    model = Counted(judge)
+    try:
+        right, reason = read_verdict((await model(verdict_prompt(answered))).content or "")
+    except ModelError as error:
+        yield Failed(step="judgement", judge=judge.name, error=_text(error), **place)
+    else:
+        used = model.used.model_dump()
+        yield Judged(judge=judge.name, right=right, reason=reason, **place, **used)
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {shorten(neutralise(str(error)))}"
+
+
+async def _in_order(
+    works: Iterable[AsyncGenerator[_Record]], width: int
+) -> AsyncGenerator[_Record]:
+    """Yield what works yield, one work after the other, while so many of them go on at once.
+
+    An error of a work is raised where its next record would be, and ends those after it.
+    """
+    left, waiting, tasks = iter(works), deque[_Channel](), set[asyncio.Task[None]]()
+    try:
+        while True:
+            for work in islice(left, width - len(waiting)):
+                waiting.append(channel := _Channel())
+                tasks.add(task := asyncio.create_task(_drain(work, channel)))
+                task.add_done_callback(tasks.discard)
+            if not waiting:
+                return
+            while (found := await waiting[0].get()) is not None:
+                if isinstance(found, Exception):
+                    raise found
+                yield found
+            waiting.popleft()
+    finally:
+        running = list(tasks)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _drain(work: AsyncGenerator[Any], channel: _Channel) -> None:
+    """Pass what a work yields, its error, and `None` at its end."""
+    try:
+        async with aclosing(work):
+            async for record in work:
+                channel.put_nowait(record)
+    except Exception as error:  # noqa: BLE001 - it is raised where it is read
+        channel.put_nowait(error)
+    channel.put_nowait(None)
