@@ -30,7 +30,7 @@ JSON = "locus-memory --json "
 SHIFTING = "locus-memory audit-deletion"
 """The places of a database differ with the state of its log."""
 
-MOST = 4_500
+MOST = 5_000
 """The words of the page."""
 
 TASK = re.compile(r"^\| .* \| `locus-memory (.+)` \|$", re.MULTILINE)
