@@ -61,6 +61,9 @@ _SUFFIXES: Final = {
 _SLOW: Final = {"idna", "punycode"}
 """Charsets of Python, and of no page, that take the square of the time."""
 
+_LONGEST_WAIT: Final = 86_400.0
+"""Seconds: a socket takes no endless number of them."""
+
 _LONGEST_NAME: Final = 80
 _MOST_BYTES_OF_NAME: Final = 200
 """With a digest and a suffix below the 255 of file systems."""
@@ -131,6 +134,7 @@ class _Reading:
 
     def __init__(self, options: FetchOptions) -> None:
         self._options = options
+        self._patience = min(options.seconds, _LONGEST_WAIT)
         self._socket: socket.socket | None = None
         self._is_stopped = False
 
@@ -158,7 +162,7 @@ class _Reading:
         kind = _SCHEMES[parts.scheme]
         # Without a port, the last part of an address of IPv6 would be taken for one.
         port = parts.port or kind.default_port
-        link = kind(str(parts.hostname), port, timeout=self._options.seconds)
+        link = kind(str(parts.hostname), port, timeout=self._patience)
         with closing(link):
             link.sock = self._connect(link.host, link.port, is_secure=kind is HTTPSConnection)
             where = f"{parts.path or '/'}{parts.query and '?'}{parts.query}"
@@ -180,10 +184,10 @@ class _Reading:
         """Return a connection to the first address that answers: `localhost` has two, say."""
         for address in addresses[:-1]:
             with suppress(OSError):
-                return socket.create_connection((address, port), self._options.seconds)
+                return socket.create_connection((address, port), self._patience)
             if self._is_stopped:
                 break
-        return socket.create_connection((addresses[-1], port), self._options.seconds)
+        return socket.create_connection((addresses[-1], port), self._patience)
 
     def _kept(self, link: socket.socket) -> socket.socket:
         """Keep a connection for `stop`, which may have come before it."""

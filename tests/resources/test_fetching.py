@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import socket
 import threading
@@ -213,6 +214,13 @@ async def test_a_redirect_that_is_not_ascii(web):
         b"HTTP/1.1 302 Found\r\nLocation: /\x93\xfa?q=\xfc\r\n\r\n"
     )
     assert (await fetched(f"{web.url}/a", HERE))[2] == b"raw"
+
+
+@pytest.mark.parametrize("seconds", [math.inf, 1e12])
+async def test_any_time_is_a_limit(web, seconds):
+    web.answers["/a"] = (200, {}, b"Here.")
+    limits = FetchOptions(allow_private=True, seconds=seconds)
+    assert (await fetched(f"{web.url}/a", limits))[2] == b"Here."
 
 
 async def test_slashes_of_a_path_remain(web):
