@@ -61,6 +61,8 @@ _SUFFIXES: Final = {
 _SLOW: Final = {"idna", "punycode"}
 """Charsets of Python, and of no page, that take the square of the time."""
 
+_PLAIN: Final = "identity"
+
 _LONGEST_WAIT: Final = 86_400.0
 """Seconds: a socket takes no endless number of them."""
 
@@ -207,7 +209,8 @@ class _Reading:
             raise BackendUnavailableError(f"the server says {status}, or ended early")
         kind = headers.get_content_type()
         is_document = kind in _SUFFIXES or kind.startswith("text/")
-        if len(content) > most or "Content-Encoding" in headers or not is_document:
+        is_plain = str(headers.get("Content-Encoding", _PLAIN)).strip().lower() == _PLAIN
+        if len(content) > most or not is_plain or not is_document:
             raise MemoryBackendError(
                 f"the page is packed, or no document, but {kind}, or too large"
             )

@@ -133,6 +133,7 @@ async def test_a_page_becomes_an_entry(web):
         ("/a", {"Content-Type": "text/plain; charset=nonsense"}, b"plain", "a.txt", "plain"),
         ("/a.json", {"Content-Type": "application/json"}, b'{"a": 1}', "a.json", '{"a": 1}'),
         ("/", {}, b"no type", "index.txt", "no type"),
+        ("/", {"Content-Encoding": "Identity"}, b"not packed", "index.txt", "not packed"),
         ("/..%2F..%2Fetc/pass%00wd", {}, b"x", "pass-wd-!.txt", "x"),
         ("/.env", {"Content-Type": "text/plain"}, b"x", "env-!.txt", "x"),
         ("/2401.1234", {"Content-Type": "text/html"}, b"<p>x</p>", "2401.1234.html", "x"),
