@@ -105,7 +105,7 @@ async def test_a_page_becomes_an_entry(web):
         for expected in ((1, 0), (0, 1)):
             done = await tree.add_resource(f"{web.url}/docs/rig?token=secret#part", reason="ash")
             assert (done.added, done.unchanged, done.skipped) == (*expected, ())
-            assert done.uri == "memory://resources/127.0.0.1/docs/"
+            assert done.uri == f"memory://resources/127.0.0.1%3A{web.port}/docs/"
         [hit] = (await tree.find("What is the gaff of?")).hits
         read = await tree.read(hit.uri)
         assert "The gaff is of ash." in read.data
@@ -255,6 +255,19 @@ async def test_an_address_that_does_not_answer_is_not_the_last(web, names):
 async def test_a_path_that_is_not_ascii_is_encoded(web):
     web.answers["/%C3%A9%20a?q=%C3%BC"] = (200, {"Content-Type": "text/plain"}, b"x")
     assert (await fetched(f"{web.url}/é a?q=ü", HERE))[2] == b"x"
+
+
+async def test_servers_of_one_host_have_folders_of_their_own(web):
+    other = Web()
+    try:
+        async with MemoryTree("memory", fetch=HERE) as tree:
+            for server in (web, other):
+                server.answers["/a.md"] = (200, {}, f"Of {server.port}.".encode())
+                done = await tree.add_resource(f"{server.url}/a.md")
+                assert (done.added, done.updated) == (1, 0)
+            assert len((await tree.tree("memory://resources", 5)).entries) == 4
+    finally:
+        other.close()
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
