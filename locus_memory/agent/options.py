@@ -44,7 +44,7 @@ class AgentOptions:
         resources: A tree of `memory://` resources: a `MemoryTree`, a handle, a `MemoryStoreSpec`, a
             memory backend, or the name of a backend or a preset, or the provider string of a
             store. A run with a user has that user's tree.
-        memory: `resources` by another name; not both.
+        memory: `resources` by another name; not both. It becomes `resources`.
         resource_settings: Whether entries that match are shown to the model, and when sessions are
             committed.
         documents: An index, or a provider string of one for `get_documents`: what it has on the
@@ -78,6 +78,8 @@ class AgentOptions:
             if self.resources is not None:
                 raise ConfigurationError("the tree is given twice: as memory= and as resources=")
             object.__setattr__(self, "resources", self.memory)
+            # Given once: `dataclasses.replace` passes every field.
+            object.__setattr__(self, "memory", None)
 
 
 class AgentKeywords(TypedDict, total=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, Protocol
 
@@ -157,15 +158,18 @@ class FusedIndex(Resource):
         Raises:
             ConfigurationError: One of them is no `DocumentIndex`.
             InvalidArgumentError: As for `DocumentIndex.store`.
-            BackendError: A store failed; neither index has the piece, or only the first one if its
-                store fails as well.
+            BackendError: A store failed; neither index has the piece, unless a store fails at the
+                deletion as well.
         """
         first, second = self._written
         doc_id: str = await first.store(content, source=source, metadata=metadata)
         try:
             await second.store(content, source=source, metadata=metadata, doc_id=doc_id)
         except BaseException:
-            await first.delete(doc_id)
+            # The second one may have it, though it failed.
+            for each in (first, second):
+                with suppress(Exception):
+                    await each.delete(doc_id)
             raise
         return doc_id
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, get_args, overload
 
@@ -93,10 +94,12 @@ def documents_from_config(
         TypeError: There is no such setting.
     """
     table = {_SETTINGS.get(name, name): value for name, value in documents_table(store).items()}
+    table = with_profile(table, _PROFILES)
+    usual = Keywords(table, {}).into(ChunkConfig, chunking=table.pop("chunking", None))
+    sizes = {each.name: table.pop(each.name) for each in fields(usual) if each.name in table}
     named = Keywords(table, table)
-    chunking = named.into(ChunkConfig, chunking=None)
     context = named.into(ContextConfig, context=None)
-    named.rest["chunking"] = chunking
+    named.rest["chunking"] = replace(usual, **sizes)
     return get_documents(named.rest.pop("url", "memory"), **named.rest), context
 
 

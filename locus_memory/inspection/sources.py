@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.backends.base import checkpointer_of
 from locus_memory.checkpoint.differences import messages_of
-from locus_memory.errors import CheckpointError, MissingDriverError
+from locus_memory.errors import (
+    BackendCorruptError,
+    CheckpointError,
+    EncryptionError,
+    MissingDriverError,
+)
 from locus_memory.inspection.names import find_checkpoint, find_thread
 from locus_memory.inspection.states import read_state
 
@@ -14,7 +19,10 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.memory.models import Memory
 
-__all__ = ["Sources"]
+__all__ = ["UNREADABLE", "Sources"]
+
+UNREADABLE: Final = (BackendCorruptError, CheckpointError, EncryptionError, MissingDriverError)
+"""The errors of what is there and cannot be shown: damaged, of another key, or of a package."""
 
 
 class Sources:
@@ -52,7 +60,7 @@ class Sources:
             name = await find_thread(self._checkpointer, thread_id)
             checkpoint_id = await find_checkpoint(self._checkpointer, name, None)
             state = await read_state(self._checkpointer, name, checkpoint_id)
-        except (CheckpointError, MissingDriverError):
+        except UNREADABLE:
             # `show` reports the error of such a thread; here, its messages are just unavailable.
             return []
         return [each for each in messages_of(state)[0] if isinstance(each, dict)]

@@ -9,10 +9,10 @@ the environment are not used: they would resolve the name again.
 from __future__ import annotations
 
 import asyncio
-import re
+import codecs
 import socket
 import ssl
-from codecs import BOM_UTF8
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,7 +21,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from ipaddress import ip_address, ip_network
 from pathlib import PurePosixPath
 from typing import Final
-from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
+from unicodedata import category
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.documents.ingest.reading import MOST_BYTES
@@ -38,7 +39,10 @@ from locus_memory.memory.options import check_number, check_whole
 
 __all__ = ["FetchOptions", "fetched", "shown"]
 
-_SCHEMES: Final = {"http": HTTPConnection, "https": HTTPSConnection}
+_SCHEMES: Final[Mapping[str, type[HTTPConnection]]] = {
+    "http": HTTPConnection,
+    "https": HTTPSConnection,
+}
 _HEADERS: Final = {"User-Agent": "locus_memory", "Connection": "close"}
 _SUFFIXES: Final = {
     "text/html": ".html",
@@ -54,7 +58,18 @@ _SUFFIXES: Final = {
 }
 """The suffix of a file of each type that is a document; empty, and of other texts: its own."""
 
-_UNSAFE: Final = re.compile(r"[^\w.-]+")
+_SLOW: Final = {"idna", "punycode"}
+"""Charsets of Python, and of no page, that take the square of the time."""
+
+_PLAIN: Final = "identity"
+
+_LONGEST_WAIT: Final = 86_400.0
+"""Seconds: a socket takes no endless number of them."""
+
+_LONGEST_NAME: Final = 80
+_MOST_BYTES_OF_NAME: Final = 200
+"""With a digest and a suffix below the 255 of file systems."""
+
 _SAFE: Final = "/%:@!$&'()*+,;=?~"
 _OTHERS: Final = [
     ip_network(each) for each in ("192.0.0.0/24", "168.63.129.16", "::/8", "2002::/16", "fec0::/10")
@@ -121,6 +136,7 @@ class _Reading:
 
     def __init__(self, options: FetchOptions) -> None:
         self._options = options
+        self._patience = min(options.seconds, _LONGEST_WAIT)
         self._socket: socket.socket | None = None
         self._is_stopped = False
 
@@ -146,10 +162,12 @@ class _Reading:
     def _get(self, parts: SplitResult) -> tuple[str, bytes] | str:
         """Return the page, or where it is."""
         kind = _SCHEMES[parts.scheme]
-        link = kind(str(parts.hostname), parts.port, timeout=self._options.seconds)
+        # Without a port, the last part of an address of IPv6 would be taken for one.
+        port = parts.port or kind.default_port
+        link = kind(str(parts.hostname), port, timeout=self._patience)
         with closing(link):
             link.sock = self._connect(link.host, link.port, is_secure=kind is HTTPSConnection)
-            where = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+            where = f"{parts.path or '/'}{parts.query and '?'}{parts.query}"
             link.request("GET", quote(where, _SAFE), headers=_HEADERS)
             return self._answer(parts, link.getresponse())
 
@@ -158,19 +176,32 @@ class _Reading:
         addresses = [str(each[4][0]) for each in found]
         if not self._options.allow_private and not all(map(_is_public, addresses)):
             raise MemoryAccessDenied("the host has an address that is not public")
-        # The system returns those first that can be reached.
-        self._socket = socket.create_connection((addresses[0], port), self._options.seconds)
-        if self._is_stopped:
-            self.stop()
+        link = self._kept(self._connected(list(dict.fromkeys(addresses)), port))
         if is_secure:
             context = ssl.create_default_context()
-            self._socket = context.wrap_socket(self._socket, server_hostname=host)
-        return self._socket
+            link = self._kept(context.wrap_socket(link, server_hostname=host))
+        return link
+
+    def _connected(self, addresses: Sequence[str], port: int) -> socket.socket:
+        """Return a connection to the first address that answers: `localhost` has two, say."""
+        for address in addresses[:-1]:
+            with suppress(OSError):
+                return socket.create_connection((address, port), self._patience)
+            if self._is_stopped:
+                break
+        return socket.create_connection((addresses[-1], port), self._patience)
+
+    def _kept(self, link: socket.socket) -> socket.socket:
+        """Keep a connection for `stop`, which may have come before it."""
+        self._socket = link
+        if self._is_stopped:
+            self.stop()
+        return link
 
     def _answer(self, parts: SplitResult, answer: HTTPResponse) -> tuple[str, bytes] | str:
         status, headers, most = answer.status, answer.headers, self._options.max_bytes
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST and "Location" in headers:
-            return str(headers["Location"])
+            return _location(str(headers["Location"]))
         if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
             raise MemoryNotFound(shown(parts), f"the server says {status}")
         content = answer.read(most + 1)
@@ -178,13 +209,16 @@ class _Reading:
             raise BackendUnavailableError(f"the server says {status}, or ended early")
         kind = headers.get_content_type()
         is_document = kind in _SUFFIXES or kind.startswith("text/")
-        if len(content) > most or "Content-Encoding" in headers or not is_document:
+        is_plain = str(headers.get("Content-Encoding", _PLAIN)).strip().lower() == _PLAIN
+        if len(content) > most or not is_plain or not is_document:
             raise MemoryBackendError(
                 f"the page is packed, or no document, but {kind}, or too large"
             )
-        with suppress(LookupError, UnicodeError):
-            if kind.startswith("text/") and (charset := headers.get_content_charset()):
-                content = BOM_UTF8 + content.decode(charset).encode()
+        with suppress(LookupError, ValueError):
+            charset = headers.get_content_charset() if kind.startswith("text/") else None
+            if charset and codecs.lookup(charset).name not in _SLOW:
+                text = content.decode(charset).removeprefix("\ufeff")
+                content = codecs.BOM_UTF8 + text.encode()
         return _name(parts, kind), content
 
 
@@ -207,13 +241,35 @@ def shown(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
 
+def _location(header: str) -> str:
+    """Return where a header leads, which the standard library reads as Latin-1.
+
+    Bytes that are no UTF-8 remain the same bytes.
+    """
+    raw = header.encode("latin-1", "replace")
+    with suppress(UnicodeError):
+        return raw.decode()
+    return quote(raw, f"{_SAFE}#[]")
+
+
 def _name(parts: SplitResult, kind: str) -> str:
-    """Return the name of a file of a type; pages of other queries have other names."""
-    path = PurePosixPath(unquote(parts.path.rpartition("/")[2]))
-    digest = blake2b(parts.query.encode(), digest_size=4).hexdigest() if parts.query else ""
-    stem = _UNSAFE.sub("-", path.stem).strip(".-")[:80] or "index"
-    suffix = _SUFFIXES.get(kind) or _UNSAFE.sub("", path.suffix)[:9] or ".txt"
-    return f"{stem}{digest and '-'}{digest}{suffix}"
+    """Return the name of a file of a type; each page of a folder has its own.
+
+    What a name cannot hold, and a query, are told apart by a digest.
+    """
+    name = unquote(parts.path.rpartition("/")[2])
+    own = PurePosixPath(name).suffix
+    plain = own if own.isascii() and own[1:].isalnum() else ""
+    suffix = _SUFFIXES.get(kind) or plain[:9] or ".txt"
+    stem = name.removesuffix(own) if own.lower() == suffix.lower() else name
+    # Marks are a part of words, as the vowels of Hindi and Thai are.
+    kept = "".join(each if category(each)[0] in "LMN" or each in "._-" else " " for each in stem)
+    safe = "-".join(kept.split()).strip(".-")[:_LONGEST_NAME]
+    safe = safe.encode()[:_MOST_BYTES_OF_NAME].decode(errors="ignore")
+    if parts.query or safe != stem:
+        whole = f"{name}?{parts.query}".encode()
+        safe = f"{safe or 'index'}-{blake2b(whole, digest_size=4).hexdigest()}"
+    return f"{safe or 'index'}{suffix}"
 
 
 def _is_public(text: str) -> bool:

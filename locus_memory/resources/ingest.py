@@ -35,6 +35,8 @@ RESOURCES: Final = "resources"
 """The top folder of what is ingested."""
 
 _URL: Final = "://"
+_PORTS: Final = (None, 80, 443)
+"""The ports that need no name."""
 
 
 async def ingested(
@@ -54,7 +56,9 @@ async def ingested(
     found, name, content = await fetched(op.source, options)
     folders = (unquote(each) for each in found.path.split("/")[:-1])
     kept = (each for each in folders if each not in ("", ".", ".."))
-    folder = target or MemoryURI((RESOURCES, str(found.hostname), *kept))
+    # Servers of one host at other ports have other pages.
+    host = str(found.hostname) if found.port in _PORTS else found.netloc.lower()
+    folder = target or MemoryURI((RESOURCES, host, *kept))
     with TemporaryDirectory() as place:
         where = FilePath(place, name)
         await in_thread(where.write_bytes, content)

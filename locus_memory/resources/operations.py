@@ -213,7 +213,7 @@ class MemoryOpResource(MemoryOp):
     Attributes:
         source: A path, or a URL of http or https; see `FetchOptions`.
         target_uri: The folder; `None`: `memory://resources/` and the name of the source, or the
-            host and the folders of the URL.
+            host, with an unusual port, and the folders of the URL.
         reason: Why it is read, for the model that makes the levels; at most 500 characters.
         instruction: What to look at, as `reason`.
         wait: Whether to return only once everything is searchable.

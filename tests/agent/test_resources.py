@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory import Agent
+from locus_memory.agent.options import AgentOptions
 from locus_memory.agent.resources import ResourceSettings
 from locus_memory.agent.toolkit.resource_tools import resource_tools
 from locus_memory.backends.inmemory.store import InMemoryStore
@@ -379,3 +381,9 @@ async def test_an_agent_without_a_tree_says_so():
     ):
         with pytest.raises(ConfigurationError, match="memory="):
             await call
+
+
+def test_options_with_a_tree_can_be_replaced():
+    tree = MemoryTree(InMemoryStore())
+    options = replace(AgentOptions(memory=tree), max_iterations=3)
+    assert (options.resources, options.max_iterations) == (tree, 3)

@@ -200,6 +200,31 @@ async def test_what_one_index_cannot_store_is_in_neither():
     assert await sparse.sources() == []
 
 
+class Late(StoreWrapper):
+    """Its connection breaks once what was sent has arrived."""
+
+    async def put_batch(self, items):
+        await super().put_batch(items)
+        raise BackendUnavailableError("late")
+
+
+class Kept(StoreWrapper):
+    async def delete_batch(self, names):
+        raise BackendUnavailableError("kept")
+
+
+async def test_what_one_index_stored_though_it_failed_is_in_neither():
+    stores = InMemoryStore(), InMemoryStore()
+    sparse, dense = (DocumentIndex(each, kind="text") for each in stores)
+    with pytest.raises(BackendUnavailableError, match="late"):
+        await fuse(sparse, DocumentIndex(Late(stores[1]), kind="text")).store("A plum.")
+    assert await sparse.sources() == await dense.sources() == []
+    assert await sparse.retrieve("plum") == await dense.retrieve("plum") == []
+    kept = DocumentIndex(Kept(stores[0]), kind="text")
+    with pytest.raises(BackendUnavailableError, match="down"):
+        await fuse(kept, DocumentIndex(Broken(stores[1]), kind="text")).store("A plum.")
+
+
 class Foreign:
     async def retrieve(self, query, *, top_k=5, min_score=None, filter=None):  # noqa: A002
         return []
@@ -326,9 +351,19 @@ async def test_settings_by_the_names_of_openjarvis():
     assert (index.kind, index.chunking.chunk_size) == ("text", 64)
 
 
+async def test_a_table_may_name_a_profile():
+    """Its own settings win, and the other ones of the profile remain."""
+    table = {"kind": "text", "options": "openjarvis", "chunk_size": 99}
+    index, _ = documents_from_config({"documents": table})
+    assert index.chunking == ChunkConfig(unit="words", chunk_size=99)
+    assert index._hybrid == HybridOptions.classic()
+
+
 @pytest.mark.parametrize(
     ("table", "error"),
     [
+        ({"options": "unknown"}, ConfigurationError),
+        ({"chunking": {"chunk_size": 9}}, ConfigurationError),
         ({"url": "postgresql://u:secret@h/db"}, ConfigurationError),
         ({"url": "sqlite"}, None),
         ({"kind": "unknown"}, UnknownProviderError),

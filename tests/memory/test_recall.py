@@ -179,6 +179,36 @@ async def test_of_a_long_query_passages_of_both_ends_are_searched(make, store, a
     assert all(len(each or "") <= 600 for each in asked)
 
 
+SAID = {
+    "en": ("My sister keeps bees in Graz.", "Where does my sister keep bees? ", "It rains a lot. "),
+    "ur": (
+        "میری بہن گراز میں مکھیاں پالتی ہے\u06d4",
+        "میری بہن مکھیاں کہاں پالتی ہے\u06d4",
+        "کل بارش ہوئی تھی\u06d4",
+    ),
+    "hi": ("मेरी बहन ग्राज़ में मधुमक्खियाँ पालती है।", "मेरी बहन मधुमक्खियाँ पालती है।", "कल बारिश हुई।"),
+    "my": ("ကလာရာက ဂရတ်ဇ်မှာ ပျား မွေးတယ်။", "ကလာရာက ပျား မွေးတယ်။", "မနေ့က မိုးရွာတယ်။"),
+    "am": ("ክላራ በግራዝ ንቦችን ታረባለች።", "ክላራ ንቦችን ታረባለች።", "ትናንት ዝናብ ዘነበ።"),
+    "hy": (
+        "Կլարան Գրացում մեղուներ է պահում\u0589",
+        "Կլարան մեղուներ է պահում\u0589",
+        "Երեկ անձրև եկավ\u0589",
+    ),
+    "ja": ("妹はグラーツで蜂を飼っている。", "妹は蜂を飼っている。", "昨日は雨が降った。"),
+}
+
+
+@pytest.mark.parametrize("language", SAID)
+async def test_a_sentence_of_a_long_message_counts_as_much_as_alone(searching, clock, language):
+    """Sentences end in each script with a mark of its own, not always before a space."""
+    known, asked, other = SAID[language]
+    manager = LLMMemoryManager(searching, clock=clock)
+    await manager.save([fact("bees", known)])
+    [alone] = await manager.search(asked)
+    [found] = await manager.search(f"{other * 50}{asked}{other * 50}")
+    assert found.score >= 0.8 * alone.score
+
+
 async def test_of_a_message_all_words_are_searched(make, store, asked):
     query = "Hi! Do you know which of my two elder sisters plays the violoncello in Copenhagen?"
     await make().retrieve(query=query)

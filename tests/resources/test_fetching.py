@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
@@ -102,7 +105,7 @@ async def test_a_page_becomes_an_entry(web):
         for expected in ((1, 0), (0, 1)):
             done = await tree.add_resource(f"{web.url}/docs/rig?token=secret#part", reason="ash")
             assert (done.added, done.unchanged, done.skipped) == (*expected, ())
-            assert done.uri == "memory://resources/127.0.0.1/docs/"
+            assert done.uri == f"memory://resources/127.0.0.1%3A{web.port}/docs/"
         [hit] = (await tree.find("What is the gaff of?")).hits
         read = await tree.read(hit.uri)
         assert "The gaff is of ash." in read.data
@@ -130,10 +133,22 @@ async def test_a_page_becomes_an_entry(web):
         ("/a", {"Content-Type": "text/plain; charset=nonsense"}, b"plain", "a.txt", "plain"),
         ("/a.json", {"Content-Type": "application/json"}, b'{"a": 1}', "a.json", '{"a": 1}'),
         ("/", {}, b"no type", "index.txt", "no type"),
-        ("/..%2F..%2Fetc/pass%00wd", {}, b"x", "pass-wd.txt", "x"),
-        ("/.env", {"Content-Type": "text/plain"}, b"x", "env.txt", "x"),
+        ("/", {"Content-Encoding": "Identity"}, b"not packed", "index.txt", "not packed"),
+        ("/..%2F..%2Fetc/pass%00wd", {}, b"x", "pass-wd-!.txt", "x"),
+        ("/.env", {"Content-Type": "text/plain"}, b"x", "env-!.txt", "x"),
+        ("/2401.1234", {"Content-Type": "text/html"}, b"<p>x</p>", "2401.1234.html", "x"),
+        ("/a.PDF.HTM", {"Content-Type": "text/plain"}, b"x", "a.PDF.HTM", "x"),
+        ("/%E0%B9%81%E0%B8%A1%E0%B9%88", {"Content-Type": "text/plain"}, b"x", "แม่.txt", "x"),
+        ("/" + "%F0%A0%AE%B7" * 90, {"Content-Type": "text/plain"}, b"x",
+         "𠮷" * 50 + "-!.txt", "x"),
+        ("/a." + "%E6%97%A5" * 99, {"Content-Type": "text/plain"}, b"x",
+         "a." + "日" * 66 + "-!.txt", "x"),
+        ("/a", {"Content-Type": "text/markdown; charset=utf-8"}, "\ufeff# A".encode(), "a.md",
+         "# A"),
+        ("/a", {"Content-Type": "text/plain; charset=utf-16-le"}, "\ufeffA".encode("utf-16-le"),
+         "a.txt", "A"),
         ("/%E6%97%A5%E6%9C%AC.md", {"Content-Type": "text/plain"}, b"x", "日本.md", "x"),
-        ("/" + "a" * 300, {"Content-Type": "text/plain"}, b"x", "a" * 80 + ".txt", "x"),
+        ("/" + "a" * 300, {"Content-Type": "text/plain"}, b"x", "a" * 80 + "-!.txt", "x"),
     ],
 )  # fmt: skip
 async def test_the_name_and_the_text_of_a_page(web, path, headers, body, name, text):  # noqa: PLR0917
@@ -142,13 +157,117 @@ async def test_the_name_and_the_text_of_a_page(web, path, headers, body, name, t
         done = await tree.add_resource(web.url + path, "memory://x")
         assert done.skipped == ()
         [entry] = (await tree.list("memory://x")).entries
-        assert entry.name == name
+        assert re.sub("-[0-9a-f]{8}[.]", "-!.", entry.name) == name
         assert (await tree.read(entry.uri)).data == text
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2401.12345", "2401.67890"),
+        ("a.md", "a.rst"),
+        ("a b", "a-b"),
+        ("हिन", "हेन"),
+        ("ที่", "ทู่"),
+        ("x" * 90 + "1", "x" * 90 + "2"),
+        ("日" * 80 + "1", "日" * 80 + "2"),
+        ("?", "!"),
+        ("a?b", "a%3Fb"),
+    ],
+)
+def test_two_pages_of_a_folder_have_two_names(one, other):
+    for kind in ("text/html", "text/plain"):
+        names = {
+            fetching._name(fetching._split(f"http://h/{quote(each, '?%')}"), kind)
+            for each in (one, other)
+        }
+        assert len(names) == 2
+
+
+@given(
+    st.text(min_size=1, max_size=200), st.sampled_from(["text/html", "text/x", "application/pdf"])
+)
+def test_a_name_is_one_that_file_systems_take(text, kind):
+    url = f"http://h/{quote(text, '', errors='replace')}"
+    name = fetching._name(fetching._split(url), kind)
+    assert len(name.encode()) <= 255
+    assert name.isprintable() or any(not each.isprintable() for each in unquote(url))
+    assert "/" not in name
+    assert name not in (".", "..")
+
+
+async def test_a_charset_of_python_takes_no_time(web):
+    """It is no charset of pages, and takes the square of the time."""
+    body = b"-" + b"aaaa" * 2_000_000
+    web.answers["/a"] = (200, {"Content-Type": "text/plain; charset=Punycode"}, body)
+    assert (await fetched(f"{web.url}/a", HERE))[2] == body
+
+
+async def test_a_redirect_that_is_not_ascii(web):
+    """Its bytes arrive as they are, in UTF-8 or another charset."""
+    for place in ("日本", "é a"):
+        web.answers[f"/{quote(place)}"] = (200, {}, place.encode())
+        header = f"HTTP/1.1 302 Found\r\nLocation: /{place}\r\n\r\n".encode()
+        web.answers["/a"] = lambda handler, header=header: handler.wfile.write(header)
+        assert (await fetched(f"{web.url}/a", HERE))[2] == place.encode()
+    web.answers["/%93%FA?q=%FC"] = (200, {}, b"raw")
+    web.answers["/a"] = lambda handler: handler.wfile.write(
+        b"HTTP/1.1 302 Found\r\nLocation: /\x93\xfa?q=\xfc\r\n\r\n"
+    )
+    assert (await fetched(f"{web.url}/a", HERE))[2] == b"raw"
+
+
+@pytest.mark.parametrize("seconds", [math.inf, 1e12])
+async def test_any_time_is_a_limit(web, seconds):
+    web.answers["/a"] = (200, {}, b"Here.")
+    limits = FetchOptions(allow_private=True, seconds=seconds)
+    assert (await fetched(f"{web.url}/a", limits))[2] == b"Here."
+
+
+async def test_slashes_of_a_path_remain(web):
+    web.answers["/a//b"] = lambda handler: handler.wfile.write(
+        b"HTTP/1.1 200 OK\r\n\r\n" + handler.requestline.encode()
+    )
+    assert (await fetched(f"{web.url}//a//b", HERE))[2] == b"GET //a//b HTTP/1.1"
+
+
+async def test_an_address_of_ipv6_needs_no_port(monkeypatch):
+    asked = []
+
+    def resolved(host, port, **options):
+        asked.append((host, port))
+        raise OSError("none")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    for url in ("http://[2606:4700::1111]/a", "https://[2606:4700::1111]/a"):
+        with pytest.raises(BackendUnavailableError):
+            await fetched(url, FetchOptions())
+    assert asked == [(b"2606:4700::1111", 80), (b"2606:4700::1111", 443)]
+
+
+async def test_an_address_that_does_not_answer_is_not_the_last(web, names):
+    """As with `localhost`, whose first address may be one that the server does not listen at."""
+    names["two.test"] = ["127.0.0.9", "127.0.0.1"]
+    web.answers["/a"] = (200, {}, b"Here.")
+    assert (await fetched(f"http://two.test:{web.port}/a", HERE))[2] == b"Here."
 
 
 async def test_a_path_that_is_not_ascii_is_encoded(web):
     web.answers["/%C3%A9%20a?q=%C3%BC"] = (200, {"Content-Type": "text/plain"}, b"x")
     assert (await fetched(f"{web.url}/é a?q=ü", HERE))[2] == b"x"
+
+
+async def test_servers_of_one_host_have_folders_of_their_own(web):
+    other = Web()
+    try:
+        async with MemoryTree("memory", fetch=HERE) as tree:
+            for server in (web, other):
+                server.answers["/a.md"] = (200, {}, f"Of {server.port}.".encode())
+                done = await tree.add_resource(f"{server.url}/a.md")
+                assert (done.added, done.updated) == (1, 0)
+            assert len((await tree.tree("memory://resources", 5)).entries) == 4
+    finally:
+        other.close()
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -350,6 +469,43 @@ async def test_a_call_that_is_cancelled_ends_the_request(web):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await asyncio.to_thread(gone.wait, 10)
+
+
+async def test_a_call_that_is_cancelled_ends_a_request_that_is_just_secure(web, monkeypatch):
+    shaking, stopped, gone = threading.Event(), threading.Event(), threading.Event()
+
+    class Secure:
+        """It takes the socket over, as TLS does, and ends its handshake too late."""
+
+        def wrap_socket(self, link, server_hostname):
+            taken = socket.socket(fileno=link.detach())
+            taken.settimeout(20)
+            shaking.set()
+            stopped.wait(10)
+            return taken
+
+    def drip(handler):
+        try:
+            while not gone.wait(0.02):
+                handler.wfile.write(b"x")
+        except OSError:
+            gone.set()
+
+    monkeypatch.setattr(fetching.ssl, "create_default_context", Secure)
+    web.answers["/a"] = drip
+    task = asyncio.create_task(fetched(f"{web.url}/a".replace("http", "https", 1), HERE))
+    await asyncio.to_thread(shaking.wait, 10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    stopped.set()
+    try:
+        # The server hears of no request, or that nobody reads its answer.
+        assert not web.asked or await asyncio.to_thread(gone.wait, 5)
+        await asyncio.sleep(0.3)
+        assert not web.asked or gone.is_set()
+    finally:
+        gone.set()
 
 
 async def test_nobody_there():

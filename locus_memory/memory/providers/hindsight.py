@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from typing import Any, Literal
-from urllib.parse import quote
 from uuid import uuid4
 
 from pydantic import BaseModel
@@ -18,7 +17,7 @@ from typing_extensions import override
 
 from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.options import check_one_of, check_whole
-from locus_memory.memory.providers.service import ServiceProvider
+from locus_memory.memory.providers.service import ServiceProvider, path_part
 from locus_memory.store.item import check_identifier
 
 __all__ = ["HindsightProvider"]
@@ -87,7 +86,7 @@ class HindsightProvider(ServiceProvider):
         super().__init__(api_key=api_key, api_url=api_url, timeout=timeout, attempts=attempts)
         bank = bank_id or os.environ.get("HINDSIGHT_BANK_ID") or "operator"
         self.bank_id = check_identifier(bank, "a bank id")
-        self._bank = f"/v1/default/banks/{quote(bank, safe='')}"
+        self._bank = f"/v1/default/banks/{path_part(bank, 'a bank id')}"
         self._budget = budget or os.environ.get("HINDSIGHT_RECALL_BUDGET") or "mid"
         check_one_of(("low", "mid", "high"), budget=self._budget)
         check_one_of(("recall", "reflect"), prefetch_method=prefetch_method)

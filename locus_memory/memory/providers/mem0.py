@@ -10,14 +10,12 @@ Protocol: https://docs.mem0.ai/api-reference
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from pydantic import BaseModel
 from typing_extensions import override
 
 from locus_memory.memory.models import MemorySearchResult
-from locus_memory.memory.providers.service import ServiceProvider
-from locus_memory.store.item import check_identifier
+from locus_memory.memory.providers.service import ServiceProvider, path_part
 
 __all__ = ["Mem0Provider"]
 
@@ -87,7 +85,7 @@ class Mem0Provider(ServiceProvider):
 
         A fact of another user counts as one that is not there.
         """
-        path = f"/v1/memories/{quote(check_identifier(memory_id, 'a memory id'), safe='')}/"
+        path = f"/v1/memories/{path_part(memory_id, 'a memory id')}/"
         found = await self._request("GET", path, _Fact)
         if found.user_id != self._user_id:
             return False

@@ -8,20 +8,27 @@ import os
 import re
 from http import HTTPStatus
 from typing import Any, ClassVar, Final, Self, TypeVar
+from urllib.parse import quote as percent_encoded
 
 from pydantic import BaseModel, ValidationError
 from typing_extensions import override
 
 from locus_memory._internal.providers.drivers import require
+from locus_memory._internal.quoting import quote
 from locus_memory._internal.running.retrying import Patience
-from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
+from locus_memory.errors import (
+    BackendError,
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidKeyError,
+)
 from locus_memory.events import emit
 from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.options import check_number, check_whole
 from locus_memory.memory.providers.base import BaseMemoryProvider
 from locus_memory.store.item import check_identifier, check_limit
 
-__all__ = ["ServiceProvider"]
+__all__ = ["ServiceProvider", "path_part"]
 
 _ADDRESS: Final = re.compile(
     r"(?i)https?://([^/?#\s]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?([/?#]|$)"
@@ -34,6 +41,18 @@ _LONGEST_WAIT: Final = 0.5
 _NOTHING: Final = b"{}"
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
+
+
+def path_part(value: object, what: str) -> str:
+    """Return an identifier as one part of the path of a URL; `what` names it in the error.
+
+    Raises:
+        InvalidKeyError: It is no identifier, or it would lead to another path.
+    """
+    name = check_identifier(value, what)
+    if name in (".", ".."):
+        raise InvalidKeyError(f"{what} is part of a path, and {quote(name)} leads out of it")
+    return percent_encoded(name, safe="")
 
 
 class ServiceProvider(BaseMemoryProvider):

@@ -9,13 +9,12 @@ Protocol: https://docs.supermemory.ai, and the package `supermemory` 5.0.1
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 from typing_extensions import override
 
 from locus_memory.memory.models import MemorySearchResult
-from locus_memory.memory.providers.service import ServiceProvider
+from locus_memory.memory.providers.service import ServiceProvider, path_part
 from locus_memory.store.item import check_identifier
 
 __all__ = ["SupermemoryProvider"]
@@ -88,7 +87,7 @@ class SupermemoryProvider(ServiceProvider):
         return (await self._request("POST", self._where("document"), _Done, body)).id
 
     def _where(self, what: str) -> str:
-        return f"/ns/{quote(self._user_id, safe='')}/{what}"
+        return f"/ns/{path_part(self._user_id, 'a user id')}/{what}"
 
 
 def _result(found: _Fact) -> MemorySearchResult:

@@ -324,12 +324,12 @@ class Worker:
         for lane in [each for each in unit.jobs if each not in unit.failed]:
             before = unit.jobs[lane]
             is_asked = unit.insists or lane in unit.waits
-            jobs = [
-                job for job in await self._queue.waiting(lane) if is_asked or self._queue.reads(job)
-            ]
+            waiting = await self._queue.waiting(lane)
+            jobs = [job for job in waiting if is_asked or self._queue.reads(job)]
             # What was queued meanwhile may be missing.
             unit.keep(lane, frozenset(job.key for job in jobs) | (unit.jobs[lane] - before))
-            if any(Lease.holds(job.lease, self._clock()) for job in jobs):
+            # Who holds the first job reads those behind it, too.
+            if any(Lease.holds(job.lease, self._clock()) for job in waiting):
                 pauses.append(self._pace.quiet)
             elif left := [job for job in jobs if not self._is_parked(unit, job)]:
                 free.append(left)

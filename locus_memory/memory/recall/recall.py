@@ -51,7 +51,12 @@ _PASSAGE: Final = 600
 _END: Final = 4 * _PASSAGE
 """How many characters of each end of a longer message are searched."""
 
-_SENTENCE: Final = re.compile(r"(?s).+?(?:\n+|[.!?\u2026\u061f\u0964]\s+|[\u3002\uff01\uff1f]|\Z)")
+_SENTENCE: Final = re.compile(
+    r"(?s).+?(?:\n+|[.!?\u2026]\s+"
+    # Of Armenian, Arabic, Urdu, India, Tibet, Burma, Ethiopia, Khmer, Mongolia, China and Japan.
+    r"|[\u0589\u061f\u06d4\u0964\u0965\u0f0d\u0f0e\u104b\u1362\u1367\u1368\u17d4\u17d5"
+    r"\u1803\u1809\u3002\uff01\uff0e\uff1f\uff61]\s*|\Z)"
+)
 """A sentence or a line, in any script."""
 
 _NEAR: Final = SearchOptions(depth=20, word_weight=1.5)

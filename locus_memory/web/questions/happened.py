@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.checkpoint.differences import messages_of
-from locus_memory.errors import CheckpointError, MissingDriverError
 from locus_memory.inspection.memories import runs_of, users
 from locus_memory.inspection.names import hides
+from locus_memory.inspection.sources import UNREADABLE
 from locus_memory.inspection.states import read_state
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory
+from locus_memory.store.item import StoreItem
 from locus_memory.web.questions.data import Data
 
 __all__ = ["Change", "Contents", "Session", "count_contents", "look_back", "sessions_of"]
@@ -90,8 +92,10 @@ async def look_back(
     store, checkpointer = data.parts
     infos = [] if checkpointer is None else await checkpointer.query_by_metadata({}, _LOOKED_AT)
     names = [each for each in dict.fromkeys(info.thread_id for info in infos) if not hides(each)]
-    root = data.settings.namespace
-    items = [] if store is None else await store.search(root, None, _LOOKED_AT, recursive=True)
+    root, items = data.settings.namespace, list[StoreItem]()
+    if store is not None:
+        with suppress(*UNREADABLE):
+            items = await store.search(root, None, _LOOKED_AT, recursive=True)
     changes, seen = list[Change](), dict[str | None, None]()
     for item in items:
         below = item.namespace[len(root) :]
@@ -101,24 +105,22 @@ async def look_back(
             changes.append(Change(user, memory, item.updated_at, item.version == 1))
         if part == ("log", "runs"):
             seen[user] = None
-    runs = [
-        (user, run)
-        for user in list(seen)[:_SHOWN]
-        for run in (await runs_of(data.backend, data.manager, None, user, _SHOWN))[1]
-    ]
+    runs = list[tuple[str | None, SeenRun]]()
+    for user in list(seen)[:_SHOWN]:
+        _, own = await runs_of(data.backend, data.manager, None, user, _SHOWN)
+        runs += [(user, run) for run in own]
     runs.sort(key=lambda each: each[1].at, reverse=True)
     return await sessions_of(data, names[:_SHOWN]), changes[:_SHOWN], runs[:_SHOWN]
 
 
 async def _session(data: Data, thread: str) -> Session:
-    newest = next(iter(await data.checkpointer.list_with_metadata(thread, 1)), None)
+    newest: CheckpointInfo | None = None
     state: Any = {}
-    if newest is not None:
-        try:
+    # The page of the thread tells why it cannot be read.
+    with suppress(*UNREADABLE):
+        newest = next(iter(await data.checkpointer.list_with_metadata(thread, 1)), None)
+        if newest is not None:
             state = await read_state(data.checkpointer, thread, newest.checkpoint_id)
-        except (CheckpointError, MissingDriverError):
-            # The page of the thread tells why.
-            state = {}
     messages, rest = messages_of(state)
     said = [each for each in messages if isinstance(each, dict)]
     own = [each for each in said if str(each.get("role") or each.get("type")) in _USER_ROLES]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, Literal
 
 from pydantic import Field
 
+from locus_memory.errors import StoreCapabilityError
 from locus_memory.inspection.memories import (
     describe,
     history_of,
@@ -15,6 +16,7 @@ from locus_memory.inspection.memories import (
     sequence_of,
     users,
 )
+from locus_memory.inspection.sources import UNREADABLE
 from locus_memory.memory.ledger.ledger import Ledger
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import Memory, MemoryType, Origin, is_expired
@@ -226,8 +228,10 @@ async def usage_of(data: Data, user: str | None) -> dict[str, Any]:
     """Return how many memories a user has, the newest one, and when one was last used."""
     scope = data.scope(user)
     count = len(await data.store.list_keys(scope.current, _COUNTED))
-    newest = await data.store.search(scope.current, None, 1)
-    used = await data.store.search(scope.vitals, None, 1)
+    newest, used = list[StoreItem](), list[StoreItem]()
+    with suppress(*UNREADABLE):
+        newest = await data.store.search(scope.current, None, 1)
+        used = await data.store.search(scope.vitals, None, 1)
     return {
         "user": user,
         "count": count,
@@ -237,12 +241,21 @@ async def usage_of(data: Data, user: str | None) -> dict[str, Any]:
     }
 
 
-async def search_everybody(data: Data, query: str, limit: int) -> list[tuple[str | None, Memory]]:
-    """Find memories of all users by words and meaning, each with its user, the best first."""
+async def search_everybody(
+    data: Data, query: str, limit: int
+) -> list[tuple[str | None, Memory]] | None:
+    """Find memories of all users by words and meaning, each with its user, the best first.
+
+    Returns:
+        The memories; `None`: the provider has no search, or one of them cannot be read.
+    """
     root = data.settings.namespace
-    found = await HybridSearch(data.store, data.embedder).search(
-        root, query, limit, recursive=True, filter=_IS_MEMORY, min_score=FLOOR
-    )
+    try:
+        found = await HybridSearch(data.store, data.embedder).search(
+            root, query, limit, recursive=True, filter=_IS_MEMORY, min_score=FLOOR
+        )
+    except (StoreCapabilityError, *UNREADABLE):
+        return None
     read = [(hit.item.namespace[len(root) :], *each) for hit in found for each in _read([hit.item])]
     return [
         (space[1] if space[:1] == ("users",) else None, memory)

@@ -13,6 +13,7 @@ from locus_memory.errors import (
     BackendError,
     BackendUnavailableError,
     ConfigurationError,
+    InvalidKeyError,
     MissingDriverError,
 )
 from locus_memory.memory.models import MemorySearchResult
@@ -110,6 +111,13 @@ async def test_a_fact_to_forget(service, provider):
     assert await provider.forget("f/1")
     check_request(service.requests[0], "GET", path, None)
     check_request(service.requests[1], "DELETE", path, None)
+
+
+@pytest.mark.parametrize("memory_id", [".", ".."])
+async def test_no_id_of_a_memory_is_a_step_of_a_path(service, provider, memory_id):
+    with pytest.raises(InvalidKeyError, match="a memory id"):
+        await provider.forget(memory_id)
+    assert service.requests == []
 
 
 async def test_a_fact_of_another_user_is_not_there(service, provider):

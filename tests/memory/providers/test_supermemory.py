@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory import Agent, Message, get_memory_manager
-from locus_memory.errors import BackendError, BackendUnavailableError, ConfigurationError
+from locus_memory.errors import (
+    BackendError,
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidKeyError,
+)
 from locus_memory.memory.models import MemorySearchResult
 from locus_memory.memory.providers import SupermemoryProvider
 
@@ -88,11 +93,24 @@ def test_no_user_leads_to_the_memories_of_another(user):
     """A name is one segment of the path, whatever it is."""
     provider = SupermemoryProvider(api_key=KEY)
     provider._user = user
+    if user in (".", ".."):
+        return
     path = provider._where("search")
     assert path.startswith("/ns/")
     assert path.endswith("/search")
     assert path.count("/") == 3
     assert not set(path) & set("?#\\ \n")
+
+
+@pytest.mark.parametrize("user", [".", ".."])
+async def test_no_user_is_a_step_of_a_path(service, user):
+    """A client makes `/ns/../search` another endpoint, and `/ns/./search` another namespace."""
+    provider = SupermemoryProvider(api_key=KEY, api_url=service.url, user_id=user)
+    for call in (provider.search("tea"), provider.remember("tea"), provider.forget("f1")):
+        with pytest.raises(InvalidKeyError, match="a user id"):
+            await call
+    await provider.shutdown()
+    assert service.requests == []
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,33 @@ async def test_what_waits_for_a_model_is_not_read_by_the_phrases_of_another_proc
     assert await waiting(store) == 0
 
 
+async def test_phrases_leave_alone_what_a_model_is_reading(make, store):
+    """The model reads all that waits of a thread, and is asked once."""
+    asked, answer = asyncio.Event(), asyncio.Event()
+    texts = []
+
+    async def extractor(messages):
+        texts.append([each.content for each in messages])
+        asked.set()
+        await answer.wait()
+        return []
+
+    first = make(extract_fn=extractor, extract_mode="manual")
+    said = conversation("I live in Vienna.", "Noted.")
+    await first.on_session_end(run_of(said, user_id="ada"))
+    said = [*said, *conversation("My name is Ada.", "Hello.")]
+    await make(extract_fn=None, extract_mode="manual").on_session_end(run_of(said, user_id="ada"))
+    assert await waiting(store) == 2
+    reading = asyncio.create_task(first.for_user("ada").sync_now())
+    await asked.wait()
+    plain = make(extract_fn=None)
+    assert await plain.drain() == 1
+    answer.set()
+    assert await reading == 0
+    assert texts == [["I live in Vienna.", "Noted.", "My name is Ada.", "Hello."]]
+    assert await waiting(store) == 0
+
+
 async def test_phrases_read_what_waits_for_a_model_when_somebody_asks_for_it(make, store, scripted):
     extractor = scripted()
     first = make(extract_fn=extractor, extract_mode="manual")

@@ -5,16 +5,21 @@ from __future__ import annotations
 import html
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory import Agent, LLMMemoryManager, ScriptedModel
+from locus_memory.backends.base import ComposedBackend
 from locus_memory.memory import Memory, MemoryChange
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
+from locus_memory.memory.scope import Scope
+from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.web import Settings
 from locus_memory.web.pages.frame.wording import compare_words
+from locus_memory.web.pages.memories import lists
 from tests.memory.sessions.conftest import Distiller
 
 DIET = {"user": "ada", "type": "user", "key": "diet"}
@@ -409,3 +414,43 @@ def test_a_word_is_compared_with_its_vowel_signs(old, new, same):
             ("added", new.removeprefix(same).removesuffix(same)),
         ]
     )
+
+
+class Blind(StoreWrapper):
+    @property
+    def capabilities(self):
+        return replace(super().capabilities, search=False, semantic_search=False)
+
+
+async def test_users_are_found_where_memories_cannot_be_searched(browsing):
+    store = Blind("memory")
+    await LLMMemoryManager(store).for_user("ada").save([Memory("user", "home", "In Rome.")])
+    async with ComposedBackend("blind", store) as backend, browsing(backend) as browser:
+        assert "user=ada" in await browser.page("/memories", find="ad")
+        text = await browser.page("/memories", find="Rome")
+    assert "No user is called so, and the memories of all users cannot be searched" in text
+
+
+async def test_a_page_of_transcripts_reads_no_more_than_its_own(plain, browsing, monkeypatch):
+    monkeypatch.setattr(lists, "LIMIT", 3)
+    parent = Scope(LLMMemoryManager(plain.store).for_user("ada").namespace).transcripts
+    for number in range(1_200):
+        await plain.store.put((*parent, f"t{number:04}"), "1", {"content": "x"})
+    asked = []
+    listed = type(plain.store).list_namespaces
+
+    async def counted(store, *arguments, **options):
+        found = await listed(store, *arguments, **options)
+        asked.append(len(found))
+        return found
+
+    monkeypatch.setattr(type(plain.store), "list_namespaces", counted)
+    async with browsing(plain) as browser:
+        text = await browser.page("/memories/transcript", user="ada")
+        assert "t0002" in text
+        assert "t0003" not in text
+        assert sum(asked) <= 600
+        [following] = re.findall(r'href="(/memories/transcript[?][^"]*cursor=[^"]*)"', text)
+        text = await browser.page(following.replace("&amp;", "&"))
+        assert "t0003" in text
+        assert "t0002" not in text

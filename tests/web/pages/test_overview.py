@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+
+import pytest
 
 from locus_memory import Agent, LLMMemoryManager, Memory, ScriptedModel
 from locus_memory.events import emit
+from locus_memory.registry import open_backend
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.happened import count_contents
 from locus_memory.web.settings import Settings
@@ -75,3 +79,21 @@ async def test_memories_are_counted_without_a_user_as_well(plain, browsing):
         for body in ({"content": "It rains."}, {"content": "Ada swims.", "user": "ada"}):
             await browser.client.post("/api/v1/memory/remember", json=body)
     assert await count_contents(Data(plain, Settings())) == (0, 2, 1)
+
+
+@pytest.mark.parametrize("path", ["/", "/threads", "/memories", "/memories?find=Rome", "/saw"])
+async def test_what_cannot_be_read_hides_nothing_else(tmp_path, browsing, path):
+    """A database has been read without its key since, and some of it is plain."""
+    url, key = f"sqlite:{tmp_path / 'agent.db'}", b64encode(b"1" * 32).decode()
+    for number, options in enumerate(({"encryption": f"a={key}"}, {})):
+        async with open_backend(url, **options) as backend:
+            await backend.checkpointer.save(talk(f"Question {number}"), f"thread-{number}")
+            ada = LLMMemoryManager(backend.store).for_user(f"ada-{number}")
+            await ada.save([Memory("user", "home", f"Ada {number} lives in Rome.")])
+    async with open_backend(url) as backend, browsing(backend) as browser:
+        text = await browser.page(path)
+    if path == "/threads":
+        assert "thread-0" in text
+        assert "Question 1" in text
+    if path.startswith("/memories"):
+        assert "Ada 1 lives in Rome." in text

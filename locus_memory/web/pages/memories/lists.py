@@ -108,8 +108,11 @@ async def show_transcript(place: Place) -> Response:
     if place.text("thread") is None:
         parent = place.data.scope(place.named.user).transcripts
         after = cursor_labels(place.asked(_ThreadsAsked).cursor)
-        below = namespaces_below(place.data.store, parent, len(parent) + 1, after)
-        found = [each async for each in below if len(each) > len(parent)]
+        found: list[Namespace] = []
+        async for each in namespaces_below(place.data.store, parent, len(parent) + 1, after):
+            found += [each] if len(each) > len(parent) else []
+            if len(found) > LIMIT:
+                break
         page, following = cut(found, LIMIT, lambda each: each)
         threads = [each[-1] for each in page]
         return place.render("memories/transcripts.html", threads=threads, next=following)
