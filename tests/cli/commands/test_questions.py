@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import orjson
 import pytest
@@ -35,6 +36,14 @@ def pets(write, models):
 
 def kinds(path="eval.jsonl"):
     return Counter(each.kind for each in read_journal(path))
+
+
+@pytest.mark.parametrize("more", [(), ("--answer", "known", "--out", "pets.json", "--resume")])
+@pytest.mark.usefixtures("pets")
+def test_a_data_set_in_place_of_a_run_stays_as_it_is(fails, more):
+    before = Path("pets.json").read_bytes()
+    assert "no record of a run" in fails(2, "eval", "pets.json", "--judge", "known", *more)
+    assert Path("pets.json").read_bytes() == before
 
 
 @pytest.mark.usefixtures("pets")
