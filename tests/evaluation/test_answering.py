@@ -182,8 +182,9 @@ async def test_a_run_of_other_settings_is_not_taken_up(path, settings):
     await answered(path, PLAIN, Scripted(), Scripted())
     before = path.read_bytes()
     run, (name,) = run_of(PLAIN, **settings), settings
+    unasked = Models(answer=None, judge=None, extract=None)
     with pytest.raises(InvalidArgumentError, match=f"the {name} of this run is"):
-        await ask_all(path, run, [], None, told=[].append)
+        await ask_all(path, run, [], unasked, told=[].append)
     assert path.read_bytes() == before
 
 
@@ -338,6 +339,10 @@ def test_the_digest_of_a_folder_is_that_of_its_files(tmp_path):
     (tmp_path / "a" / "b.json").write_text("[]")
     first = digest_of(tmp_path)
     assert first == digest_of(tmp_path) != digest_of(tmp_path / "a" / "b.json")
+    # A run in the folder of its set is taken up.
+    for name in ("eval.jsonl", "eval.jsonl.calls", "report.html"):
+        (tmp_path / name).write_text("new")
+    assert digest_of(tmp_path) == first
     (tmp_path / "a" / "b.json").rename(tmp_path / "a" / "c.json")
     assert digest_of(tmp_path) != first
 

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, aclosing, closing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -81,9 +81,19 @@ class Models:
     embedder: Embedder | None = None
     width: int = 4
 
+    def memory(self, name: str, model: Counted) -> AbstractAsyncContextManager[Memory]:
+        """Return a new memory, which a model fills.
+
+        Raises:
+            ConfigurationError: The memory lacks what it needs.
+        """
+        return MEMORIES[name](Setting(model=model, embedder=self.embedder))
+
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and the contents of the files of a folder.
+    """Return the SHA-256 of a file, or of the names and contents of all files of JSON of a folder.
+
+    What a run or its report writes beside these does not change it.
 
     Raises:
         OSError: A file cannot be read.
@@ -91,7 +101,7 @@ def digest_of(path: Path) -> str:
     if path.is_file():
         return sha256(path.read_bytes()).hexdigest()
     found = sha256()
-    for each in sorted(each for each in path.rglob("*") if each.is_file()):
+    for each in sorted(path.rglob("*.json")):
         name = each.relative_to(path).as_posix()
         found.update(f"{name}\0{digest_of(each)}\n".encode())
     return found.hexdigest()
@@ -156,6 +166,10 @@ async def ask_all(
         ConfigurationError: A memory lacks what it needs.
         MissingDriverError: The package of a memory is not installed.
     """
+    for name in run.memories:
+        # What a memory lacks is told before there is a journal, and before anything is paid for.
+        async with models.memory(name, Counted(models.extract)):
+            pass
     ingested, answered = set[tuple[str, str]](), set[_Key]()
     with closing(Journal(path)) as journal:
         if journal.is_empty:
@@ -257,8 +271,7 @@ class _Work:
         place: dict[str, Any] = {"conversation": self.conversation.id, "memory": self.memory}
         model, moment = Counted(self.models.extract), _UNDATED
         async with AsyncExitStack() as stack:
-            setting = Setting(model=model, embedder=self.models.embedder)
-            memory = await stack.enter_async_context(MEMORIES[self.memory](setting))
+            memory = await stack.enter_async_context(self.models.memory(self.memory, model))
             try:
                 for session in self.conversation.sessions:
                     moment = moment_of(session) or moment

@@ -46,6 +46,13 @@ def test_a_data_set_in_place_of_a_run_stays_as_it_is(fails, more):
     assert Path("pets.json").read_bytes() == before
 
 
+def test_what_a_memory_lacks_is_told_before_anything_is_asked(ok, fails, pets):
+    assert "'dense' needs" in fails(1, *ASK, "--memory", "ours", "--memory", "dense")
+    assert not pets["known"].calls
+    # The file of the run is not there yet, so that the mended command needs no other one.
+    assert ok(*ASK, "--json").json["answers"] == 3
+
+
 @pytest.mark.usefixtures("pets")
 def test_it_asks_and_judges(ok, on_a_pipe):
     told = ok(*ASK, "--json").json
