@@ -173,6 +173,17 @@ async def test_a_run_that_is_whole_asks_nothing(path):
     assert asked.calls == []
 
 
+async def test_a_judge_without_a_verdict_is_asked_again_by_the_next_run(path):
+    class Unsure(Scripted):
+        def said(self, task, text):
+            return "It depends." if "<right>" in text else super().said(task, text)
+
+    await answered(path, ("full-context",), Scripted(), Unsure())
+    assert len(only(path, Failed)) == 6
+    await answered(path, ("full-context",), Scripted(), Scripted())
+    assert [each.right for each in only(path, Judged)] == [True] * 6
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"answer": "other"}, {"judge": None}, {"seed": 1}, {"digest": "e"}, {"sample": 3}],

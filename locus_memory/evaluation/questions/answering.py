@@ -330,10 +330,12 @@ class _Work:
 async def _judged(judge: AskedModel, answered: Answered) -> AsyncGenerator[Record]:
     """Yield the judgement of an answer."""
     place = answered.model_dump(include={"conversation", "question", "memory", "budget"})
-    model = Counted(judge)
+    model, prompt = Counted(judge), verdict_prompt(answered)
     try:
-        right, reason = read_verdict((await model(verdict_prompt(answered))).content or "")
+        right, reason = read_verdict((await model(prompt)).content or "")
     except ModelError as error:
+        # Else a run that is taken up would get the same words once more.
+        await judge.forget(prompt)
         yield Failed(step="judgement", judge=judge.name, error=_text(error), **place)
     else:
         used = model.used.model_dump()
