@@ -83,7 +83,7 @@ class Settings:
             return cls.read(orjson.loads(Path(given["--options"]).read_bytes()))
         return cls(
             url=given.get("--url") or f"sqlite:{data_folder() / 'agents.db'}",
-            person=given.get("--person") or f"person:{getuser()}",
+            person=given.get("--person") or f"person:{_login()}",
             by_remote="--by-remote" in arguments,
             model=given.get("--model"),
         )
@@ -110,6 +110,14 @@ class Settings:
     def project(self, folder: str) -> str:
         """Return the name of the project of a folder."""
         return project_of(Path(folder), by_remote=self.by_remote)
+
+
+def _login() -> str:
+    """Return the login of the user, or its number, where a container gives it no name."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return f"{os.getuid()}"
 
 
 def run(arguments: Sequence[str]) -> list[str]:
@@ -151,6 +159,8 @@ def here(arguments: list[str]) -> list[str]:
     with suppress(OSError, ValueError, TypeError):
         if (settings := Settings.of(Path.cwd())) is not None:
             user = [] if is_named else ["--user", settings.project(".")]
+            if user and arguments[place - 1] == "recall" and "--person" not in named:
+                user += ["--person", settings.person]
             return ["--url", settings.url, *arguments[:place], *user, *arguments[place:]]
     return arguments
 

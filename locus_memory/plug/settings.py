@@ -74,7 +74,9 @@ def write_secret(path: Path, text: str | None) -> None:
     """
     path.unlink(missing_ok=True)
     if text is not None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A folder that is made for another one does not get its mode.
+        for folder in (path.parent.parent, path.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8")
 

@@ -559,3 +559,12 @@ async def test_what_the_user_said_of_himself_goes_to_the_person_and_nothing_else
         await project.save([each for each in told if each.content in given])
         await give(project, person)
         assert {each.content async for each in person.memories()} == given
+
+
+@pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found"), OSError("no name")])
+def test_a_user_without_a_login_is_known_by_number(monkeypatch, error):
+    def nobody():
+        raise error
+
+    monkeypatch.setattr("locus_memory.plug.hook.getuser", nobody)
+    assert Settings.read([]).person == f"person:{os.getuid()}"

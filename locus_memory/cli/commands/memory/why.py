@@ -83,22 +83,31 @@ def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     user: UserOption = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="ID", help="Another user, whose block stands below.")
+    ] = None,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the model would be shown of the memory for a message, as one block.
+    """Show what the model would be shown of the memory for a message.
 
-    In a project with a coding agent, --user and --url are its own; nothing is recorded or counted.
+    In a project with a coding agent, --user, --person and --url are its own; nothing is recorded or
+    counted.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_recall, query=query, user=user, prefix=prefix))
+    known = [user] if person is None else [user, person]
+    document = session.run(partial(_recall, query=query, known=known, prefix=prefix))
     session.answer(document, partial(_render_block, document=document))
 
 
-async def _recall(backend: Backend, *, query: str, user: str | None, prefix: str) -> dict[str, Any]:
-    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
-    return {"user": user, "query": query, "block": await manager.prefetch(query)}
+async def _recall(
+    backend: Backend, *, query: str, known: list[str | None], prefix: str
+) -> dict[str, Any]:
+    labels = parse_namespace(prefix)
+    managers = [scoped_manager(backend.store, labels, user) for user in known]
+    blocks = [await manager.prefetch(query) for manager in managers]
+    return {"user": known[0], "query": query, "block": "\n".join(filter(None, blocks)) or None}
 
 
 def _render_block(console: Console, *, document: dict[str, Any]) -> None:
