@@ -350,7 +350,9 @@ async def _keep(
         scope = Scope(manager.for_user(project).namespace)
         for messages, end in parts:
             if kin is None and messages:
-                kin = await _kin(store, session, messages[0].id or "")
+                first = messages[0].id or ""
+                # A record without an id has its place in the file, which tells no copy.
+                kin = [] if first.isdecimal() else await _kin(store, session, first)
             spaces = [scope.transcript(each) for each in kin or ()]
             fresh = await _uncopied(store, spaces, messages) if kin else messages
             kin = [] if any(each.role is not Role.TOOL for each in fresh) else kin

@@ -328,6 +328,14 @@ def test_conversations_are_drawn_and_not_questions():
     assert many.high - many.low < 0.3
 
 
+def test_of_one_conversation_the_questions_are_drawn():
+    """An interval without a width would call any difference a certain one."""
+    values = [1.0] * 6 + [0.0] * 4
+    found = grouped_interval([values])
+    assert found == grouped_interval([[each] for each in values])
+    assert found.low < found.mean < found.high
+
+
 def test_an_interval_is_about_that_of_the_normal_distribution():
     """For many groups of one value the bootstrap is near the formula for a share."""
     found = grouped_interval([[1.0]] * 700 + [[0.0]] * 300)

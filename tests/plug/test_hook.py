@@ -178,6 +178,19 @@ async def test_a_forked_session_keeps_its_own_turns_alone(
     assert set(found.values()) == {1}
 
 
+async def test_records_without_an_id_are_no_copies(folder: Path, settings: Settings) -> None:
+    """They have their place in the file instead, and each file has a first place."""
+    for name, bird in (("one", "heron"), ("two", "raven"), ("three", "robin")):
+        session = Session("claude-code", name, folder)
+        records = [
+            {**said("claude-code", "user", f"Turn {number} is about a {bird}.", ""), "uuid": None}
+            for number in range(3)
+        ]
+        session.path.write_text("".join(f"{json.dumps(each)}\n" for each in records))
+        await answer(HOSTS["claude-code"], session.event(Moment.KEEP), settings)
+    assert len(await words_of(settings.url)) == 9
+
+
 @pytest.mark.parametrize("left", [0, 1, 4, 9])
 async def test_messages_that_are_taken_back_double_none_that_stay(
     left: int, folder: Path, settings: Settings

@@ -154,6 +154,10 @@ def evaluate(
             judge_url=judge_url,
         ).run(Session.of(context, None, as_json=as_json))
         return
+    if memory or extract or prices or sample is not None or max_cost is not None or resume:
+        raise UsageError(
+            "--memory, --extract, --prices, --sample, --max-cost and --resume need --answer"
+        )
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,
         read_dataset,

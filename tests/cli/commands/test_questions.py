@@ -46,6 +46,18 @@ def test_a_data_set_in_place_of_a_run_stays_as_it_is(fails, more):
     assert Path("pets.json").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--memory", "mem0"), ("--extract", "known"), ("--prices", "prices.toml"),
+        ("--sample", "3"), ("--max-cost", "1"), ("--resume",),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("pets")
+def test_retrieval_is_not_taken_for_the_figures_of_a_memory(fails, options):
+    assert "need --answer" in fails(2, "eval", "pets.json", *options)
+
+
 def test_what_a_memory_lacks_is_told_before_anything_is_asked(ok, fails, pets):
     assert "'dense' needs" in fails(1, *ASK, "--memory", "ours", "--memory", "dense")
     assert not pets["known"].calls
