@@ -220,7 +220,7 @@ def _hooks_in(host: Host) -> Edit:
         if not all(isinstance(groups, list) for groups in events.values()):
             raise TypeError
         kept = {
-            event: [each for each in groups if not _is_ours(each)]
+            event: [group for each in groups for group in _without_ours(each)]
             for event, groups in events.items()
         }
         if command is not None:
@@ -234,9 +234,13 @@ def _hooks_in(host: Host) -> Edit:
     return _in_json(change)
 
 
-def _is_ours(group: Any) -> bool:
-    commands = [str(each.get("command")) for each in group.get("hooks", ())]
-    return bool(commands) and all(_OURS in command for command in commands)
+def _without_ours(group: Any) -> list[Any]:
+    """Return a group of hooks without ours; nothing, if it had no other one."""
+    hooks = group.get("hooks", ())
+    kept = [each for each in hooks if _OURS not in str(each.get("command"))]
+    if len(kept) == len(hooks):
+        return [group]
+    return [{**group, "hooks": kept}] if kept else []
 
 
 def _put(settings: dict[str, Any], name: str, value: dict[str, Any]) -> None:

@@ -54,6 +54,21 @@ def plug(host: str, folder: Path, *options: str, removes: bool = False) -> int:
     return len(found)
 
 
+def test_a_hook_that_somebody_adds_to_our_group_stays_and_ours_goes(tmp_path: Path) -> None:
+    plug("claude-code", tmp_path)
+    path = HOSTS["claude-code"].files(tmp_path).hooks
+    value = json.loads(path.read_text())
+    own = {"type": "command", "command": "make lint"}
+    value["hooks"]["Stop"][0]["hooks"].append(own)
+    path.write_text(json.dumps(value))
+    plug("claude-code", tmp_path, "--by-remote")
+    assert path.read_text().count("locus_memory hook claude-code") == len(
+        HOSTS["claude-code"].moments
+    )
+    plug("claude-code", tmp_path, removes=True)
+    assert json.loads(path.read_text()) == {"hooks": {"Stop": [{"hooks": [own]}]}}
+
+
 def files_of(host: Host, folder: Path) -> list[Path]:
     files = host.files(folder)
     return [*{files.hooks, files.servers}]
