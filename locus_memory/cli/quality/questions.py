@@ -170,7 +170,8 @@ class Questions:
             price = prices.get(name)
             if price is None and self.max_cost is not None:
                 raise UsageError(f"--max-cost needs the price of {name!r} in the file of --prices")
-            model = open_model(name, base_url, option=option)
+            endpoint = "--judge-url" if option == "--judge" else "--base-url"
+            model = open_model(name, base_url, option=option, endpoint=endpoint)
             if isinstance(model, Resource):
                 stack.push_async_callback(model.close)
             return AskedModel(

@@ -174,7 +174,11 @@ def test_a_file_that_is_no_run_is_left_alone(fails, empty_directory):
         (("eval", "nowhere.json", "--answer", "known"), 1, "nowhere.json"),
         (("eval", "prices.toml", "--judge", "known"), 2, "prices.toml, line 1: no record"),
         (("eval", "pets.json", "--answer", "m"), 2, "--answer needs OPENAI_API_KEY"),
-        (("eval", "pets.json", "--answer", "known", "--judge", "m"), 2, "--judge needs OPENAI_API"),
+        (
+            ("eval", "pets.json", "--answer", "known", "--judge", "m"),
+            2,
+            "--judge needs OPENAI_API_KEY, or an endpoint named with --judge-url",
+        ),
     ],
 )
 @pytest.mark.usefixtures("pets")
