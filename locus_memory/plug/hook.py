@@ -10,7 +10,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,9 +23,10 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from locus_memory.errors import VersionConflictError
-from locus_memory.memory import LLMMemoryManager, MemoryOptions, MemoryType, Origin
+from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
 from locus_memory.memory.batch import insisting
 from locus_memory.memory.scope import Scope
+from locus_memory.memory.validity import said_at
 from locus_memory.messages import Message, Role
 from locus_memory.plug import journal
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
@@ -218,10 +219,18 @@ def _distil(settings: Settings) -> None:
     """Have the model read what waits of the project of the working folder."""
 
     async def read() -> None:
-        async with LLMMemoryManager(settings.url, extract_fn=settings.model) as manager:
+        async with (
+            settings.opened() as store,
+            LLMMemoryManager(store, extract_fn=settings.model) as manager,
+        ):
+
+            async def is_own(memory: Memory) -> bool:
+                found = await store.get(_SPACE, str(memory.metadata.get("thread_id"))) or {}
+                return bool(found.get("person", settings.person) == settings.person)
+
             project = manager.for_user(settings.project("."))
             await project.sync_now()
-            await give(project, manager.for_user(settings.person))
+            await give(project, manager.for_user(settings.person), is_own)
 
     try:
         asyncio.run(read())
@@ -229,22 +238,31 @@ def _distil(settings: Settings) -> None:
         _log(error)
 
 
-async def give(project: LLMMemoryManager, person: LLMMemoryManager) -> None:
+async def give(
+    project: LLMMemoryManager,
+    person: LLMMemoryManager,
+    is_own: Callable[[Memory], Awaitable[bool]] | None = None,
+) -> None:
     """Move what the user said of himself, and how he wants to be served, to every project.
 
     What the assistant, a tool or a document told stays, and so does what a person saved by hand.
-    Repeating it, after a kill as well, changes nothing.
+    What is older than the person's own memory of the same key replaces nothing. Repeating it, after
+    a kill as well, changes nothing.
 
     Args:
         project: The memories of a project.
         person: Those of the person.
+        is_own: Whether this person told a memory: others may share the project; `None`: nobody
+            does.
 
     Raises:
         BackendError: The store failed.
     """
     for kind in (MemoryType.USER, MemoryType.FEEDBACK):
         told = [each async for each in project.memories(kind, origins={Origin.USER})]
-        await person.save(told)
+        told = [each for each in told if is_own is None or await is_own(each)]
+        known = {each.key: said_at(each) async for each in person.memories(kind)}
+        await person.save([each for each in told if said_at(each) >= known.get(each.key, "")])
         for each in told:
             await project.delete(each.id)
 
@@ -358,7 +376,7 @@ async def _keep(
             kin = [] if any(each.role is not Role.TOOL for each in fresh) else kin
             if fresh:
                 await manager.add(fresh, user_id=project, thread_id=session)
-            now = {"place": end, "known": known, "kin": kin}
+            now = {"place": end, "known": known, "kin": kin, "person": settings.person}
             if now == value:
                 continue
             with suppress(VersionConflictError):

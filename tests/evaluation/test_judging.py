@@ -103,7 +103,8 @@ def test_verdicts(text, right):
 @pytest.mark.parametrize(
     "text",
     ["", "It depends.", "right or wrong?", '{"right": "maybe"}', '{"right": 1}', "{}", "no, yes",
-     "The answer is not correct.", "That isn't right.", "It isn’t true.", "This cannot be right.",
+     "The answer is not correct.", "That isn't right.", "It isn\u2019t true.",
+     "This cannot be right.",
      "Not wrong.", "It is never true."]
 )  # fmt: skip
 def test_no_verdict(text):

@@ -17,7 +17,7 @@ import pytest
 
 from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
 from locus_memory.messages import Message
-from locus_memory.plug.hook import Settings, answer, give, run
+from locus_memory.plug.hook import Settings, _distil, answer, give, run
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
 from locus_memory.registry import get_store
@@ -572,6 +572,41 @@ async def test_what_the_user_said_of_himself_goes_to_the_person_and_nothing_else
         await project.save([each for each in told if each.content in given])
         await give(project, person)
         assert {each.content async for each in person.memories()} == given
+
+
+@pytest.mark.parametrize("newer", ["project", "person"])
+async def test_the_newer_memory_of_a_key_is_that_of_the_person(
+    settings: Settings, newer: str
+) -> None:
+    origins = {"project": Origin.USER, "person": Origin.PERSON}
+    async with LLMMemoryManager(settings.url) as manager:
+        made = {"project": manager.for_user("project:shop"), "person": manager.for_user("person:a")}
+        for name in sorted(made, key=lambda each: each == newer):
+            metadata = {"origin": origins[name].value}
+            await made[name].save(Memory(key="editor", content=f"Of {name}.", metadata=metadata))
+        await give(made["project"], made["person"])
+        assert [each.content async for each in made["person"].memories()] == [f"Of {newer}."]
+        assert not [each async for each in made["project"].memories()]
+        # The other one is in the history of one of both.
+        told = [each for name in made for each in await made[name].history("editor")]
+        assert {"Of project.", "Of person."} == {each.content for each in told}
+
+
+async def test_what_another_person_of_a_team_said_is_not_given(
+    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = HOSTS["claude-code"]
+    for name, person in (("one", "person:ada"), ("two", "person:bob")):
+        session = Session("claude-code", name, folder)
+        session.says("user", "I am allergic to penicillin." if name == "one" else "My name is Bob.")
+        own = Settings(url=settings.url, person=person)
+        await answer(host, session.event(Moment.KEEP), own)
+    monkeypatch.chdir(folder)
+    await asyncio.to_thread(_distil, Settings(url=settings.url, person="person:bob"))
+    async with LLMMemoryManager(settings.url) as manager:
+        users = ("person:ada", "person:bob", settings.project(f"{folder}"))
+        found = [[each.key async for each in manager.for_user(user).memories()] for user in users]
+    assert found == [[], ["name"], ["allergy:penicillin"]]
 
 
 @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found"), OSError("no name")])

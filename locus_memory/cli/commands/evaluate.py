@@ -92,7 +92,8 @@ def evaluate(
         typer.Option(metavar="FILE", help="Prices of models, TOML or JSON."),
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(metavar="DOLLARS", min=0, help="Stop when this call has spent so much.")
+        float | None,
+        typer.Option(metavar="DOLLARS", min=0, help="Stop when this call has spent so much."),
     ] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Endpoint of --answer and --extract.")

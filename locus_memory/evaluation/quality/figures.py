@@ -293,7 +293,7 @@ def _differences(rows: Mapping[Series, Mapping[_Place, _Row]]) -> Iterator[Diffe
         are_alike = first.run == second.run or first.memory == second.memory
         are_alike &= first.judge == second.judge and (len(budgets) == 1 or 0 in budgets)
         if are_alike and (both := one.keys() & other.keys()):
-            apart = {(*first[1:3], *key): one[key] - other[key] for key in both}
+            apart = {(*first[1:3], *key[:2]): one[key] - other[key] for key in both}
             yield Difference(first, second, len(apart), _interval(apart))
 
 
