@@ -67,18 +67,22 @@ def plug_file(host: str, project: Path | None) -> Path:
 
 
 def write_secret(path: Path, text: str | None) -> None:
-    """Write a file that the user alone can read; `None`: it is removed.
+    """Write a file at once that the user alone can read; `None`: it is removed.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written; it is as it was.
     """
-    path.unlink(missing_ok=True)
-    if text is not None:
-        # A folder that is made for another one does not get its mode.
-        for folder in (path.parent.parent, path.parent):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
+    if text is None:
+        path.unlink(missing_ok=True)
+        return
+    # A folder that is made for another one does not get its mode.
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A hook may read it meanwhile.
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.touch(mode=0o600)
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 class Change(NamedTuple):

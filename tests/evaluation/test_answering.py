@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
@@ -18,6 +19,7 @@ import pytest
 from locus_memory.errors import (
     InvalidArgumentError,
     ModelAnswerError,
+    ModelError,
     ModelRequestError,
     ModelUnavailableError,
 )
@@ -171,6 +173,22 @@ async def test_a_run_that_is_whole_asks_nothing(path):
     await answered(path, PLAIN, asked, asked)
     assert path.read_bytes() == before
     assert asked.calls == []
+
+
+@pytest.mark.parametrize("step", ["answer", "judge"])
+async def test_a_call_that_somebody_else_cancels_ends_the_run_and_it_goes_on(path, step):
+    class Cancelled(Scripted):
+        def said(self, task, text):
+            if len(self.calls) > 3:
+                raise asyncio.CancelledError
+            return super().said(task, text)
+
+    models = {"answer": Scripted(), "judge": Scripted()} | {step: Cancelled()}
+    async with asyncio.timeout(20):
+        with pytest.raises(ModelError, match="was cancelled"):
+            await answered(path, ("full-context",), models["answer"], models["judge"])
+        assert await answered(path, ("full-context",), Scripted(), Scripted()) is None
+    assert len(only(path, Judged)) == 6
 
 
 async def test_a_judge_without_a_verdict_is_asked_again_by_the_next_run(path):

@@ -380,6 +380,10 @@ async def _drain(work: AsyncGenerator[Any], channel: _Channel) -> None:
         async with aclosing(work):
             async for record in work:
                 channel.put_nowait(record)
+    except asyncio.CancelledError:
+        # A model may await what somebody else cancelled. Nobody reads this after the run's own end.
+        channel.put_nowait(ModelError("a call of a model was cancelled"))
+        raise
     except Exception as error:  # noqa: BLE001 - it is raised where it is read
         channel.put_nowait(error)
     channel.put_nowait(None)
