@@ -58,6 +58,15 @@ def test_retrieval_is_not_taken_for_the_figures_of_a_memory(fails, options):
     assert "need --answer" in fails(2, "eval", "pets.json", *options)
 
 
+@pytest.mark.usefixtures("pets")
+def test_what_was_spent_is_not_known_without_the_price_of_each_model(ok, write):
+    write("half.toml", "[known]\nprompt = 2.0\ncompletion = 8.0\n")
+    told = ok(*ASK, "--prices", "half.toml", "--out", "one.jsonl", "--json").json
+    assert told["spent"] > 0
+    other = ("eval", "pets.json", "--answer", "known", "--judge", "other", "--out", "two.jsonl")
+    assert ok(*other, "--prices", "half.toml", "--json").json["spent"] is None
+
+
 def test_what_a_memory_lacks_is_told_before_anything_is_asked(ok, fails, pets):
     assert "'dense' needs" in fails(1, *ASK, "--memory", "ours", "--memory", "dense")
     assert not pets["known"].calls
