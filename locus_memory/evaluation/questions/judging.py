@@ -68,8 +68,11 @@ _RULES: Final = {
 
 _RIGHT: Final = frozenset(("right", "correct", "true", "yes"))
 _WRONG: Final = frozenset(("wrong", "incorrect", "false", "no"))
-# What turns a word into its opposite, the ends of "isn't" and "cannot" among them.
-_TURNED: Final = re.compile(r"\b(?:not|never|neither|nor|hardly|without)\b|n['\u2019]t\b|nnot\b")
+# What turns such a word into its opposite, in front of it; the ends of "isn't" and "cannot" too.
+_TURNED: Final = re.compile(
+    r"(?:\b(?:not|never|neither|nor|hardly)|n['\u2019]t|nnot)\b[^.!?;\n]{0,60}"
+    rf"\b(?:{'|'.join(sorted(_RIGHT | _WRONG))})\b"
+)
 _MOST_REASON: Final = 500
 
 
@@ -106,7 +109,7 @@ def _rules(answered: Answered) -> Iterator[str]:
 def read_verdict(text: str) -> tuple[bool, str]:
     """Return whether a judge calls an answer right, and why: by its JSON, or the word that decides.
 
-    Words with a negation decide nothing: "not wrong" is not what "wrong" is.
+    A word behind a negation decides nothing: "not wrong" is not what "wrong" is.
 
     Raises:
         ModelAnswerError: It has no verdict, or two.
