@@ -160,7 +160,7 @@ def here(arguments: list[str]) -> list[str]:
     with suppress(OSError, ValueError, TypeError):
         if (settings := Settings.of(Path.cwd())) is not None:
             user = [] if is_named else ["--user", settings.project(".")]
-            if user and arguments[place - 1] == "recall" and "--person" not in named:
+            if user and arguments[place - 1] in {"recall", "why"} and "--person" not in named:
                 user += ["--person", settings.person]
             return ["--url", settings.url, *arguments[:place], *user, *arguments[place:]]
     return arguments

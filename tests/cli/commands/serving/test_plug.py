@@ -146,6 +146,11 @@ def test_the_commands_know_the_database_and_the_project_of_a_plugged_folder(
     assert "nothing is known" in ok("recall", "how do we deploy", "--user", "bob").out
     assert "Mondays" in ok("memories", "--all-users").out
     assert "How do we deploy?" in ok("why").out
+    # Each message was shown something of the project, and something of the person.
+    assert "make ship" in ok("why").out
+    assert "Reads diffs" in ok("why").out
+    assert "Reads diffs" not in ok("why", "--person", "bob").out
+    assert len(ok("why", "one", "--limit", "2", "--json").json["runs"]) == 4
     assert "make ship" in ok("why", "one", "--limit", "2").out
     assert "We deploy" in ok("history", "deploy").out
     # What was named counts, and so does a database of the folder itself.
