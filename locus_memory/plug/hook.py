@@ -27,7 +27,7 @@ from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryT
 from locus_memory.memory.batch import insisting
 from locus_memory.memory.scope import Scope
 from locus_memory.memory.validity import said_at
-from locus_memory.messages import Message, Role
+from locus_memory.messages import Message
 from locus_memory.plug import journal
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
@@ -362,21 +362,22 @@ async def _keep(
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
     is_last = host.moments[event["hook_event_name"]] is Moment.END
     parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
-    # The sessions of which what comes next may be a copy; `None`: nothing was read so far.
-    kin = value.get("kin", None if host.copies and not found else [])
+    # The first message, which the sessions share that copy each other; `None`: nothing was read so
+    # far, and empty: it tells nothing.
+    first = value.get("first", None if host.copies and not found else "")
     async with _manager(store, settings) as manager:
         scope = Scope(manager.for_user(project).namespace)
         for messages, end in parts:
-            if kin is None and messages:
-                first = messages[0].id or ""
+            if first is None and messages:
                 # A record without an id has its place in the file, which tells no copy.
-                kin = [] if first.isdecimal() else await _kin(store, session, first)
-            spaces = [scope.transcript(each) for each in kin or ()]
+                first = "" if (messages[0].id or "").isdecimal() else messages[0].id
+            # A fork may have kept already what this session could not, such as after a kill.
+            kin = await _kin(store, session, first) if first and messages else ()
+            spaces = [scope.transcript(each) for each in kin]
             fresh = await _uncopied(store, spaces, messages) if kin else messages
-            kin = [] if any(each.role is not Role.TOOL for each in fresh) else kin
             if fresh:
                 await manager.add(fresh, user_id=project, thread_id=session)
-            now = {"place": end, "known": known, "kin": kin, "person": settings.person}
+            now = {"place": end, "known": known, "first": first, "person": settings.person}
             if now == value:
                 continue
             with suppress(VersionConflictError):

@@ -178,6 +178,30 @@ async def test_a_forked_session_keeps_its_own_turns_alone(
     assert set(found.values()) == {1}
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
+async def test_what_a_fork_kept_first_is_kept_once(
+    kept: int, folder: Path, settings: Settings
+) -> None:
+    """A hook was killed, the session is forked, and what the hook left is made up afterwards."""
+    host, one = HOSTS["claude-code"], Session("claude-code", "one", folder)
+    for number in range(5):
+        one.says("user", f"Turn {number} is about herons.")
+        if number < kept:
+            await answer(host, one.event(Moment.KEEP), settings)
+    fork = Session("claude-code", "two", folder)
+    fork.path.write_text(one.path.read_text())
+    fork.records = [{}] * 5
+    fork.says("user", "Session two is about terns.")
+    await answer(host, fork.event(Moment.KEEP), settings)
+    await answer(host, one.event(Moment.KEEP), settings)
+    one.says("user", "Session one goes on about herons.")
+    for session in (one, fork):
+        await answer(host, session.event(Moment.KEEP), settings)
+    found = await words_of(settings.url)
+    assert len(found) == 7
+    assert set(found.values()) == {1}
+
+
 async def test_records_without_an_id_are_no_copies(folder: Path, settings: Settings) -> None:
     """They have their place in the file instead, and each file has a first place."""
     for name, bird in (("one", "heron"), ("two", "raven"), ("three", "robin")):
