@@ -79,7 +79,8 @@ class AskedModel:
                 # Of two that ask the same at once, both get the answer of the first.
                 with suppress(VersionConflictError):
                     await self.calls.put(_CALLS, key, made, if_version=0, text="")
-                kept = await self.calls.get(_CALLS, key)
+                # One of them may have forgotten it meanwhile.
+                kept = await self.calls.get(_CALLS, key) or made
         return Message.model_validate(kept["answer"]), self._priced(Used(**kept["used"]))
 
     async def forget(self, messages: Sequence[Message]) -> None:
