@@ -142,7 +142,8 @@ def load_sample() -> list[Conversation]:
 def parse_dataset(document: Any, source: str = "the data") -> list[Conversation]:
     """Return the conversations of a JSON document; `source` names it in errors.
 
-    Evidence that names no turn of the conversation is left out.
+    Evidence that names no turn of the conversation is left out, and so is an id that several turns
+    have; each of these turns gets its place in the conversation behind its id.
 
     Raises:
         InvalidArgumentError: It holds no conversations in a form that is known.
@@ -181,7 +182,11 @@ def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
         sessions.sort(key=lambda session: session["turns"][0]["said_at"])
     turns = [turn for session in sessions for turn in session["turns"]]
     last = max((turn["said_at"] for turn in turns if turn["said_at"]), default=None)
-    known = {turn["id"] for turn in turns}
+    counts = Counter(turn["id"] for turn in turns)
+    known = {name for name, count in counts.items() if count == 1}
+    for place, turn in enumerate(turns, 1):
+        if counts[turn["id"]] > 1:
+            turn["id"] += f" ({place})"
     asked = [_question(each, n, known, last) for n, each in enumerate(entry["questions"], 1)]
     return {
         "id": str(entry["id"]),

@@ -8,7 +8,8 @@ costs in dollars; a cost is `null` where no price is known.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal
 
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 _BLOCK: Final = 65_536
+_START: Final = b'{"kind":"run"'
+"""How a journal begins; a file that does not is none, even if its only line is torn."""
 
 
 class _Line(BaseModel):
@@ -202,7 +205,7 @@ Record = Run | Ingested | Answered | Judged | Failed
 _RECORD: Final[TypeAdapter[Record]] = TypeAdapter(Annotated[Record, Field(discriminator="kind")])
 
 
-def read_journal(path: str | Path) -> Iterator[Record]:
+def read_journal(path: str | Path) -> Generator[Record]:
     """Yield the records of a file, one after the other; a last line that is torn is left out.
 
     The first is the `Run`, and no other.
@@ -213,7 +216,8 @@ def read_journal(path: str | Path) -> Iterator[Record]:
     """
     with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if not line.endswith(b"\n"):
+            is_torn = not line.endswith(b"\n")
+            if is_torn and (number > 1 or line.startswith(_START) or _START.startswith(line)):
                 return
             try:
                 record = _RECORD.validate_json(line)
@@ -238,9 +242,12 @@ class Journal:
 
     Raises:
         OSError: The file cannot be opened or cut.
+        InvalidArgumentError: It is no journal, and stays as it is.
     """
 
     def __init__(self, path: str | Path) -> None:
+        with suppress(FileNotFoundError), closing(read_journal(path)) as records:
+            next(records, None)
         self._file = Path(path).open("ab+")  # noqa: SIM115 - `close` closes it
         self._file.truncate(_whole(self._file))
 

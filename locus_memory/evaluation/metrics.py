@@ -89,8 +89,8 @@ def grouped_interval(groups: Sequence[Sequence[float]]) -> Interval:
 
     Whole groups are drawn, such as the questions about one conversation: a bootstrap of clusters,
     the same for the same groups in the same order. A. C. Davison, D. V. Hinkley, "Bootstrap methods
-    and their application", 1997, section 3.8. The interval always holds the mean; of one group, it
-    is the mean.
+    and their application", 1997, section 3.8. The interval always holds the mean. Of one group, the
+    values are drawn, so it tells of no other group; of one value, it is the value.
 
     Raises:
         InvalidArgumentError: There is no value.
@@ -99,8 +99,10 @@ def grouped_interval(groups: Sequence[Sequence[float]]) -> Interval:
         raise InvalidArgumentError("without a value there is no interval")
     import numpy as np  # noqa: PLC0415 - it takes a while to load
 
-    sums = np.array([math.fsum(each) for each in groups if each])
-    counts = np.array([len(each) for each in groups if each])
+    drawable = [each for each in groups if each]
+    drawable = [[value] for value in drawable[0]] if len(drawable) == 1 else drawable
+    sums = np.array([math.fsum(each) for each in drawable])
+    counts = np.array([len(each) for each in drawable])
     chosen, means = np.random.default_rng(1), []
     for _ in range(_SAMPLES // _AT_ONCE):
         drawn = chosen.integers(len(sums), size=(_AT_ONCE, len(sums)))

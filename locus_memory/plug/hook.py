@@ -10,7 +10,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,10 +23,11 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from locus_memory.errors import VersionConflictError
-from locus_memory.memory import LLMMemoryManager, MemoryOptions, MemoryType, Origin
+from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
 from locus_memory.memory.batch import insisting
 from locus_memory.memory.scope import Scope
-from locus_memory.messages import Message, Role
+from locus_memory.memory.validity import said_at
+from locus_memory.messages import Message
 from locus_memory.plug import journal
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
@@ -83,7 +84,7 @@ class Settings:
             return cls.read(orjson.loads(Path(given["--options"]).read_bytes()))
         return cls(
             url=given.get("--url") or f"sqlite:{data_folder() / 'agents.db'}",
-            person=given.get("--person") or f"person:{getuser()}",
+            person=given.get("--person") or f"person:{_login()}",
             by_remote="--by-remote" in arguments,
             model=given.get("--model"),
         )
@@ -110,6 +111,14 @@ class Settings:
     def project(self, folder: str) -> str:
         """Return the name of the project of a folder."""
         return project_of(Path(folder), by_remote=self.by_remote)
+
+
+def _login() -> str:
+    """Return the login of the user, or its number, where a container gives it no name."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return f"{os.getuid()}"
 
 
 def run(arguments: Sequence[str]) -> list[str]:
@@ -151,6 +160,8 @@ def here(arguments: list[str]) -> list[str]:
     with suppress(OSError, ValueError, TypeError):
         if (settings := Settings.of(Path.cwd())) is not None:
             user = [] if is_named else ["--user", settings.project(".")]
+            if user and arguments[place - 1] in {"recall", "why"} and "--person" not in named:
+                user += ["--person", settings.person]
             return ["--url", settings.url, *arguments[:place], *user, *arguments[place:]]
     return arguments
 
@@ -208,10 +219,18 @@ def _distil(settings: Settings) -> None:
     """Have the model read what waits of the project of the working folder."""
 
     async def read() -> None:
-        async with LLMMemoryManager(settings.url, extract_fn=settings.model) as manager:
+        async with (
+            settings.opened() as store,
+            LLMMemoryManager(store, extract_fn=settings.model) as manager,
+        ):
+
+            async def is_own(memory: Memory) -> bool:
+                found = await store.get(_SPACE, str(memory.metadata.get("thread_id"))) or {}
+                return bool(found.get("person", settings.person) == settings.person)
+
             project = manager.for_user(settings.project("."))
             await project.sync_now()
-            await give(project, manager.for_user(settings.person))
+            await give(project, manager.for_user(settings.person), is_own)
 
     try:
         asyncio.run(read())
@@ -219,22 +238,31 @@ def _distil(settings: Settings) -> None:
         _log(error)
 
 
-async def give(project: LLMMemoryManager, person: LLMMemoryManager) -> None:
+async def give(
+    project: LLMMemoryManager,
+    person: LLMMemoryManager,
+    is_own: Callable[[Memory], Awaitable[bool]] | None = None,
+) -> None:
     """Move what the user said of himself, and how he wants to be served, to every project.
 
     What the assistant, a tool or a document told stays, and so does what a person saved by hand.
-    Repeating it, after a kill as well, changes nothing.
+    What is older than the person's own memory of the same key replaces nothing. Repeating it, after
+    a kill as well, changes nothing.
 
     Args:
         project: The memories of a project.
         person: Those of the person.
+        is_own: Whether this person told a memory: others may share the project; `None`: nobody
+            does.
 
     Raises:
         BackendError: The store failed.
     """
     for kind in (MemoryType.USER, MemoryType.FEEDBACK):
         told = [each async for each in project.memories(kind, origins={Origin.USER})]
-        await person.save(told)
+        told = [each for each in told if is_own is None or await is_own(each)]
+        known = {each.key: said_at(each) async for each in person.memories(kind)}
+        await person.save([each for each in told if said_at(each) >= known.get(each.key, "")])
         for each in told:
             await project.delete(each.id)
 
@@ -334,19 +362,22 @@ async def _keep(
     known = [*known, *(message.id for message in sent)][-_KNOWN:]
     is_last = host.moments[event["hook_event_name"]] is Moment.END
     parts = _told(Path(path), place, host, is_last=is_last) if path else [Said(sent, place)]
-    # The sessions of which what comes next may be a copy; `None`: nothing was read so far.
-    kin = value.get("kin", None if host.copies and not found else [])
+    # The first message, which the sessions share that copy each other; `None`: nothing was read so
+    # far, and empty: it tells nothing.
+    first = value.get("first", None if host.copies and not found else "")
     async with _manager(store, settings) as manager:
         scope = Scope(manager.for_user(project).namespace)
         for messages, end in parts:
-            if kin is None and messages:
-                kin = await _kin(store, session, messages[0].id or "")
-            spaces = [scope.transcript(each) for each in kin or ()]
+            if first is None and messages:
+                # A record without an id has its place in the file, which tells no copy.
+                first = "" if (messages[0].id or "").isdecimal() else messages[0].id
+            # A fork may have kept already what this session could not, such as after a kill.
+            kin = await _kin(store, session, first) if first and messages else ()
+            spaces = [scope.transcript(each) for each in kin]
             fresh = await _uncopied(store, spaces, messages) if kin else messages
-            kin = [] if any(each.role is not Role.TOOL for each in fresh) else kin
             if fresh:
                 await manager.add(fresh, user_id=project, thread_id=session)
-            now = {"place": end, "known": known, "kin": kin}
+            now = {"place": end, "known": known, "first": first, "person": settings.person}
             if now == value:
                 continue
             with suppress(VersionConflictError):

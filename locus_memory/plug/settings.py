@@ -67,16 +67,22 @@ def plug_file(host: str, project: Path | None) -> Path:
 
 
 def write_secret(path: Path, text: str | None) -> None:
-    """Write a file that the user alone can read; `None`: it is removed.
+    """Write a file at once that the user alone can read; `None`: it is removed.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written; it is as it was.
     """
-    path.unlink(missing_ok=True)
-    if text is not None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
+    if text is None:
+        path.unlink(missing_ok=True)
+        return
+    # A folder that is made for another one does not get its mode.
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A hook may read it meanwhile.
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.touch(mode=0o600)
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 class Change(NamedTuple):
@@ -218,7 +224,7 @@ def _hooks_in(host: Host) -> Edit:
         if not all(isinstance(groups, list) for groups in events.values()):
             raise TypeError
         kept = {
-            event: [each for each in groups if not _is_ours(each)]
+            event: [group for each in groups for group in _without_ours(each)]
             for event, groups in events.items()
         }
         if command is not None:
@@ -232,9 +238,13 @@ def _hooks_in(host: Host) -> Edit:
     return _in_json(change)
 
 
-def _is_ours(group: Any) -> bool:
-    commands = [str(each.get("command")) for each in group.get("hooks", ())]
-    return bool(commands) and all(_OURS in command for command in commands)
+def _without_ours(group: Any) -> list[Any]:
+    """Return a group of hooks without ours; nothing, if it had no other one."""
+    hooks = group.get("hooks", ())
+    kept = [each for each in hooks if _OURS not in str(each.get("command"))]
+    if len(kept) == len(hooks):
+        return [group]
+    return [{**group, "hooks": kept}] if kept else []
 
 
 def _put(settings: dict[str, Any], name: str, value: dict[str, Any]) -> None:

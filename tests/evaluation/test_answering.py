@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
@@ -18,6 +19,7 @@ import pytest
 from locus_memory.errors import (
     InvalidArgumentError,
     ModelAnswerError,
+    ModelError,
     ModelRequestError,
     ModelUnavailableError,
 )
@@ -173,6 +175,35 @@ async def test_a_run_that_is_whole_asks_nothing(path):
     assert asked.calls == []
 
 
+@pytest.mark.parametrize("step", ["answer", "judge"])
+async def test_a_call_that_somebody_else_cancels_ends_the_run_and_it_goes_on(path, step):
+    class Cancelled(Scripted):
+        def said(self, task, text):
+            if len(self.calls) > 3:
+                raise asyncio.CancelledError
+            return super().said(task, text)
+
+    models = {"answer": Scripted(), "judge": Scripted()} | {step: Cancelled()}
+    async with asyncio.timeout(20):
+        with pytest.raises(ModelError, match="was cancelled"):
+            await answered(path, ("full-context",), models["answer"], models["judge"])
+        assert await answered(path, ("full-context",), Scripted(), Scripted()) is None
+    assert len(only(path, Judged)) == 6
+
+
+async def test_a_judge_without_a_verdict_is_asked_again_by_the_next_run(path):
+    class Unsure(Scripted):
+        def said(self, task, text):
+            return "It depends." if "<right>" in text else super().said(task, text)
+
+    # Those that ask the same at once get the answer, whoever forgets it first.
+    data = dataset(24)
+    await answered(path, ("full-context",), Scripted(), Unsure(), data=data, width=24)
+    assert len(only(path, Failed)) == 72
+    await answered(path, ("full-context",), Scripted(), Scripted(), data=data)
+    assert [each.right for each in only(path, Judged)] == [True] * 72
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"answer": "other"}, {"judge": None}, {"seed": 1}, {"digest": "e"}, {"sample": 3}],
@@ -182,8 +213,9 @@ async def test_a_run_of_other_settings_is_not_taken_up(path, settings):
     await answered(path, PLAIN, Scripted(), Scripted())
     before = path.read_bytes()
     run, (name,) = run_of(PLAIN, **settings), settings
+    unasked = Models(answer=None, judge=None, extract=None)
     with pytest.raises(InvalidArgumentError, match=f"the {name} of this run is"):
-        await ask_all(path, run, [], None, told=[].append)
+        await ask_all(path, run, [], unasked, told=[].append)
     assert path.read_bytes() == before
 
 
@@ -338,6 +370,10 @@ def test_the_digest_of_a_folder_is_that_of_its_files(tmp_path):
     (tmp_path / "a" / "b.json").write_text("[]")
     first = digest_of(tmp_path)
     assert first == digest_of(tmp_path) != digest_of(tmp_path / "a" / "b.json")
+    # A run in the folder of its set is taken up.
+    for name in ("eval.jsonl", "eval.jsonl.calls", "report.html"):
+        (tmp_path / name).write_text("new")
+    assert digest_of(tmp_path) == first
     (tmp_path / "a" / "b.json").rename(tmp_path / "a" / "c.json")
     assert digest_of(tmp_path) != first
 

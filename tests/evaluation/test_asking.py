@@ -64,6 +64,9 @@ def endpoint(*answers):
         ({"Retry-After": formatdate(time() - 3600, usegmt=True)}, (0, 0)),
         ({"Retry-After": "soon"}, (0, 60)),
         ({"Retry-After": "nan"}, (0, 60)),
+        ({"Retry-After": "inf"}, (3600, 3600)),
+        ({"Retry-After": "1e9"}, (3600, 3600)),
+        ({"Retry-After": "-3"}, (0, 0)),
         ({}, (0, 60)),
     ],
 )

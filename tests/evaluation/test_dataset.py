@@ -68,6 +68,16 @@ def test_what_is_there_is_read():
     assert second.turns[0].said_at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
+def test_turns_with_the_same_id_are_all_kept_and_are_no_evidence():
+    said = [{"speaker": "Ana", "id": each, "text": each} for each in ("1", "2", "1")]
+    asked = [{"question": "?", "category": 1, "evidence": [each]} for each in ("1", "2")]
+    entry = {"id": "c", "sessions": [{"turns": said}, {"turns": said[:1]}], "questions": asked}
+    (found,) = parse_dataset([entry])
+    names = [turn.id for each in found.sessions for turn in each.turns]
+    assert names == ["1 (1)", "2", "1 (3)", "1 (4)"]
+    assert sorted(each.evidence for each in found.asked) == [(), ("2",)]
+
+
 @pytest.mark.parametrize("content", ["{", "{}", "[]", "[1]", '[{"id": 1}]', '[{"id": 1, "qa": 2}]'])
 def test_what_is_no_data_set_is_refused_by_name(tmp_path, content):
     path = tmp_path / "other.json"

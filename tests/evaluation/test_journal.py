@@ -89,6 +89,26 @@ def test_a_torn_line_is_left_out_and_cut_off(path, records, cut):
     assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'[{"sample_id":"x","conversation":{},"qa":[]}]',
+        b'[\n  {"sample_id": "x"}\n]',
+        b"notes without an end",
+        b"\xef\xbb\xbf{}",
+        b'{"kind":"runner"}\n{"kind":"answer"',
+        "要点".encode(),
+    ],
+)
+def test_a_file_that_is_no_journal_is_refused_and_stays_as_it_is(path, content):
+    path.write_bytes(content)
+    with pytest.raises(InvalidArgumentError, match="line 1: no record of a run"):
+        Journal(path)
+    with pytest.raises(InvalidArgumentError, match="line 1: no record of a run"):
+        list(read_journal(path))
+    assert path.read_bytes() == content
+
+
 def test_a_long_torn_line_is_cut_off(path):
     written(path, [RUN])
     kept = path.read_bytes()

@@ -94,6 +94,8 @@ def test_what_is_answered_closes_no_fence(hostile):
         ("WRONG", False),
         ("Yes, that is the pet.", True),
         ("incorrect: it was a mule", False),
+        ("Correct, though it does not name the bird.", True),
+        ("Wrong. It isn't the mule.", False),
     ],
 )
 def test_verdicts(text, right):
@@ -102,7 +104,10 @@ def test_verdicts(text, right):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "It depends.", "right or wrong?", '{"right": "maybe"}', '{"right": 1}', "{}", "no, yes"]
+    ["", "It depends.", "right or wrong?", '{"right": "maybe"}', '{"right": 1}', "{}", "no, yes",
+     "The answer is not correct.", "That isn't right.", "It isn\u2019t true.",
+     "This cannot be right.",
+     "Not wrong.", "It is never true.", "not entirely correct"]
 )  # fmt: skip
 def test_no_verdict(text):
     with pytest.raises(ModelAnswerError, match="no verdict"):

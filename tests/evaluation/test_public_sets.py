@@ -213,6 +213,15 @@ def test_the_shortened_chat_of_beam_is_the_one_that_is_asked_about(tmp_path):
     assert [(each.id, len(each.sessions)) for each in found] == [("1", 2), ("2", 2), ("10", 1)]
 
 
+def test_a_long_run_of_spaces_in_a_message_is_read_at_once(tmp_path):
+    said = f"code{' ' * 300_000}more ->-> 1,2"
+    chat = [{"role": "user", "id": 1, "content": said}]
+    write(tmp_path / "1" / "chat.json", chat)
+    write(tmp_path / "1" / "probing_questions" / "probing_questions.json", BEAM_ASKED)
+    (conversation,) = read_dataset(tmp_path)
+    assert conversation.sessions[0].turns[0].text == said.removesuffix(" ->-> 1,2")
+
+
 def test_our_own_form_takes_several_answers():
     entry = {
         "id": 7,

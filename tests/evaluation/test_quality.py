@@ -173,6 +173,14 @@ def test_a_run_and_itself_do_not_differ(journal):
     assert all(each.apart == (0, 0, 0) for each in between)
 
 
+def test_other_questions_with_the_same_ids_are_not_paired(journal):
+    other = [answered("a", "1", asked="Who?"), answered("a", "2"), judged("a", "1", right=True)]
+    paths = [journal(RECORDS), journal([*other, judged("a", "2", right=True)], "other.jsonl")]
+    quality = read_quality(paths)
+    (found,) = [each for each in quality.differences if each.first.run != each.second.run]
+    assert found.questions == 1
+
+
 def test_without_a_judge_f1_is_compared(journal):
     records = [each for each in RECORDS if not isinstance(each, Judged)]
     quality = read_quality([journal(records)])
@@ -318,6 +326,14 @@ def test_conversations_are_drawn_and_not_questions():
     many = grouped_interval([[1.0], [0.0]] * 50)
     assert (few.low, few.high) == (0, 1)
     assert many.high - many.low < 0.3
+
+
+def test_of_one_conversation_the_questions_are_drawn():
+    """An interval without a width would call any difference a certain one."""
+    values = [1.0] * 6 + [0.0] * 4
+    found = grouped_interval([values])
+    assert found == grouped_interval([[each] for each in values])
+    assert found.low < found.mean < found.high
 
 
 def test_an_interval_is_about_that_of_the_normal_distribution():

@@ -17,7 +17,7 @@ import pytest
 
 from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
 from locus_memory.messages import Message
-from locus_memory.plug.hook import Settings, answer, give, run
+from locus_memory.plug.hook import Settings, _distil, answer, give, run
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
 from locus_memory.registry import get_store
@@ -176,6 +176,43 @@ async def test_a_forked_session_keeps_its_own_turns_alone(
     found = await words_of(settings.url)
     assert len(found) == max(20, shared) + 2
     assert set(found.values()) == {1}
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+async def test_what_a_fork_kept_first_is_kept_once(
+    kept: int, folder: Path, settings: Settings
+) -> None:
+    """A hook was killed, the session is forked, and what the hook left is made up afterwards."""
+    host, one = HOSTS["claude-code"], Session("claude-code", "one", folder)
+    for number in range(5):
+        one.says("user", f"Turn {number} is about herons.")
+        if number < kept:
+            await answer(host, one.event(Moment.KEEP), settings)
+    fork = Session("claude-code", "two", folder)
+    fork.path.write_text(one.path.read_text())
+    fork.records = [{}] * 5
+    fork.says("user", "Session two is about terns.")
+    await answer(host, fork.event(Moment.KEEP), settings)
+    await answer(host, one.event(Moment.KEEP), settings)
+    one.says("user", "Session one goes on about herons.")
+    for session in (one, fork):
+        await answer(host, session.event(Moment.KEEP), settings)
+    found = await words_of(settings.url)
+    assert len(found) == 7
+    assert set(found.values()) == {1}
+
+
+async def test_records_without_an_id_are_no_copies(folder: Path, settings: Settings) -> None:
+    """They have their place in the file instead, and each file has a first place."""
+    for name, bird in (("one", "heron"), ("two", "raven"), ("three", "robin")):
+        session = Session("claude-code", name, folder)
+        records = [
+            {**said("claude-code", "user", f"Turn {number} is about a {bird}.", ""), "uuid": None}
+            for number in range(3)
+        ]
+        session.path.write_text("".join(f"{json.dumps(each)}\n" for each in records))
+        await answer(HOSTS["claude-code"], session.event(Moment.KEEP), settings)
+    assert len(await words_of(settings.url)) == 9
 
 
 @pytest.mark.parametrize("left", [0, 1, 4, 9])
@@ -559,3 +596,47 @@ async def test_what_the_user_said_of_himself_goes_to_the_person_and_nothing_else
         await project.save([each for each in told if each.content in given])
         await give(project, person)
         assert {each.content async for each in person.memories()} == given
+
+
+@pytest.mark.parametrize("newer", ["project", "person"])
+async def test_the_newer_memory_of_a_key_is_that_of_the_person(
+    settings: Settings, newer: str
+) -> None:
+    origins = {"project": Origin.USER, "person": Origin.PERSON}
+    async with LLMMemoryManager(settings.url) as manager:
+        made = {"project": manager.for_user("project:shop"), "person": manager.for_user("person:a")}
+        for name in sorted(made, key=lambda each: each == newer):
+            metadata = {"origin": origins[name].value}
+            await made[name].save(Memory(key="editor", content=f"Of {name}.", metadata=metadata))
+        await give(made["project"], made["person"])
+        assert [each.content async for each in made["person"].memories()] == [f"Of {newer}."]
+        assert not [each async for each in made["project"].memories()]
+        # The other one is in the history of one of both.
+        told = [each for name in made for each in await made[name].history("editor")]
+        assert {"Of project.", "Of person."} == {each.content for each in told}
+
+
+async def test_what_another_person_of_a_team_said_is_not_given(
+    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = HOSTS["claude-code"]
+    for name, person in (("one", "person:ada"), ("two", "person:bob")):
+        session = Session("claude-code", name, folder)
+        session.says("user", "I am allergic to penicillin." if name == "one" else "My name is Bob.")
+        own = Settings(url=settings.url, person=person)
+        await answer(host, session.event(Moment.KEEP), own)
+    monkeypatch.chdir(folder)
+    await asyncio.to_thread(_distil, Settings(url=settings.url, person="person:bob"))
+    async with LLMMemoryManager(settings.url) as manager:
+        users = ("person:ada", "person:bob", settings.project(f"{folder}"))
+        found = [[each.key async for each in manager.for_user(user).memories()] for user in users]
+    assert found == [[], ["name"], ["allergy:penicillin"]]
+
+
+@pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found"), OSError("no name")])
+def test_a_user_without_a_login_is_known_by_number(monkeypatch, error):
+    def nobody():
+        raise error
+
+    monkeypatch.setattr("locus_memory.plug.hook.getuser", nobody)
+    assert Settings.read([]).person == f"person:{os.getuid()}"

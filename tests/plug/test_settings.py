@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.plug.hosts import HOSTS, Host
-from locus_memory.plug.settings import COMMAND, Change, Originals, changes
+from locus_memory.plug.settings import COMMAND, Change, Originals, changes, write_secret
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
 values = st.recursive(
@@ -52,6 +52,43 @@ def plug(host: str, folder: Path, *options: str, removes: bool = False) -> int:
         else:
             originals.keep(change)
     return len(found)
+
+
+def test_a_secret_is_there_or_as_it_was_at_each_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data" / "plugs" / "codex"
+    write_secret(path, "old")
+    path.chmod(0o644)
+
+    def fail(self: Path, *_: Any, **__: Any) -> None:
+        assert path.read_text() == "old"
+        raise OSError(28, "no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", fail)
+        with pytest.raises(OSError, match="no space"):
+            write_secret(path, "new")
+    assert path.read_text() == "old"
+    write_secret(path, "new")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o600)
+    write_secret(path, None)
+    assert not path.exists()
+
+
+def test_a_hook_that_somebody_adds_to_our_group_stays_and_ours_goes(tmp_path: Path) -> None:
+    plug("claude-code", tmp_path)
+    path = HOSTS["claude-code"].files(tmp_path).hooks
+    value = json.loads(path.read_text())
+    own = {"type": "command", "command": "make lint"}
+    value["hooks"]["Stop"][0]["hooks"].append(own)
+    path.write_text(json.dumps(value))
+    plug("claude-code", tmp_path, "--by-remote")
+    assert path.read_text().count("locus_memory hook claude-code") == len(
+        HOSTS["claude-code"].moments
+    )
+    plug("claude-code", tmp_path, removes=True)
+    assert json.loads(path.read_text()) == {"hooks": {"Stop": [{"hooks": [own]}]}}
 
 
 def files_of(host: Host, folder: Path) -> list[Path]:

@@ -92,7 +92,8 @@ def evaluate(
         typer.Option(metavar="FILE", help="Prices of models, TOML or JSON."),
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(metavar="DOLLARS", min=0, help="Stop when so much is spent.")
+        float | None,
+        typer.Option(metavar="DOLLARS", min=0, help="Stop when this call has spent so much."),
     ] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Endpoint of --answer and --extract.")
@@ -154,6 +155,10 @@ def evaluate(
             judge_url=judge_url,
         ).run(Session.of(context, None, as_json=as_json))
         return
+    if memory or extract or prices or sample is not None or max_cost is not None or resume:
+        raise UsageError(
+            "--memory, --extract, --prices, --sample, --max-cost and --resume need --answer"
+        )
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,
         read_dataset,

@@ -58,13 +58,16 @@ BaseUrlOption = Annotated[
 ]
 
 
-def open_model(name: str, base_url: str | None, *, option: str = "--model") -> Any:
+def open_model(
+    name: str, base_url: str | None, *, option: str = "--model", endpoint: str = "--base-url"
+) -> Any:
     """Return the model of a string for `get_model`, or of the name of an endpoint's model.
 
     Args:
         name: The string or the name.
         base_url: The endpoint; it gets no key.
         option: The option that named the model, for messages.
+        endpoint: The option that names the endpoint, likewise.
 
     Raises:
         UsageError: It has neither a key nor an endpoint, or it takes no endpoint.
@@ -84,12 +87,12 @@ def open_model(name: str, base_url: str | None, *, option: str = "--model") -> A
     except MissingDriverError:
         raise
     except UnknownOptionError:
-        raise UsageError(f"--base-url: the model {provider!r} takes no endpoint") from None
+        raise UsageError(f"{endpoint}: the model {provider!r} takes no endpoint") from None
     except ConfigurationError as error:
         if not where.startswith("openai:"):
             raise UsageError(f"{option}: {error}") from None
         raise UsageError(
-            f"{option} needs OPENAI_API_KEY, or an endpoint named with --base-url"
+            f"{option} needs OPENAI_API_KEY, or an endpoint named with {endpoint}"
         ) from None
 
 

@@ -86,7 +86,7 @@ class Questions:
         document = {
             "run": str(self._journal),
             **{name: counts[kind] for kind, name in _COUNTED.items()},
-            "spent": round(purse.spent, 6) if self.prices else None,
+            "spent": round(purse.spent, 6) if purse.is_known else None,
             "ended": ended,
         }
         session.answer(document, partial(_render, document=document))
@@ -170,7 +170,9 @@ class Questions:
             price = prices.get(name)
             if price is None and self.max_cost is not None:
                 raise UsageError(f"--max-cost needs the price of {name!r} in the file of --prices")
-            model = open_model(name, base_url, option=option)
+            purse.is_known &= price is not None
+            endpoint = "--judge-url" if option == "--judge" else "--base-url"
+            model = open_model(name, base_url, option=option, endpoint=endpoint)
             if isinstance(model, Resource):
                 stack.push_async_callback(model.close)
             return AskedModel(

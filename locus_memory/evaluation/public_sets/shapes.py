@@ -17,7 +17,7 @@ __all__ = ["in_own_form"]
 
 _SESSION: Final = re.compile(r"session_(\d+)")
 # What BEAM's generator left at the end of a message: its place in the plan.
-_PLAN_MARK: Final = re.compile(r"\s*->->[\s\d.,]*$")
+_PLAN_MARK: Final = re.compile(r"->->[\s\d.,]*$")
 # The numbers of a list, or of an object of lists, but not those of its names.
 _NUMBER: Final = re.compile(r"(?<![\w'\"])\d+(?![\w'\"])")
 _BEAM_ANSWERS: Final = (
@@ -149,7 +149,7 @@ def _beam_sessions(chat: Any) -> Iterator[_Plain]:
         turns = []
         for each in messages:
             day = each.get("time_anchor") or day
-            said = {"text": _PLAN_MARK.sub("", each["content"]), "date_time": day}
+            said = {"text": _PLAN_MARK.sub("", each["content"]).rstrip(), "date_time": day}
             turns.append({"id": each["id"], "speaker": each["role"], **said})
         yield {"turns": turns}
 

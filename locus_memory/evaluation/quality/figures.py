@@ -249,6 +249,8 @@ def _row(record: Answered) -> _Row:
         "exact_match": exact_match(record.answer, expected) if expected else None,
         "evidence": record.evidence,
         "block_tokens": record.block_tokens,
+        # Two sets may have other questions with the same ids.
+        "asked": hash(record.asked),
         **_NOT_JUDGED,
         "score": nearness,
     }
@@ -280,7 +282,9 @@ def _figures(
 def _differences(rows: Mapping[Series, Mapping[_Place, _Row]]) -> Iterator[Difference]:
     scores = {
         series: {
-            place[2:]: row["score"] for place, row in found.items() if row["score"] is not None
+            (*place[2:], row["asked"]): row["score"]
+            for place, row in found.items()
+            if row["score"] is not None
         }
         for series, found in rows.items()
     }
@@ -289,7 +293,7 @@ def _differences(rows: Mapping[Series, Mapping[_Place, _Row]]) -> Iterator[Diffe
         are_alike = first.run == second.run or first.memory == second.memory
         are_alike &= first.judge == second.judge and (len(budgets) == 1 or 0 in budgets)
         if are_alike and (both := one.keys() & other.keys()):
-            apart = {(*first[1:3], *key): one[key] - other[key] for key in both}
+            apart = {(*first[1:3], *key[:2]): one[key] - other[key] for key in both}
             yield Difference(first, second, len(apart), _interval(apart))
 
 

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, aclosing, closing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -81,9 +81,19 @@ class Models:
     embedder: Embedder | None = None
     width: int = 4
 
+    def memory(self, name: str, model: Counted) -> AbstractAsyncContextManager[Memory]:
+        """Return a new memory, which a model fills.
+
+        Raises:
+            ConfigurationError: The memory lacks what it needs.
+        """
+        return MEMORIES[name](Setting(model=model, embedder=self.embedder))
+
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and the contents of the files of a folder.
+    """Return the SHA-256 of a file, or of the names and contents of all files of JSON of a folder.
+
+    What a run or its report writes beside these does not change it.
 
     Raises:
         OSError: A file cannot be read.
@@ -91,7 +101,7 @@ def digest_of(path: Path) -> str:
     if path.is_file():
         return sha256(path.read_bytes()).hexdigest()
     found = sha256()
-    for each in sorted(each for each in path.rglob("*") if each.is_file()):
+    for each in sorted(path.rglob("*.json")):
         name = each.relative_to(path).as_posix()
         found.update(f"{name}\0{digest_of(each)}\n".encode())
     return found.hexdigest()
@@ -156,6 +166,10 @@ async def ask_all(
         ConfigurationError: A memory lacks what it needs.
         MissingDriverError: The package of a memory is not installed.
     """
+    for name in run.memories:
+        # What a memory lacks is told before there is a journal, and before anything is paid for.
+        async with models.memory(name, Counted(models.extract)):
+            pass
     ingested, answered = set[tuple[str, str]](), set[_Key]()
     with closing(Journal(path)) as journal:
         if journal.is_empty:
@@ -257,8 +271,7 @@ class _Work:
         place: dict[str, Any] = {"conversation": self.conversation.id, "memory": self.memory}
         model, moment = Counted(self.models.extract), _UNDATED
         async with AsyncExitStack() as stack:
-            setting = Setting(model=model, embedder=self.models.embedder)
-            memory = await stack.enter_async_context(MEMORIES[self.memory](setting))
+            memory = await stack.enter_async_context(self.models.memory(self.memory, model))
             try:
                 for session in self.conversation.sessions:
                     moment = moment_of(session) or moment
@@ -317,10 +330,12 @@ class _Work:
 async def _judged(judge: AskedModel, answered: Answered) -> AsyncGenerator[Record]:
     """Yield the judgement of an answer."""
     place = answered.model_dump(include={"conversation", "question", "memory", "budget"})
-    model = Counted(judge)
+    model, prompt = Counted(judge), verdict_prompt(answered)
     try:
-        right, reason = read_verdict((await model(verdict_prompt(answered))).content or "")
+        right, reason = read_verdict((await model(prompt)).content or "")
     except ModelError as error:
+        # Else a run that is taken up would get the same words once more.
+        await judge.forget(prompt)
         yield Failed(step="judgement", judge=judge.name, error=_text(error), **place)
     else:
         used = model.used.model_dump()
@@ -365,6 +380,10 @@ async def _drain(work: AsyncGenerator[Any], channel: _Channel) -> None:
         async with aclosing(work):
             async for record in work:
                 channel.put_nowait(record)
+    except asyncio.CancelledError:
+        # A model may await what somebody else cancelled. Nobody reads this after the run's own end.
+        channel.put_nowait(ModelError("a call of a model was cancelled"))
+        raise
     except Exception as error:  # noqa: BLE001 - it is raised where it is read
         channel.put_nowait(error)
     channel.put_nowait(None)

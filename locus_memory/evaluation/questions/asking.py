@@ -30,6 +30,7 @@ _CALLS: Final = ("calls",)
 
 _ATTEMPTS: Final = 6
 _LONGEST_WAIT: Final = 60.0
+_LONGEST_TOLD: Final = 3600.0
 _NONE: Final = Used(prompt_tokens=0, completion_tokens=0, calls=0, cost=0.0)
 _SENT: Final = {"role", "content", "tool_calls", "tool_call_id", "name"}
 
@@ -63,15 +64,14 @@ class AskedModel:
         """Return the answer to a conversation, and what it took.
 
         A model that is unavailable, such as one that limits its rate, is asked again up to five
-        times: after the seconds that it names in `Retry-After`, or after a random wait below a
-        bound that doubles.
+        times: after the seconds that it names in `Retry-After`, an hour at most, or after a random
+        wait below a bound that doubles.
 
         Raises:
             PurseEmptyError: Nothing more may be spent.
             ModelError: The model failed, after its retries if it was unavailable.
         """
-        sent = [each.model_dump(mode="json", include=_SENT) for each in messages]
-        key = sha256(orjson.dumps([self.name, sent])).hexdigest()
+        key = self._key(messages)
         async with self.slots:
             kept: Any = await self.calls.get(_CALLS, key)
             if kept is None:
@@ -79,8 +79,17 @@ class AskedModel:
                 # Of two that ask the same at once, both get the answer of the first.
                 with suppress(VersionConflictError):
                     await self.calls.put(_CALLS, key, made, if_version=0, text="")
-                kept = await self.calls.get(_CALLS, key)
+                # One of them may have forgotten it meanwhile.
+                kept = await self.calls.get(_CALLS, key) or made
         return Message.model_validate(kept["answer"]), self._priced(Used(**kept["used"]))
+
+    async def forget(self, messages: Sequence[Message]) -> None:
+        """Forget the answer to a conversation, which is of no use: the next call asks again."""
+        await self.calls.delete(_CALLS, self._key(messages))
+
+    def _key(self, messages: Sequence[Message]) -> str:
+        sent = [each.model_dump(mode="json", include=_SENT) for each in messages]
+        return sha256(orjson.dumps([self.name, sent])).hexdigest()
 
     async def _asked(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Ask the model until it answers, and return the document that is kept."""
@@ -189,7 +198,9 @@ def _wait(state: Any) -> float:
     from tenacity.wait import wait_random_exponential  # noqa: PLC0415 - it takes 40 ms to import
 
     told = _retry_after(state.outcome.exception())
-    return wait_random_exponential(max=_LONGEST_WAIT)(state) if told is None else told
+    if told is None:
+        return wait_random_exponential(max=_LONGEST_WAIT)(state)
+    return min(max(0.0, told), _LONGEST_TOLD)
 
 
 def _retry_after(error: BaseException | None) -> float | None:
@@ -205,11 +216,12 @@ def _retry_after(error: BaseException | None) -> float | None:
 
 def _seconds(told: str) -> float | None:
     try:
-        return max(0.0, float(told))
+        return float(told)
     except ValueError:
         pass
     try:
         moment = parsedate_to_datetime(told)
     except ValueError:
         return None
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+    # A moment of zone -0000 has none: it is in UTC as well, see RFC 5322, section 3.3.
+    return (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()

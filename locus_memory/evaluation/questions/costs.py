@@ -76,10 +76,12 @@ class Purse:
     Attributes:
         most: The limit; `None`: none.
         spent: What was spent.
+        is_known: Whether the prices of all models are known, so that nothing else was spent.
     """
 
     most: float | None = None
     spent: float = 0.0
+    is_known: bool = True
 
     def check(self) -> None:
         """Check that another call may begin.

@@ -68,6 +68,11 @@ _RULES: Final = {
 
 _RIGHT: Final = frozenset(("right", "correct", "true", "yes"))
 _WRONG: Final = frozenset(("wrong", "incorrect", "false", "no"))
+# What turns such a word into its opposite, in front of it; the ends of "isn't" and "cannot" too.
+_TURNED: Final = re.compile(
+    r"(?:\b(?:not|never|neither|nor|hardly)|n['\u2019]t|nnot)\b[^.!?;\n]{0,60}"
+    rf"\b(?:{'|'.join(sorted(_RIGHT | _WRONG))})\b"
+)
 _MOST_REASON: Final = 500
 
 
@@ -104,6 +109,8 @@ def _rules(answered: Answered) -> Iterator[str]:
 def read_verdict(text: str) -> tuple[bool, str]:
     """Return whether a judge calls an answer right, and why: by its JSON, or the word that decides.
 
+    A word behind a negation decides nothing: "not wrong" is not what "wrong" is.
+
     Raises:
         ModelAnswerError: It has no verdict, or two.
     """
@@ -112,9 +119,10 @@ def read_verdict(text: str) -> tuple[bool, str]:
         told = document.value.get("right") if isinstance(document.value, dict) else None
         if isinstance(told, bool):
             return told, _reason(document.value.get("reason") or "")
-    words = set(re.findall(r"\w+", read.rest.casefold()))
+    rest = read.rest.casefold()
+    words = set(re.findall(r"\w+", rest))
     said = [bool(words & _RIGHT), bool(words & _WRONG)]
-    if sum(said) != 1:
+    if sum(said) != 1 or _TURNED.search(rest):
         raise ModelAnswerError("the judge's answer has no verdict")
     return said[0], _reason(read.rest)
 

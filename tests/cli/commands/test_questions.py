@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import orjson
 import pytest
@@ -35,6 +36,42 @@ def pets(write, models):
 
 def kinds(path="eval.jsonl"):
     return Counter(each.kind for each in read_journal(path))
+
+
+@pytest.mark.parametrize("more", [(), ("--answer", "known", "--out", "pets.json", "--resume")])
+@pytest.mark.usefixtures("pets")
+def test_a_data_set_in_place_of_a_run_stays_as_it_is(fails, more):
+    before = Path("pets.json").read_bytes()
+    assert "no record of a run" in fails(2, "eval", "pets.json", "--judge", "known", *more)
+    assert Path("pets.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--memory", "mem0"), ("--extract", "known"), ("--prices", "prices.toml"),
+        ("--sample", "3"), ("--max-cost", "1"), ("--resume",),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("pets")
+def test_retrieval_is_not_taken_for_the_figures_of_a_memory(fails, options):
+    assert "need --answer" in fails(2, "eval", "pets.json", *options)
+
+
+@pytest.mark.usefixtures("pets")
+def test_what_was_spent_is_not_known_without_the_price_of_each_model(ok, write):
+    write("half.toml", "[known]\nprompt = 2.0\ncompletion = 8.0\n")
+    told = ok(*ASK, "--prices", "half.toml", "--out", "one.jsonl", "--json").json
+    assert told["spent"] > 0
+    other = ("eval", "pets.json", "--answer", "known", "--judge", "other", "--out", "two.jsonl")
+    assert ok(*other, "--prices", "half.toml", "--json").json["spent"] is None
+
+
+def test_what_a_memory_lacks_is_told_before_anything_is_asked(ok, fails, pets):
+    assert "'dense' needs" in fails(1, *ASK, "--memory", "ours", "--memory", "dense")
+    assert not pets["known"].calls
+    # The file of the run is not there yet, so that the mended command needs no other one.
+    assert ok(*ASK, "--json").json["answers"] == 3
 
 
 @pytest.mark.usefixtures("pets")
@@ -146,7 +183,11 @@ def test_a_file_that_is_no_run_is_left_alone(fails, empty_directory):
         (("eval", "nowhere.json", "--answer", "known"), 1, "nowhere.json"),
         (("eval", "prices.toml", "--judge", "known"), 2, "prices.toml, line 1: no record"),
         (("eval", "pets.json", "--answer", "m"), 2, "--answer needs OPENAI_API_KEY"),
-        (("eval", "pets.json", "--answer", "known", "--judge", "m"), 2, "--judge needs OPENAI_API"),
+        (
+            ("eval", "pets.json", "--answer", "known", "--judge", "m"),
+            2,
+            "--judge needs OPENAI_API_KEY, or an endpoint named with --judge-url",
+        ),
     ],
 )
 @pytest.mark.usefixtures("pets")

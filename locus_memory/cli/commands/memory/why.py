@@ -34,6 +34,9 @@ def why(
     ] = None,
     *,
     user: UserOption = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="ID", help="Another user whose memory the runs saw.")
+    ] = None,
     limit: Limit = 1,
     offset: Offset = 0,
     prefix: Prefix = DEFAULT_PREFIX,
@@ -44,26 +47,41 @@ def why(
 
     That is the exact text at the end of the system prompt and in front of the message, as the run
     recorded it. Without --user, the user is that of the thread's newest checkpoint. Without THREAD,
-    it is the newest run of the user.
+    it is the newest run of the user. In a project with a coding agent, --user, --person and --url
+    are its own.
     """
     session = Session.of(context, url, as_json=as_json)
+    page = slice(offset, offset + limit)
     document = session.run(
-        partial(_why, thread=thread, user=user, limit=limit, offset=offset, prefix=prefix)
+        partial(_why, thread=thread, user=user, person=person, page=page, prefix=prefix)
     )
     session.answer(document, partial(_render, document=document))
 
 
 async def _why(
-    backend: Backend, *, thread: str | None, user: str | None, limit: int, offset: int, prefix: str
+    backend: Backend,
+    *,
+    thread: str | None,
+    user: str | None,
+    person: str | None,
+    page: slice,
+    prefix: str,
 ) -> dict[str, Any]:
     manager = open_manager(backend.store, parse_namespace(prefix))
-    owner, runs = await runs_of(backend, manager, thread, user, offset + limit)
-    return {"user": owner, "thread": thread, "runs": [asdict(each) for each in runs[offset:]]}
+    owner, seen = await runs_of(backend, manager, thread, user, page.stop)
+    found = [(owner, each) for each in seen[page]]
+    if person is not None:
+        for name in dict.fromkeys(each.thread for each in seen[page]):
+            also = await manager.for_user(person).saw(name, limit=page.stop)
+            found += [(person, each) for each in also[page]]
+    runs = [{"user": who, **asdict(each)} for who, each in found]
+    return {"user": owner, "thread": thread, "runs": runs}
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:
     for run in document["runs"]:
         at = run["at"][:19].replace("T", " ")
+        at += "" if run["user"] == document["user"] else f"  {visible_name(run['user'])}"
         lines = [
             f"{at}  {run['items']} lines, {number(run['tokens'])} tokens",
             f"message: {_WITHHELD if run['message'] is None else run['message']}",
@@ -83,22 +101,31 @@ def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     user: UserOption = None,
+    person: Annotated[
+        str | None, typer.Option(metavar="ID", help="Another user, whose block stands below.")
+    ] = None,
     prefix: Prefix = DEFAULT_PREFIX,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the model would be shown of the memory for a message, as one block.
+    """Show what the model would be shown of the memory for a message.
 
-    In a project with a coding agent, --user and --url are its own; nothing is recorded or counted.
+    In a project with a coding agent, --user, --person and --url are its own; nothing is recorded or
+    counted.
     """
     session = Session.of(context, url, as_json=as_json)
-    document = session.run(partial(_recall, query=query, user=user, prefix=prefix))
+    known = [user] if person is None else [user, person]
+    document = session.run(partial(_recall, query=query, known=known, prefix=prefix))
     session.answer(document, partial(_render_block, document=document))
 
 
-async def _recall(backend: Backend, *, query: str, user: str | None, prefix: str) -> dict[str, Any]:
-    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
-    return {"user": user, "query": query, "block": await manager.prefetch(query)}
+async def _recall(
+    backend: Backend, *, query: str, known: list[str | None], prefix: str
+) -> dict[str, Any]:
+    labels = parse_namespace(prefix)
+    managers = [scoped_manager(backend.store, labels, user) for user in known]
+    blocks = [await manager.prefetch(query) for manager in managers]
+    return {"user": known[0], "query": query, "block": "\n".join(filter(None, blocks)) or None}
 
 
 def _render_block(console: Console, *, document: dict[str, Any]) -> None:

@@ -92,6 +92,7 @@ def test_a_password_stands_in_no_settings_and_is_read_by_its_owner_alone(ok, hom
     [secret] = [each for each in files if "hunter2" in each.read_text()]
     assert secret.is_relative_to(home / ".local/share/locus_memory/plugs")
     assert (secret.stat().st_mode & 0o777, secret.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert secret.parents[1].stat().st_mode & 0o777 == 0o700
     # A hook and the server read it; no argument of a process shows it.
     read = Settings.read(["--options", f"{secret}"]).url
     assert read.endswith(url.removeprefix("sqlite:"))
@@ -115,6 +116,8 @@ def told(home):
             await manager.save(Memory(key="other", content="Nobody deploys on Mondays."))
             project = manager.for_user(settings.project(f"{home / 'shop'}"))
             await project.save(Memory(key="deploy", content="We deploy with make ship."))
+            person = Memory(key="diffs", content="Reads diffs before a deploy.")
+            await manager.for_user(settings.person).save(person)
         event = {"session_id": "one", "cwd": f"{home / 'shop'}", "prompt": "How do we deploy?"}
         for name in ("SessionStart", "UserPromptSubmit"):
             await answer(HOSTS["codex"], {**event, "hook_event_name": name}, settings)
@@ -136,10 +139,18 @@ def test_the_commands_know_the_database_and_the_project_of_a_plugged_folder(
     assert [each["key"] for each in ok("memories", "--json").json["memories"]] == ["deploy"]
     assert [each["key"] for each in ok("--json", "memories").json["memories"]] == ["deploy"]
     assert "make ship" in ok("recall", "how do we deploy").out
+    # A message is shown what is known of the person, too.
+    assert "Reads diffs" in ok("recall", "how do we deploy").out
+    assert "Reads diffs" not in ok("recall", "how do we deploy", "--person", "bob").out
     assert "Mondays" not in ok("recall", "who deploys on Mondays?").out
     assert "nothing is known" in ok("recall", "how do we deploy", "--user", "bob").out
     assert "Mondays" in ok("memories", "--all-users").out
     assert "How do we deploy?" in ok("why").out
+    # Each message was shown something of the project, and something of the person.
+    assert "make ship" in ok("why").out
+    assert "Reads diffs" in ok("why").out
+    assert "Reads diffs" not in ok("why", "--person", "bob").out
+    assert len(ok("why", "one", "--limit", "2", "--json").json["runs"]) == 4
     assert "make ship" in ok("why", "one", "--limit", "2").out
     assert "We deploy" in ok("history", "deploy").out
     # What was named counts, and so does a database of the folder itself.
