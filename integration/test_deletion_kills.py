@@ -92,7 +92,8 @@ def test_compacting_loses_nothing(shortened, place, call):
 
 
 AUDITING = [
-    ("locus_memory.deletion:_checkpoints", 1),
+    # Items first, and then checkpoints.
+    ("locus_memory.deletion:_searched", 2),
     # In the middle of the file.
     (f"{SQLITE}.upkeep.remains:_OtherProcess.read", 2),
     (f"{SQLITE}.upkeep.remains:_free_pages", 1),

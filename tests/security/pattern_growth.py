@@ -24,6 +24,7 @@ from re import _constants as codes
 from re import _parser as parser
 
 import locus_memory
+from locus_memory._internal.lazy import _Later
 
 ROOT = Path(locus_memory.__file__).parent
 METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
@@ -85,6 +86,8 @@ def _attributes():
 
 
 def _within(name, value, depth):
+    if isinstance(value, _Later):
+        value = value.search.__self__
     if isinstance(value, re.Pattern):
         yield name, value, None
     elif depth and isinstance(value, dict):
@@ -110,12 +113,26 @@ def _uses():
     for path, tree in _trees():
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in METHODS:
-                owner = node.value
-                name = getattr(owner, "id", None) or getattr(owner, "attr", None)
-                if name is not None:
-                    found[module, name].add(node.attr)
+            for name, method in [*_called(node), *_called_of_each(node)]:
+                found[module, name].add(method)
     return found
+
+
+def _called(node):
+    """Yield the name and the method of `name.search`."""
+    if isinstance(node, ast.Attribute) and node.attr in METHODS:
+        name = getattr(node.value, "id", None) or getattr(node.value, "attr", None)
+        if name is not None:
+            yield name, node.attr
+
+
+def _called_of_each(node):
+    """Yield the name and the methods of `each.search(text) for each in names`."""
+    for part in getattr(node, "generators", ()):
+        if isinstance(part.target, ast.Name) and isinstance(part.iter, ast.Name):
+            for name, method in [found for inner in ast.walk(node) for found in _called(inner)]:
+                if name == part.target.id:
+                    yield part.iter.id, method
 
 
 def _literals():
