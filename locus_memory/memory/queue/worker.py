@@ -141,7 +141,7 @@ class Worker:
             return
         self._started, found = True, False
         try:
-            found = await self._find()
+            found = await self._find(self._queue.reads)
         finally:
             self._started = found
         for unit in list(self._units.values()):
@@ -172,7 +172,9 @@ class Worker:
                 each attempt, and jobs that wait for an extractor that this process does not have.
         """
         self._bind()
-        await self._find(insists=insists)
+        await self._find(
+            lambda job: self._queue.reads(job) or (insists and scope in (None, job.namespace))
+        )
         for unit in self._units_of(scope):
             unit.insists |= insists
             self._end(unit, unit.jobs)
@@ -241,15 +243,11 @@ class Worker:
             unit.waits.clear()
         self._slots = nullcontext() if self._pace.mode == "inline" else asyncio.Semaphore(_AT_ONCE)
 
-    async def _find(self, *, insists: bool = False) -> bool:
-        """Find the jobs in the store; returns whether that worked.
-
-        Args:
-            insists: Also those that wait for an extractor that this process does not have.
-        """
+    async def _find(self, takes: Callable[[Job], bool]) -> bool:
+        """Find the jobs in the store that are to be handled here; returns whether that worked."""
         try:
             async for job in self._queue.jobs():
-                if insists or self._queue.reads(job):
+                if takes(job):
                     unit = self._unit_of(job.namespace, job.lane)
                     unit.keep(job.lane, unit.jobs.get(job.lane, frozenset()) | {job.key})
         except Exception as error:  # noqa: BLE001 - reported; it is tried again at the next run

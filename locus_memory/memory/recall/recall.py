@@ -15,6 +15,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from locus_memory._internal.offload import in_thread
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
@@ -358,7 +359,7 @@ class Recall:
         for mode in await self._modes():
             try:
                 found = await asyncio.gather(*(request(query=each, mode=mode) for each in queries))
-                return _merged(found, passages)
+                return found[0] if len(found) == 1 else await in_thread(_merged, found, passages)
             except Exception as error:
                 if strict and isinstance(error, ConfigurationError):
                     raise
@@ -411,8 +412,6 @@ def _merged(found: Sequence[Borrowed], passages: Sequence[Sequence[str]]) -> Bor
     shares more words with any item than one does. What they share by chance falls off about
     exponentially, so the floor rises by the logarithm of `n`.
     """
-    if len(found) == 1:
-        return found[0]
     least = FLOOR * (1 + math.log(sum(map(len, passages))))
     best: dict[tuple[Namespace, str], Ranked] = {}
     for each in chain.from_iterable(map(_judged, found, passages)):

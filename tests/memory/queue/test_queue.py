@@ -124,6 +124,8 @@ async def test_phrases_read_what_waits_for_a_model_when_somebody_asks_for_it(mak
     plain = make(extract_fn=None)
     assert await plain.for_user("ada").sync_now() == 0
     assert await waiting(store) == 1
+    # What nobody asked for is not pending here.
+    assert plain.pending == 0
     facts = [each.content async for each in plain.for_user("ada").memories()]
     assert [each for each in facts if "Vienna" in each]
     assert not [each async for each in plain.for_user("bob").memories()]
