@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory.backends.base import checkpointer_of
@@ -19,10 +20,17 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.memory.models import Memory
 
-__all__ = ["UNREADABLE", "Sources"]
+__all__ = ["UNREADABLE", "Sources", "is_users"]
+
+_USER_ROLES: Final = ("user", "human")
 
 UNREADABLE: Final = (BackendCorruptError, CheckpointError, EncryptionError, MissingDriverError)
 """The errors of what is there and cannot be shown: damaged, of another key, or of a package."""
+
+
+def is_users(message: Mapping[str, Any]) -> bool:
+    """Return whether a message of a state is the user's, as this library or LangChain says it."""
+    return str(message.get("role") or message.get("type")) in _USER_ROLES
 
 
 class Sources:

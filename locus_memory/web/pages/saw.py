@@ -31,14 +31,16 @@ async def _show(place: Place) -> Response:
     asked = place.asked(SawAsked)
     found = await list_runs(place.data, asked)
     at, wanted = place.text("at"), place.asked(_MessageAsked).place
-    runs = found.runs
+    runs, sources = found.runs, place.data.sources
     if asked.thread is not None and (at or wanted):
         runs = (await list_runs(place.data, asked.model_copy(update={"limit": LIMIT}))).runs
     if asked.thread is not None and wanted:
-        chosen = await run_at(place.data, asked.thread, wanted, runs)
+        chosen = await run_at(sources, asked.thread, wanted, runs)
     else:
         chosen = next((run for run in runs if at in (None, run.at)), None)
-    trace = None if chosen is None else await trace_run(place.data, found.user, chosen, runs)
+    trace = (
+        None if chosen is None else await trace_run(place.data, sources, found.user, chosen, runs)
+    )
     return place.render(
         "saw.html",
         asked=asked,

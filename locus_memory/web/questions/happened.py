@@ -12,7 +12,7 @@ from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.checkpoint.differences import messages_of
 from locus_memory.inspection.memories import runs_of, users
 from locus_memory.inspection.names import hides
-from locus_memory.inspection.sources import UNREADABLE
+from locus_memory.inspection.sources import UNREADABLE, is_users
 from locus_memory.inspection.states import read_state
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.ledger.revision import read_memory
@@ -27,7 +27,6 @@ _LOOKED_AT: Final = 200
 """How many of the newest items and checkpoints are looked at."""
 
 _SHOWN: Final = 8
-_USER_ROLES: Final = ("user", "human")
 
 
 class Session(NamedTuple):
@@ -123,7 +122,7 @@ async def _session(data: Data, thread: str) -> Session:
             state = await read_state(data.checkpointer, thread, newest.checkpoint_id)
     messages, rest = messages_of(state)
     said = [each for each in messages if isinstance(each, dict)]
-    own = [each for each in said if str(each.get("role") or each.get("type")) in _USER_ROLES]
+    own = list(filter(is_users, said))
     told = rest.get("metadata") if isinstance(rest, dict) else None
     user = (newest.metadata if newest else {}).get("user_id") or (
         told.get("user_id") if isinstance(told, dict) else None

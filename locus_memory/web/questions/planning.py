@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from pydantic import Field
 
 from locus_memory.inspection.memories import runs_of
-from locus_memory.inspection.sources import Sources
+from locus_memory.inspection.sources import Sources, is_users
 from locus_memory.memory.layers.runs import SeenRun
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.manager import LLMMemoryManager
@@ -33,8 +33,6 @@ __all__ = [
 
 _LOOKED_AT: Final = 500
 """How many of a user's newest memories are looked at for those of a run."""
-
-_USER: Final = ("user", "human")
 
 
 class SawAsked(UserAsked):
@@ -167,21 +165,22 @@ def _places(messages: Sequence[dict[str, Any]], text: str | None) -> list[int]:
     return [
         place
         for place, each in enumerate(messages, 1)
-        if str(each.get("role") or each.get("type")) in _USER
-        and text in (None, each.get("content"))
+        if is_users(each) and text in (None, each.get("content"))
     ]
 
 
-async def run_at(data: Data, thread: str, place: int, runs: Sequence[SeenRun]) -> SeenRun | None:
+async def run_at(
+    sources: Sources, thread: str, place: int, runs: Sequence[SeenRun]
+) -> SeenRun | None:
     """Return the run of the message at a place, or of the user's message before it.
 
     Args:
-        data: The data.
+        sources: What reads the thread.
         thread: The thread.
         place: The place of a message, from 1.
         runs: The runs of the thread, the newest first.
     """
-    messages = await data.sources.messages(thread)
+    messages = await sources.messages(thread)
     before = [each for each in _places(messages, None) if each <= place]
     if not before:
         return None
@@ -191,9 +190,10 @@ async def run_at(data: Data, thread: str, place: int, runs: Sequence[SeenRun]) -
     return same[len(later)] if len(same) > len(later) else None
 
 
-async def trace_run(data: Data, user: str | None, run: SeenRun, runs: Sequence[SeenRun]) -> Trace:
+async def trace_run(
+    data: Data, sources: Sources, user: str | None, run: SeenRun, runs: Sequence[SeenRun]
+) -> Trace:
     """Return what a thread has of a run; `runs` have at least all later ones of its thread."""
-    sources = Sources(data.backend)
     messages = await sources.messages(run.thread)
     own = _places(messages, None)
     same = _places(messages, run.message) if run.message else []
