@@ -211,7 +211,7 @@ class CheckedStore(BaseStore, Generic[Encoded]):
 
     def _query_words(self, query: str) -> list[str]:
         """Return the words to search for; for a long query, this runs in a worker thread."""
-        return query_words(query)[:_MOST_WORDS]
+        return query_words(query, beginnings=True)[:_MOST_WORDS]
 
     def _remedy(self, capability: str) -> str | None:
         """Return the remedy for a missing capability."""

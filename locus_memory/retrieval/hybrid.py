@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from asyncio import gather
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import starmap, zip_longest
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from typing_extensions import override
 
+from locus_memory._internal.offload import in_thread
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.retrieval.candidates import Finder, Found, Mode, Request, check_mode
@@ -19,6 +22,7 @@ from locus_memory.retrieval.embedders.marks import MARK, unmarked
 from locus_memory.retrieval.embedders.scale import Scale, scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
+from locus_memory.retrieval.passages import Passages, joined, passages_of
 from locus_memory.retrieval.ranking.absolute import Nearness, check_min_score, contrast, level
 from locus_memory.retrieval.ranking.explain import Explanation
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
@@ -124,11 +128,13 @@ class Borrowed:
         ranked: The hits, the best first; the `score` of an item itself has no meaning.
         mode: The searches that ran.
         kept: Whether the store returns the same objects again.
+        sentences: How many sentences of a long message each hit was compared with.
     """
 
     ranked: tuple[Ranked, ...]
     mode: Mode
     kept: bool = False
+    sentences: int = 1
 
 
 def _text(hit: Hit) -> str:
@@ -190,8 +196,9 @@ class HybridSearch(StoreUser):
         Pages are consistent: as long as nothing is written, no item is repeated or lost. If an
         embedder or a reranker fails, an event reports it, and the search continues without it.
 
-        Of a long query, such as a message with a pasted document, about a thousand characters of
-        each end are used.
+        A query of more than 600 characters, such as a message with a pasted document, is searched
+        by its passages, of which 2,400 characters of each end count. An item is then as relevant as
+        it is to the sentence that it fits best, and that is its score.
 
         Args:
             namespace: The namespace to search; a list of namespaces is searched as one.
@@ -220,16 +227,20 @@ class HybridSearch(StoreUser):
         end = check_limit(offset, "offset") + check_limit(limit)
         least = check_min_score(min_score)
         request = self._request(namespace, query, end, filter, recursive=recursive)
-        found, ranked = await self._found(request, check_mode(mode), end, least, explain=explain)
+        passages = passages_of(query)
+        found, ranked = await self._found(
+            request, passages, check_mode(mode), end, least, explain=explain
+        )
         # Whatever the page, a lowest score filters the same ranking, so that pages are consistent.
         ranked, reranked = await self._rerank(request.query, ranked, offset if least is None else 0)
         if least is not None:
             ranked = [each for each in ranked if each.relevance >= least]
-        kept = found.candidates.kept
-        near = self._nearest(found)
-        mean = None if reranked or near is None else level(*near)
+        kept, mode_that_ran = found[0].candidates.kept, found[0].mode
+        near = [nearest for each in found if (nearest := self._nearest(each))]
+        mean = None if reranked or not near else max(level(*each) or 0.0 for each in near)
         hits = tuple(_hit(each, request.query, mean, kept=kept) for each in ranked[offset:end])
-        return SearchResult(hits, found.mode, reranked, near and contrast(*near))
+        apart = [each for each in starmap(contrast, near) if each is not None]
+        return SearchResult(hits, mode_that_ran, reranked, max(apart, default=None))
 
     async def borrow(
         self,
@@ -256,9 +267,13 @@ class HybridSearch(StoreUser):
         """
         end = check_limit(limit)
         request = self._request(namespace, query, end, filter, recursive=recursive)
-        found, ranked = await self._found(request, check_mode(mode), end, None, explain=False)
+        passages = passages_of(query)
+        found, ranked = await self._found(
+            request, passages, check_mode(mode), end, None, explain=False
+        )
         ranked, _ = await self._rerank(request.query, ranked, 0)
-        return Borrowed(tuple(ranked[:end]), found.mode, found.candidates.kept)
+        kept = found[0].candidates.kept
+        return Borrowed(tuple(ranked[:end]), found[0].mode, kept, sum(map(len, passages)))
 
     def _request(
         self,
@@ -278,18 +293,32 @@ class HybridSearch(StoreUser):
         return Request(namespaces, read, wanted, condition, recursive)
 
     async def _found(
-        self, request: Request, mode: Mode | None, end: int, least: float | None, *, explain: bool
-    ) -> tuple[Found, list[Ranked]]:
+        self,
+        request: Request,
+        passages: Passages,
+        mode: Mode | None,
+        end: int,
+        least: float | None,
+        *,
+        explain: bool,
+    ) -> tuple[list[Found], list[Ranked]]:
         """Return the candidates, and a ranking of at least `end` items, if that many were found.
 
         With a lowest relevance, `end` items have it. More candidates are fetched for that, until a
-        window has hardly any such item.
+        window has hardly any such item. Each passage of a long query is searched for itself.
         """
+        queries = [read_query("".join(each)) for each in passages]
         while True:
-            found = await self._finder.find(request, mode)
+            requests = [replace(request, query=each) for each in queries]
+            found = await gather(*(self._finder.find(each, mode) for each in requests))
             ranked: list[Ranked] = []
             is_last = False
-            for window in self._windows(request.query, found, explain=explain):
+            rankings = (
+                self._windows(query, each, explain=explain)
+                for query, each in zip(queries, found, strict=True)
+            )
+            for windows in zip_longest(*rankings, fillvalue=()):
+                window = await _as_one(windows, passages, ranked)
                 ranked += window
                 if least is None:
                     is_last = len(ranked) >= end
@@ -298,7 +327,8 @@ class HybridSearch(StoreUser):
                     is_last = relevant < _ENOUGH * len(window)
                 if is_last:
                     break
-            if least is None or is_last or found.fetched < request.wanted:
+            is_all = max(each.fetched for each in found) < request.wanted
+            if least is None or is_last or is_all:
                 return found, ranked
             if sum(each.relevance >= least for each in ranked) >= end:
                 return found, ranked
@@ -370,6 +400,17 @@ class HybridSearch(StoreUser):
         scale = reranker_scale(self._reranker.name)
         blended = blend(best, scores, self._options.rerank_weight, scale)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
+
+
+async def _as_one(
+    windows: Sequence[Sequence[Ranked]], passages: Passages, before: Sequence[Ranked]
+) -> Sequence[Ranked]:
+    """Return the windows of the passages of a query as one, without what was found before."""
+    if len(windows) == 1:
+        return windows[0]
+    seen = {(each.item.namespace, each.item.key) for each in before}
+    window = await in_thread(joined, windows, passages, seen)
+    return _capped(window, before[-1].score) if before else window
 
 
 def _scores(name: str, found: Sequence[float], count: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Selection of the best items of a ranking within a budget of tokens."""
+"""Items in packs of a size: the best of a ranking within a budget of tokens, or all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from locus_memory.conversation.tokens import as_token_counter
 from locus_memory.store.item import check_limit
 
-__all__ = ["Packed", "pack"]
+__all__ = ["Packed", "in_packs", "pack"]
 
 _T = TypeVar("_T")
 
@@ -64,3 +64,23 @@ def pack(
         else:
             left_out += 1
     return Packed(tuple(taken), used, left_out)
+
+
+def in_packs(items: Iterable[_T], size: Callable[[_T], int], room: int) -> list[list[_T]]:
+    """Return items in packs, in their order; only a single item may take more than the room.
+
+    Args:
+        items: The items.
+        size: Returns how much of the room an item takes.
+        room: The room of a pack.
+    """
+    packs: list[list[_T]] = []
+    left = 0
+    for item in items:
+        taken = size(item)
+        if not packs or taken > left:
+            packs.append([])
+            left = room
+        packs[-1].append(item)
+        left -= taken
+    return packs

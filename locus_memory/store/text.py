@@ -23,7 +23,7 @@ from typing import Any, Final
 from locus_memory.store.item import check_text
 from locus_memory.store.words.languages import STOP_WORDS, is_stop_word, language_of
 from locus_memory.store.words.porter import stem
-from locus_memory.store.words.variants import pairs, variants
+from locus_memory.store.words.variants import HAN_AND_KANA, UNSPACED, pairs, variants
 
 __all__ = [
     "STOP_WORDS",
@@ -40,11 +40,8 @@ __all__ = [
     "tokens",
 ]
 
-# Han with its radicals and numerals, Hiragana and Katakana, full and half width.
-_CJK = re.compile(
-    "([\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af]+)"
-)
+_CJK: Final = re.compile(f"([{HAN_AND_KANA}]+)")
+_TOLD_BY_PAIRS: Final = re.compile(f"[{UNSPACED}]{{3,}}")
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN = re.compile(r"[\W_]")
 _CONTAINERS: Final = (dict, list)
@@ -138,17 +135,23 @@ def _searchable(piece: str, *, as_it_is: bool) -> str:
     return " ".join((read, *(each for _, each in further), "")) if further else read
 
 
-def query_words(query: str) -> list[str]:
+def query_words(query: str, *, beginnings: bool = False) -> list[str]:
     """Return the distinct words of a query, folded, in order.
 
     Stop words are left out unless the query has no other words. A query without a letter or a digit
     has no words, and matches nothing.
 
+    Args:
+        query: The query.
+        beginnings: Whether the beginnings of words of unknown languages are among them, as a search
+            looks for them.
+
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
     """
     text = check_text(query, "a query") or ""
-    return list(_short_words(text) if len(text) <= _SHORT else _query_words(text))
+    read = _short_words if len(text) <= _SHORT else _query_words
+    return list(read(text, beginnings=beginnings))
 
 
 def query_prefix(query: str) -> str:
@@ -164,8 +167,9 @@ def query_prefix(query: str) -> str:
     return words[0] if len(words) == 1 and len(words[0]) >= _SHORTEST_PREFIX else ""
 
 
-def _query_words(text: str) -> tuple[str, ...]:
-    words = list(dict.fromkeys(chain.from_iterable(map(_words, _pieces(text)))))
+def _query_words(text: str, *, beginnings: bool) -> tuple[str, ...]:
+    read = (_words(piece, beginnings=beginnings) for piece in _pieces(text))
+    words = list(dict.fromkeys(chain.from_iterable(read)))
     language = language_of(words)
     return tuple(word for word in words if not is_stop_word(word, language)) or tuple(words)
 
@@ -184,11 +188,12 @@ def query_meanings(query: str) -> list[tuple[str, ...]]:
 
 
 def _query_meanings(text: str) -> tuple[tuple[str, ...], ...]:
-    words = query_words(text)
-    sources = {further: source for source, further in variants(text, _plain_words(text), _fold)}
+    words = query_words(text, beginnings=True)
+    further = variants(text, _plain_words(text), _fold)
+    sources = {variant: source for source, variant in further}
     entries: dict[str, dict[str, None]] = {}
     for word in words:
-        if len(word) == 1 or not _CJK.fullmatch(word):
+        if len(word) == 1 or not (_CJK.fullmatch(word) or _TOLD_BY_PAIRS.fullmatch(word)):
             entries.setdefault(sources.get(word, word), {})[stem(word)] = None
     return tuple(dict.fromkeys(map(tuple, entries.values()))) or tuple((stem(w),) for w in words)
 
@@ -241,8 +246,10 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:] if start else text
 
 
-def _words(text: str) -> list[str]:
-    return _with_variants(text, _plain_words(text))
+def _words(text: str, *, beginnings: bool = True) -> list[str]:
+    words = _plain_words(text)
+    further = variants(text, words, _fold, beginnings=beginnings)
+    return [*words, *(each for _, each in further)] if further else words
 
 
 def _plain_words(text: str) -> list[str]:
@@ -254,11 +261,6 @@ def _split(text: str) -> list[str]:
     if text.isascii():
         return text.encode().translate(_FOLDED).decode().split()
     return _WORD.findall(text)
-
-
-def _with_variants(text: str, words: list[str]) -> list[str]:
-    further = variants(text, words, _fold)
-    return [*words, *(each for _, each in further)] if further else words
 
 
 def _fold(text: str) -> str:

@@ -483,8 +483,43 @@ async def test_a_pasted_document_is_searched_with_both_its_ends(store, embedder)
     search = HybridSearch(Watched(store), Listening(), reranker=Listening())
     found = texts(await search.search(PLACE, pasted))
     assert set(found[:2]) == {"Ana: The ferry was late", "Ana: We ate soup by the harbour"}
-    assert len(asked) == 3
+    # Of each end four passages and the rest of one, by words and by meaning; then the reranker.
+    assert len(asked) <= 2 * 10 + 1
     assert max(map(len, asked)) < 2100
+
+
+STORY = "We walked along the canal for hours and talked about nothing at all. " * 20
+CODE = "for (let i = 0; i < rows.length; i++) { total += rows[i].price; }\n" * 30
+
+
+@pytest.mark.parametrize("before", [STORY, CODE], ids=["story", "code"])
+@pytest.mark.parametrize("after", [STORY, CODE, ""], ids=["story", "code", "nothing"])
+@pytest.mark.parametrize("nearness", [FakeEmbedder(), None], ids=["vectors", "words"])
+async def test_a_request_within_a_long_message_is_not_hidden(store, nearness, before, after):
+    others = [f"The price of row {n} is a total of {n}, we talked about rows" for n in range(40)]
+    await talk(store, nearness, [*SAID, *others])
+    found = await HybridSearch(store, nearness).search(
+        PLACE, f"{before}Which cat did I adopt?\n{after}"
+    )
+    assert texts(found)[0] == "Ana: I adopted a grey cat"
+    assert found[0].relevance == found[0].score == max(hit.relevance for hit in found)
+
+
+@pytest.mark.parametrize("least", [None, 0.1])
+async def test_pages_of_a_long_message_fit_together(store, embedder, least):
+    await talk(store, embedder, [f"note {number} about tea {number % 7}" for number in range(25)])
+    search = HybridSearch(store, embedder, options=SearchOptions(depth=4))
+    message = f"{STORY}Is there tea 3?\n{STORY}Or a note about tea 5?"
+    whole = await search.search(PLACE, message, 100, min_score=least)
+    assert len({hit.item.key for hit in whole}) == len(whole) >= 20
+    paged = [
+        hit
+        for offset in range(0, 27, 3)
+        for hit in await search.search(PLACE, message, 3, offset=offset, min_score=least)
+    ]
+    assert texts(paged) == texts(whole)
+    scores = [hit.score for hit in whole]
+    assert scores == sorted(scores, reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from locus_memory.conversation.tokens import TokenCounter, count_tokens
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.extraction.thread import CONTEXT, DAY, SESSION, conversation, text_of
 from locus_memory.memory.models import Memory
-from locus_memory.memory.packing import packed
 from locus_memory.messages import Message
+from locus_memory.retrieval.pack import in_packs
 
 __all__ = ["TASK", "TOOL_OUTPUT", "Prompt", "Prompter"]
 
@@ -150,7 +150,7 @@ class Prompter:
                 before = role_of(messages[units[-1][-1]]) if units else ""
                 is_pair = (before, role_of(message)) == ("assistant", "user")
                 units.append([*(units.pop() if is_pair else ()), place])
-        packs = packed(units, lambda unit: sum(map(costs.__getitem__, unit)), room)
+        packs = in_packs(units, lambda unit: sum(map(costs.__getitem__, unit)), room)
         return [[place for unit in pack for place in unit] for pack in packs]
 
     def _prompt(

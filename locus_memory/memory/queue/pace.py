@@ -12,9 +12,9 @@ from locus_memory.events import collect, emit
 from locus_memory.memory.batch import insisting
 from locus_memory.memory.moments import read_moment
 from locus_memory.memory.options import ExtractMode, MemoryOptions
-from locus_memory.memory.packing import packed
 from locus_memory.memory.queue.jobs import Job, Outcome
 from locus_memory.memory.scope import Scope
+from locus_memory.retrieval.pack import in_packs
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 
@@ -97,7 +97,7 @@ class Pace:
         if over and self.by_session and over[-1][0].lane not in ended:
             pause = _rest_of(over[-1][-1].queued_at, self.quiet, now) or inf
             over = over if pause == inf else over[:-1]
-        packs = packed(filter(self._is_short, over), _size, _ROOM)
+        packs = in_packs(filter(self._is_short, over), _size, _ROOM)
         trips: list[Trip] = []
         for session in over:
             if not self._is_short(session):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from operator import attrgetter
 from typing import Final, NamedTuple
 
-from locus_memory._internal.offload import in_thread
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
 from locus_memory.events import emit
@@ -24,15 +19,12 @@ from locus_memory.memory.layers.episodes import EPISODE_FIELDS
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.ledger.revision import read_memory
 from locus_memory.memory.models import EXPIRES_AT, Memory, MemoryType, is_expired
-from locus_memory.memory.packing import packed
 from locus_memory.memory.recall.selection import Selection
 from locus_memory.memory.scope import Scope, current_key
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.hybrid import Borrowed, HybridSearch, Mode
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.ranking.absolute import relevances, shares_of
 from locus_memory.retrieval.ranking.fields import Fields, ReadOnce
-from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.ranking.ranking import Ranked
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace, check_limit, timestamp
@@ -45,20 +37,6 @@ FLOOR: Final = 0.02
 
 _KEPT: Final = ReadOnce(read_memory)
 """Reads each item once that stays the same object, whichever manager asks for it."""
-
-_PASSAGE: Final = 600
-"""How many characters of a message are searched together."""
-
-_END: Final = 4 * _PASSAGE
-"""How many characters of each end of a longer message are searched."""
-
-_SENTENCE: Final = re.compile(
-    r"(?s).+?(?:\n+|[.!?\u2026]\s+"
-    # Of Armenian, Arabic, Urdu, India, Tibet, Burma, Ethiopia, Khmer, Mongolia, China and Japan.
-    r"|[\u0589\u061f\u06d4\u0964\u0965\u0f0d\u0f0e\u104b\u1362\u1367\u1368\u17d4\u17d5"
-    r"\u1803\u1809\u3002\uff01\uff0e\uff1f\uff61]\s*|\Z)"
-)
-"""A sentence or a line, in any script."""
 
 _NEAR: Final = SearchOptions(depth=20, word_weight=1.5)
 """The own words of a memory outweigh those of its key and of the memories that it superseded, which
@@ -354,12 +332,10 @@ class Recall:
         self, request: Callable[..., Awaitable[Borrowed]], query: str, *, strict: bool = False
     ) -> Borrowed | None:
         """Return the result of a search by the first mode that works; `None`: none does."""
-        passages = _passages(query.encode("utf-8", "replace").decode())
-        queries = list(map("".join, passages))
+        readable = query.encode("utf-8", "replace").decode()
         for mode in await self._modes():
             try:
-                found = await asyncio.gather(*(request(query=each, mode=mode) for each in queries))
-                return found[0] if len(found) == 1 else await in_thread(_merged, found, passages)
+                return _relevant(await request(query=readable, mode=mode))
             except Exception as error:
                 if strict and isinstance(error, ConfigurationError):
                     raise
@@ -391,41 +367,14 @@ def _stems(text: str) -> set[str]:
     return {stem(word) for word in query_words(text)}
 
 
-def _passages(message: str) -> list[list[str]]:
-    """Return the passages of a message in order, each by its sentences; a short one is one of one.
+def _relevant(found: Borrowed) -> Borrowed:
+    """Return the hits of a message; of a long one, those that share more with it than by chance.
 
-    What is asked may stand anywhere in a long message: after a story, before code, or between both.
-    As one query, the rest of the message would hide it. Of a very long one, these are the ends.
+    The best of `n` sentences shares more words with any item than one does. What they share by
+    chance falls off about exponentially, so the floor rises by the logarithm of `n`.
     """
-    if len(message) <= _PASSAGE:
-        return [[message]]
-    ends = [message] if len(message) <= 2 * _END else [message[:_END], message[-_END:]]
-    whole = (part[0] for end in ends for part in _SENTENCE.finditer(end))
-    parts = (part[at : at + _PASSAGE] for part in whole for at in range(0, len(part), _PASSAGE))
-    return packed(parts, len, _PASSAGE)
-
-
-def _merged(found: Sequence[Borrowed], passages: Sequence[Sequence[str]]) -> Borrowed:
-    """Return the hits of the passages of a message, each once, the most relevant first.
-
-    An item is as relevant as it is to the sentence that it fits best. The best of `n` sentences
-    shares more words with any item than one does. What they share by chance falls off about
-    exponentially, so the floor rises by the logarithm of `n`.
-    """
-    least = FLOOR * (1 + math.log(sum(map(len, passages))))
-    best: dict[tuple[Namespace, str], Ranked] = {}
-    for each in chain.from_iterable(map(_judged, found, passages)):
-        name = each.item.namespace, each.item.key
-        if each.relevance >= max(least, best[name].relevance if name in best else 0.0):
-            best[name] = each
-    ranked = sorted(best.values(), key=attrgetter("relevance"), reverse=True)
-    return replace(found[0], ranked=tuple(ranked))
-
-
-def _judged(found: Borrowed, sentences: Iterable[str]) -> Iterator[Ranked]:
-    """Yield the hits of a passage with their relevance to the best of its sentences."""
-    passages = [each.passage for each in found.ranked]
-    shares = [shares_of(read_query(each), passages) for each in sentences if each.strip()]
-    best = list(map(max, zip(*filter(None, shares), strict=True)))
-    told = relevances(best, [each.nearness for each in found.ranked])
-    return (hit._replace(relevance=each) for hit, each in zip(found.ranked, told, strict=True))
+    if found.sentences == 1:
+        return found
+    least = FLOOR * (1 + math.log(found.sentences))
+    ranked = tuple(each for each in found.ranked if each.relevance >= least)
+    return replace(found, ranked=ranked)

@@ -33,12 +33,12 @@ from locus_memory.memory.models import (
     origin_of,
 )
 from locus_memory.memory.moments import days_between, read_moment
-from locus_memory.memory.packing import packed
 from locus_memory.memory.scope import current_key
 from locus_memory.memory.tending.passes import Pass, pages
 from locus_memory.memory.tending.report import FactsChange, FactsReport
 from locus_memory.memory.validity import said_at, stated
 from locus_memory.messages import Message
+from locus_memory.retrieval.pack import in_packs
 from locus_memory.store.item import Namespace
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def batches(facts: Sequence[Memory], day: str) -> list[list[Memory]]:
     found: list[list[Memory]] = []
     for is_trusted in (True, False):
         told = (each for each in shown if has_authority(each) is is_trusted)
-        found += packed(told, lambda fact: expected_tokens(_row(len(shown), fact)), _MOST_TOKENS)
+        found += in_packs(told, lambda fact: expected_tokens(_row(len(shown), fact)), _MOST_TOKENS)
     return [sorted(batch, key=said_at) for batch in found if len(batch) > 1]
 
 

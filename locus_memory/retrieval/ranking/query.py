@@ -89,7 +89,7 @@ def read_query(text: str) -> Query:
         terms=" ".join(
             [ends.replace("*", " "), *dict.fromkeys(each.period.in_words for each in named)]
         ),
-        words=tuple(dict.fromkeys(map(stem, query_words(ends)))),
+        words=tuple(dict.fromkeys(map(stem, query_words(ends, beginnings=True)))),
         meanings=tuple(query_meanings(ends)),
         dates=tuple(dict.fromkeys(each.period for each in named)),
         dated=tuple(query_meanings(written)) if named else (),

@@ -7,11 +7,11 @@ their own, such as the German "war", only count as function words once the langu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["STOP_WORDS", "is_stop_word", "language_of"]
+__all__ = ["STOP_WORDS", "is_english", "is_stop_word", "language_of"]
 
 # Articles and pronouns, question words, auxiliaries with the rests of their contractions,
 # conjunctions, prepositions, and adverbs that name no subject.
@@ -108,6 +108,16 @@ def _language_of(found: frozenset[str], english: frozenset[str]) -> str | None:
     told = _MARKERS[best] & found
     is_clear = len(told) > 1 or any(len(word) > _SHORT for word in told)
     return best if is_clear and len(told) > len(english - _STOP_WORDS[best]) else None
+
+
+def is_english(words: Sequence[str]) -> bool:
+    """Whether enough of the folded words of a text are function words, and not a single one.
+
+    In English prose they are about half of all words, in the notes of an engineer a quarter. Of
+    other languages, a tenth look the same.
+    """
+    found = sum(map(STOP_WORDS.__contains__, words))
+    return found > 1 and 4 * found >= len(words)
 
 
 def is_stop_word(word: str, language: str | None) -> bool:

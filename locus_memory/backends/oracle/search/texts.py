@@ -34,7 +34,7 @@ def query_stems(query: str) -> list[str]:
     Raises:
         InvalidArgumentError: `query` is not a string of whole characters.
     """
-    return list(dict.fromkeys(map(stem, query_words(query))))[:_MOST_WORDS]
+    return list(dict.fromkeys(map(stem, query_words(query, beginnings=True))))[:_MOST_WORDS]
 
 
 async def search_text(
