@@ -33,10 +33,10 @@ def read_in_loop(monkeypatch):
     """How many characters the thread of the event loop has split into words."""
     loop, read, plain = threading.current_thread(), [], texts._words
 
-    def watched(text):
+    def watched(text, **options):
         if threading.current_thread() is loop:
             read.append(len(text))
-        return plain(text)
+        return plain(text, **options)
 
     monkeypatch.setattr(texts, "_words", watched)
     return read
