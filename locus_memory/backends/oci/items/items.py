@@ -8,22 +8,20 @@ put starts again. A new item takes one request: the condition is that there is n
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
-from weakref import WeakValueDictionary
 
 from locus_memory._internal.recent import RecentlyUsed
-from locus_memory.backends.loops import LoopLocal, ServerClock
+from locus_memory.backends.loops import Locks, ServerClock, pause
 from locus_memory.backends.oci.connection.connection import ChangedError, OCIConnection
 from locus_memory.backends.oci.items.order import WriteOrder
 from locus_memory.backends.oci.items.stored import Content, Stored, new_mark
 from locus_memory.errors import BackendError, BackendUnavailableError, VersionConflictError
 from locus_memory.store.item import Namespace
 
-__all__ = ["Items", "Locks", "Operation", "pause", "together"]
+__all__ = ["Items", "Operation", "together"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,17 +61,6 @@ class _Known:
 
     etag: str | None = None
     stored: Stored | None = None
-
-
-class Locks:
-    """Locks by name, each for the tasks of one event loop; kept only while they are used."""
-
-    def __init__(self) -> None:
-        self._held: LoopLocal[WeakValueDictionary[str, asyncio.Lock]] = LoopLocal()
-
-    def of(self, name: str) -> asyncio.Lock:
-        """Return the lock of a name; others of this event loop wait in line."""
-        return self._held.get(WeakValueDictionary).setdefault(name, asyncio.Lock())
 
 
 class Items:
@@ -264,11 +251,6 @@ def _landed(operation: Operation, before: _Known, after: Stored, *, unsure: bool
                 "nobody knows whether it had its effect"
             )
     return found
-
-
-async def pause(attempt: int) -> None:
-    """Let the other writers finish: at first for some milliseconds, at most for a second."""
-    await asyncio.sleep(random.uniform(0, min(0.005 * 2**attempt, 1.0)))  # noqa: S311 - no secret
 
 
 def _is_alone(error: Exception) -> bool:

@@ -11,8 +11,8 @@ from locus_memory.backends.opensearch.items.documents import (
     routing_of,
     within,
 )
-from locus_memory.backends.opensearch.search.filters import compile_filter, is_everything
-from locus_memory.backends.selection import PathScope
+from locus_memory.backends.opensearch.search.filters import compile_filter
+from locus_memory.backends.selection import PathScope, is_everything
 from locus_memory.store.filters import Condition
 
 __all__ = ["Query", "Scope", "alive", "expired"]
