@@ -20,7 +20,6 @@ from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (
     SHARDS,
-    Bounds,
     Row,
     ThreadKeys,
     bounds_of,
@@ -179,21 +178,23 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
         check_range(prefix, after)
-        bounds = bounds_of(prefix, after)
+        lowest, highest = bounds_of(prefix, after)
         found: list[bytes] = []
         while len(found) < limit:
-            members, frontier = await self._list_members(bounds, limit - len(found))
+            members, frontier = await self._list_members(lowest, highest, limit - len(found))
             found += sorted(members)
             if frontier is None:
                 break
-            bounds = replace(bounds, lowest=b"(" + frontier)
+            lowest = b"(" + frontier
         return [read_name(member) for member in found[: min(limit, len(found))]]
 
-    async def _list_members(self, bounds: Bounds, limit: int) -> tuple[list[bytes], bytes | None]:
+    async def _list_members(
+        self, lowest: bytes, highest: bytes, limit: int
+    ) -> tuple[list[bytes], bytes | None]:
         """Return all members up to a frontier, and the frontier; `None`: there are no more."""
         # Twice the average share of a shard.
         share = min(limit, _LARGEST) * 2 // SHARDS + 8
-        arguments = (self._connection.key("thread:"), bounds.lowest, bounds.highest, share)
+        arguments = (self._connection.key("thread:"), lowest, highest, share)
         registries = [registry_key(self._connection.key(), shard) for shard in range(SHARDS)]
         if (await self._connection.known_features()).cluster:
             calls = [script("list_threads").call([registry], arguments) for registry in registries]
