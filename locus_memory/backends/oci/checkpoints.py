@@ -72,6 +72,7 @@ from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import check_range
 from locus_memory.errors import BackendError, CheckpointCorruptError
+from locus_memory.store.listing import keys_in_range
 
 __all__ = ["OCIBucketCheckpointer", "OCICheckpointer", "OCIDeltaStorage"]
 
@@ -335,8 +336,7 @@ class OCIDeltaStorage(ListStorage[OCIConnection, State]):
         )
         async for page in pages:
             named = await together(self._thread_of, page.objects)
-            there = (each for each in named if each is not None)
-            found += [each for each in there if _is_between(each, prefix, after)]
+            found += keys_in_range(filter(None, named), prefix, after)
             if len(found) >= limit and not is_cut(page.objects[-1].name[len(folder) :]):
                 break
         return sorted(found)[: min(limit, len(found))]
@@ -384,10 +384,6 @@ class OCIDeltaStorage(ListStorage[OCIConnection, State]):
             if not await self._write(state, state, token_urlsafe(6)):
                 return
         await self._sweep(listed)
-
-
-def _is_between(name: str, prefix: str | None, after: str | None) -> bool:
-    return name.startswith(prefix or "") and (after is None or name > after)
 
 
 def _inline(row: Row, content: bytes) -> Row:

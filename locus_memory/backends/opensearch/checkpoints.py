@@ -47,6 +47,7 @@ from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import check_range
 from locus_memory.errors import BackendError
 from locus_memory.events import emit
+from locus_memory.store.listing import keys_in_range
 
 __all__ = ["OpenSearchCheckpointer", "OpenSearchDeltaStorage"]
 
@@ -245,7 +246,7 @@ class OpenSearchDeltaStorage(ListStorage[OpenSearchConnection, Thread]):
             size = min(max(limit - len(found), 1), _PAGE)
             hits = await self._search(size, prefix, cursor)
             names = [thread_name(each.get("_source"), _name) for each in hits]
-            found |= {n for n in names if n.startswith(prefix) and (after is None or n > after)}
+            found.update(keys_in_range(names, prefix, after))
             if len(hits) < size:
                 break
             cursor = hits[-1]["sort"]

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.record_rows import check_name
+from locus_memory.backends.record_rows import chain_from, check_name
 from locus_memory.backends.redis.connection.connection import (
     Client,
     RedisConnection,
@@ -37,7 +37,6 @@ from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
     StaleChainError,
-    chain_of,
     check_range,
     copied,
 )
@@ -125,11 +124,7 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
         rows = await self._read(thread_id, checkpoint_id, "chain")
-        if not rows:
-            return []
-        chain = [read_record(thread_id, row) for row in rows]
-        records = {record.revision: record for record in chain}
-        return chain_of(records.get, check_name(chain[0], checkpoint_id))
+        return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     async def _read(self, thread_id: str, checkpoint_id: str | None, wanted: str) -> list[Row]:
         which = ("newest", "") if checkpoint_id is None else ("named", checkpoint_id)

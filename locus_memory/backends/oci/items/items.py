@@ -131,11 +131,11 @@ class Items:
         return results
 
     async def _write(self, name: str, operation: Operation, order: int) -> int:
-        known = self._known.get(name)
-        is_fresh = False
+        known, is_fresh = self._known.get(name), False
+        place = operation.namespace, operation.key
         for attempt in range(_ATTEMPTS):
             if not is_fresh and await self._has_to_read(operation, known):
-                known, is_fresh = await self._read_for(name, operation), True
+                known, is_fresh = await self._read(name, *place), True
             known = known or _Known()
             try:
                 return await self._attempt(name, operation, order, known)
@@ -144,13 +144,13 @@ class Items:
                     raise
             except ChangedError as error:
                 before = known
-                known, is_fresh = await self._read_for(name, operation), True
+                known, is_fresh = await self._read(name, *place), True
                 done = _done(operation, before, known, unsure=error.unsure)
                 if done is not None:
                     return done
                 await pause(attempt)
                 continue
-            known, is_fresh = await self._read_for(name, operation), True
+            known, is_fresh = await self._read(name, *place), True
         raise BackendUnavailableError(
             f"oci {self.connection.place}: the item kept changing while it was written; try again"
         )
@@ -191,9 +191,6 @@ class Items:
         if not await self.connection.delete(name, known.etag):
             raise ChangedError(unsure=False)
         return True
-
-    async def _read_for(self, name: str, operation: Operation) -> _Known:
-        return await self._read(name, operation.namespace, operation.key)
 
     async def _read(self, name: str, namespace: Namespace | None, key: str | None) -> _Known:
         found = await self.connection.get(name)
@@ -253,11 +250,6 @@ def _landed(operation: Operation, before: _Known, after: Stored, *, unsure: bool
     return found
 
 
-def _is_alone(error: Exception) -> bool:
-    """Return whether an error says nothing about the next call."""
-    return not isinstance(error, BackendError)
-
-
 async def together(
     work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], *, settle: bool = False
 ) -> list[R]:
@@ -285,7 +277,9 @@ async def together(
                 results[place] = await work(item)
             except Exception as error:  # noqa: BLE001 - it is raised below
                 failures.append(error)
-            if failures and not (settle and all(map(_is_alone, failures))):
+            # Another error says nothing about the next call.
+            is_over = not settle or any(isinstance(each, BackendError) for each in failures)
+            if failures and is_over:
                 return
 
     async with asyncio.TaskGroup() as group:
