@@ -8,7 +8,8 @@ import random
 import pytest
 
 from locus_memory.backends.opensearch.schema import CHECKPOINTS
-from locus_memory.backends.opensearch.threads import Thread, digest_of, new_token, saved
+from locus_memory.backends.opensearch.threads import Thread, digest_of, written
+from locus_memory.backends.record_lists.rows import saved
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.registry import get_checkpointer
@@ -57,12 +58,10 @@ async def test_more_than_ten_thousand_threads_are_listed(checkpointer):
     storage = checkpointer.storage
     names = [f"t{number:05}" for number in range(10_050)]
     for start in range(0, len(names), 500):
-        changes = [
-            saved(Thread(thread_id=n), record(n), new_token(), expected_parent=None, rebased=())
-            for n in names[start:][:500]
-        ]
-        written = await storage._send([line for each in changes for line in each.operations()])
-        assert not any("error" in each for each in written)
+        empty = [Thread(thread_id=name) for name in names[start:][:500]]
+        changes = [(each, saved(each, record(each.thread_id), None, ())) for each in empty]
+        lines = [line for each, change in changes for line in written(each, change.after)]
+        assert not any("error" in each for each in await storage._send(lines))
     assert await checkpointer.list_threads(20_000) == names
     assert await checkpointer.list_threads(5, after=names[10_000]) == names[10_001:10_006]
     assert await checkpointer.list_threads(20_000, prefix="t1") == names[10_000:]
@@ -166,3 +165,28 @@ async def test_two_connections_save_one_thread_at_once(opensearch_url, checkpoin
         assert [each.sequence for each in listed] == list(range(100, 0, -1))
         removals = await asyncio.gather(other.delete("t"), checkpointer.delete("t"))
         assert sorted(removals) == [False, True]
+
+
+async def test_a_save_whose_answer_is_lost_does_not_hide_what_followed(
+    opensearch_url, checkpointer, prefix
+):
+    storage, names = checkpointer.storage, list("abcd")
+    send = storage._send
+
+    async def lost(operations):
+        operations = list(operations)
+        await send(operations)
+        storage._send = send
+        # Before the request is sent again, another process saves.
+        await other.save({"n": 2}, "t", "c")
+        return await send(operations)
+
+    other = get_checkpointer(opensearch_url, index_prefix=prefix, state_type=None)
+    async with other:
+        await checkpointer.save({"n": 0}, "t", "a")
+        storage._send = lost
+        await checkpointer.save({"n": 1}, "t", "b")
+        await checkpointer.save({"n": 3}, "t", "d")
+        assert await other.list_checkpoints("t") == names[::-1]
+        for n, name in enumerate(names):
+            assert await other.load("t", name) == {"n": n}

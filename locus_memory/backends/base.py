@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from typing_extensions import override
@@ -287,24 +287,20 @@ class ComposedBackend(Backend[Any]):
         """The checkpointer."""
         return super().checkpointer if self._checkpointer is None else self._checkpointer
 
+    @property
+    def _parts(self) -> list[Resource]:
+        return [each for each in (self._store, self._checkpointer) if each is not None]
+
     async def open(self) -> None:
         """Open both; if the second fails, the first is closed again."""
-        if self._store is not None:
-            await self._store.open()
-        if self._checkpointer is None:
-            return
-        try:
-            await self._checkpointer.open()
-        except BaseException:
-            if self._store is not None:
-                await self._store.close()
-            raise
+        async with AsyncExitStack() as stack:
+            for part in self._parts:
+                await part.open()
+                stack.push_async_callback(part.close)
+            stack.pop_all()
 
     async def close(self) -> None:
         """Close both, the second even if the first fails."""
-        try:
-            if self._store is not None:
-                await self._store.close()
-        finally:
-            if self._checkpointer is not None:
-                await self._checkpointer.close()
+        async with AsyncExitStack() as stack:
+            for part in self._parts[::-1]:
+                stack.push_async_callback(part.close)

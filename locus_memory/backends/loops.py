@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from locus_memory._internal.running.live import POOLS, PoolUse
 from locus_memory.errors import BackendClosedError, BackendUnavailableError, ConfigurationError
@@ -24,6 +26,7 @@ from locus_memory.store.item import timestamp
 
 __all__ = [
     "LONGEST_CLOSE",
+    "Locks",
     "LoopClient",
     "LoopLocal",
     "OfOneLoop",
@@ -31,6 +34,7 @@ __all__ = [
     "ServerClock",
     "Turns",
     "close_elsewhere",
+    "pause",
     "sever",
     "until_the_loop_ends",
 ]
@@ -338,6 +342,22 @@ class LoopLocal(Generic[T]):
                 del self._values[ended]
             self._values[loop] = value
         return value
+
+
+class Locks:
+    """Locks by name, each for the tasks of one event loop; kept only while they are used."""
+
+    def __init__(self) -> None:
+        self._held: LoopLocal[WeakValueDictionary[Hashable, asyncio.Lock]] = LoopLocal()
+
+    def of(self, name: Hashable) -> asyncio.Lock:
+        """Return the lock of a name; others of this event loop wait in line."""
+        return self._held.get(WeakValueDictionary).setdefault(name, asyncio.Lock())
+
+
+async def pause(attempt: int) -> None:
+    """Let the other writers finish: at first for some milliseconds, at most for a second."""
+    await asyncio.sleep(random.uniform(0, min(0.005 * 2**attempt, 1.0)))  # noqa: S311 - no secret
 
 
 async def until_the_loop_ends(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:

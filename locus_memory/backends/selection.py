@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from locus_memory.errors import InvalidEmbeddingError
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import BackendCorruptError, InvalidEmbeddingError
 from locus_memory.store.encoding import (
     encode_namespace,
     encode_text,
     namespace_upper_bound,
     prefix_upper_bound,
 )
-from locus_memory.store.filters import Condition, parse_filter
+from locus_memory.store.filters import All, Condition, parse_filter
 from locus_memory.store.item import (
     Namespace,
     Restored,
@@ -34,6 +35,8 @@ __all__ = [
     "at_most",
     "by_distance",
     "check_dimension",
+    "damaged_item",
+    "is_everything",
     "path_of",
 ]
 
@@ -131,6 +134,11 @@ class Page:
         """
         return cls(at_most(limit), at_most(offset, "offset"))
 
+    @property
+    def end(self) -> int:
+        """The number of hits up to its end."""
+        return self.offset + self.limit if self.limit else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -192,6 +200,11 @@ class VectorQuery:
         return len(self.vector) // 4
 
 
+def is_everything(condition: Condition) -> bool:
+    """Whether a filter matches every item without a look at it."""
+    return isinstance(condition, All) and all(map(is_everything, condition.conditions))
+
+
 def check_dimension(dimension: int, other: int | None) -> None:
     """Refuse a query of a dimension that no stored vector has.
 
@@ -213,3 +226,10 @@ def by_distance(item: StoreItem, distance: float) -> SemanticSearchResult:
     distance = min(2.0, max(0.0, round(float(distance), _DIGITS)))
     score = max(0.0, 1.0 - distance)
     return SemanticSearchResult(item=replace(item, score=score), score=score, distance=distance)
+
+
+def damaged_item(
+    provider: str, namespace: Namespace, key: str, what: str = "the item"
+) -> BackendCorruptError:
+    """Return the error of a damaged item, or of a part of it."""
+    return BackendCorruptError(f"{provider}: {what} {quote(key)} of {quote(namespace)} is damaged")

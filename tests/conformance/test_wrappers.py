@@ -67,8 +67,6 @@ LEXICAL = """
     test_words_of_any_language_find_what_has_one_of_their_stems
     test_text_search_sees_it_too
     test_it_finds_the_items_with_a_word
-    test_any_of_the_words_will_do
-    test_case_does_not_matter
     test_every_script_is_folded
     test_english_words_are_stemmed
     test_stop_words_find_nothing_by_themselves

@@ -4,7 +4,7 @@ An item is an object, and so is the newest state of a thread. Each write is one 
 on one object, so it is atomic. The calls of the SDK block, and run in threads.
 
 Read `backend.py` and `store.py` first, then `schema.py`, `items/` and `connection/`;
-`checkpoints.py`, `records.py` and `threads.py` stand alone.
+`checkpoints.py` and `records.py` stand alone, over `backends/record_lists/`.
 """
 
 from __future__ import annotations

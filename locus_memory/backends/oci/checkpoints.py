@@ -25,48 +25,72 @@ travel with the state, and then move to a pack together.
 | copy, fork | those of a load of everything, and 1 PUT |
 | delete of a thread | 1 GET if the thread is not remembered, 1 DELETE, and one for each pack |
 
-**A kill at any moment** leaves the thread as it was before or after a change. `threads.py` says
-why, and what happens to packs that nothing refers to.
+**A kill at any moment** leaves the thread as it was before or after a change: a thread is one
+object, and each change is one conditional write of it. Packs and an index hold the rest.
+
+**Packs before states.** A pack is written first, under a random name, and then the state that
+refers to it. A writer that is killed between the two leaves a pack that nothing refers to.
+
+**A fence for removal.** A state refers only to packs that were written after its predecessor was
+read, and it is written only if that predecessor is still there. `reclaim` lists packs, reads the
+state, writes it again with a new entity tag, and only then deletes the packs of the list that the
+state does not name. Any writer that still means to refer to one of them fails, as its predecessor
+is gone. A thread that does not exist yet has no packs: its first write has all payloads inline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
-from typing import Generic, Unpack
+from secrets import token_urlsafe
+from typing import Final, Generic, Unpack
 
 from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
-from locus_memory.backends.base import OverConnection
-from locus_memory.backends.oci.connection.connection import OCIConnection
+from locus_memory._internal.recent import RecentlyUsed
+from locus_memory.backends.oci.connection.connection import ChangedError, OCIConnection
 from locus_memory.backends.oci.connection.driver import Client, Listed
 from locus_memory.backends.oci.items.items import together
-from locus_memory.backends.oci.items.stored import new_mark
 from locus_memory.backends.oci.options import OCIKeywords, OCIOptions
-from locus_memory.backends.oci.records import Entry, State, decode_state, without
+from locus_memory.backends.oci.records import (
+    Index,
+    State,
+    decode_index,
+    decode_state,
+    encode_index,
+    encode_state,
+    pack_of,
+    payload_of,
+)
 from locus_memory.backends.oci.schema import NamesInOrder, decode_name, is_cut
-from locus_memory.backends.oci.threads import Change, Known, Threads
-from locus_memory.checkpoint.base import UNSET, StateT, Unset
+from locus_memory.backends.record_lists.rows import Change, ChooseRows, Row, read_record
+from locus_memory.backends.record_lists.storage import ATTEMPTS, ListStorage
+from locus_memory.checkpoint.base import StateT
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.storage import (
-    DeltaStorage,
-    StaleChainError,
-    chain_of,
-    check_parent,
-    check_range,
-    check_replacement,
-    copied,
-    newest_first,
-)
-from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
+from locus_memory.checkpoint.storage import check_range
+from locus_memory.errors import BackendError, CheckpointCorruptError
+from locus_memory.store.listing import keys_in_range
 
 __all__ = ["OCIBucketCheckpointer", "OCICheckpointer", "OCIDeltaStorage"]
 
+_INLINE_BYTES: Final = 16 * 1024
+"""The payloads that a state holds itself: about 35 turns. More of them become a pack."""
 
-class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
+_PACK_BYTES: Final = 256 * 1024
+"""The payloads of a pack, or more if the last of them is longer."""
+
+_HEADS_BYTES: Final = 48 * 1024
+"""The heads that a state holds itself, some 200 checkpoints. More of them become an index."""
+
+_MARKS: Final = 64
+_KNOWN_BYTES: Final = 64 * 2**20
+_PACKS_KEPT_BYTES: Final = 16 * 2**20
+
+
+class OCIDeltaStorage(ListStorage[OCIConnection, State]):
     """Records in a bucket of Object Storage, safe for many tasks and processes.
 
     Args:
@@ -80,6 +104,8 @@ class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
         MissingDriverError: The SDK is not installed.
     """
 
+    provider = "oci"
+
     @checked
     def __init__(
         self,
@@ -90,77 +116,209 @@ class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
         **keywords: Unpack[OCIKeywords],
     ) -> None:
         self._connect(OCIConnection, OCIOptions, bucket, options, keywords, client=client)
-        self._threads = Threads(self._connection)
+        super().__init__(RecentlyUsed(_KNOWN_BYTES, lambda state: state.weight))
+        self._packs: RecentlyUsed[bytes] = RecentlyUsed(_PACKS_KEPT_BYTES, len)
 
     @override
-    async def store(
-        self,
-        record: Record,
-        *,
-        expected_parent: str | Unset | None = UNSET,
-        rebased: Sequence[Record] = (),
-    ) -> int:
-        return await self._threads.change(
-            record.thread_id, lambda state: _appended(state, record, expected_parent, rebased)
+    async def _load(
+        self, thread_id: str, known: State | None = None, *, least: int | None = None
+    ) -> State:
+        return known or await self._read(thread_id)
+
+    async def _read(self, thread_id: str) -> State:
+        """Return a thread as it is now.
+
+        Raises:
+            CheckpointCorruptError: Its state or its index is damaged.
+        """
+        name, seen = self._connection.names.thread(thread_id), ""
+        for _ in range(ATTEMPTS):
+            known = self._known.get(thread_id)
+            found = await self._connection.get(name, None if known is None else known.tag)
+            if found is None:
+                return self._remember(State(thread_id=thread_id))
+            if known is not None and known.tag == found.etag:
+                self._known.touch(thread_id)
+                return known
+            older = None if known is None else known.index
+            state, missing = decode_state(thread_id, found.body, found.etag, older)
+            index = None if missing is None else await self._index(thread_id, missing)
+            if missing is None or index is not None:
+                return self._remember(replace(state, index=index or state.index))
+            if seen == found.etag:
+                raise CheckpointCorruptError(thread_id, None, "its index is missing")
+            # Another writer has replaced the index meanwhile, and the state before it.
+            seen = found.etag
+        raise self._busy(thread_id)
+
+    async def _index(self, thread_id: str, name: str) -> Index | None:
+        found = await self._connection.get(name)
+        return None if found is None else decode_index(thread_id, name, found.body)
+
+    def _remember(self, state: State) -> State:
+        self._known.put(state.thread_id, state)
+        return state
+
+    @override
+    async def _commit(self, before: State, change: Change[State], mark: str) -> bool:
+        after = change.after
+        if before.tag is not None and not after.rows:
+            return await self._erase(before)
+        if change.removes:
+            after = await self._rewritten(before, after)
+        return await self._write(before, after, mark, removes=change.removes)
+
+    async def _write(
+        self, before: State, state: State, mark: str, *, removes: bool = False
+    ) -> bool:
+        """Write a state in place of another one; return whether that one was still there.
+
+        A save writes at most one other object before it.
+        """
+        written: list[str] = []
+        if before.tag is not None:
+            state, written = await self._spilled(state, everything=removes)
+        state = replace(
+            state,
+            life=state.life or mark,
+            marks=(*state.marks, mark)[-_MARKS:],
+            garbage=tuple(_garbage(before, state, removes=removes)),
         )
-
-    @override
-    async def retrieve(self, thread_id: str, checkpoint_id: str | None = None) -> Record | None:
-        def choose(state: State) -> list[Entry]:
-            found = state.find(checkpoint_id)
-            return [] if found is None else [found]
-
-        entries, packs = await self._threads.read_with(thread_id, choose)
-        return entries[0].record(packs) if entries else None
-
-    @override
-    async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
-        entry = (await self._threads.read(thread_id)).state.find(checkpoint_id)
-        return None if entry is None else entry.verified()
-
-    @override
-    async def retrieve_chain(
-        self, thread_id: str, checkpoint_id: str | None = None
-    ) -> list[Record]:
-        entries, packs = await self._threads.read_with(
-            thread_id, lambda state: _chain(state, checkpoint_id)
-        )
-        if not entries:
-            return []
-        newest, *others = (entry.record(packs) for entry in entries)
-        bases = {record.revision: record for record in others}
-        return chain_of(bases.get, newest)
-
-    @override
-    async def list_checkpoints(
-        self, thread_id: str, limit: int | None = 10, *, before: int | None = None
-    ) -> list[RecordHead]:
-        state = (await self._threads.read(thread_id)).state
-        listed = newest_first((entry.head for entry in state.entries()), limit, before)
-        seals = {entry.head.revision: entry.seal for entry in state.entries()}
-        return [head.verified(seals[head.revision]) for head in listed]
-
-    @override
-    async def sequences(self, thread_id: str) -> list[int]:
-        state = (await self._threads.read(thread_id)).state
-        return [entry.head.sequence for entry in reversed(state.entries())]
-
-    @override
-    async def delete(
-        self,
-        thread_id: str,
-        revisions: Collection[int] | None = None,
-        *,
-        rebased: Sequence[Record] = (),
-    ) -> int:
+        name = self._connection.names.thread(state.thread_id)
         try:
-            return await self._threads.change(
-                thread_id, lambda state: _removed(state, revisions, rebased)
-            )
-        except CheckpointCorruptError:
-            if revisions is not None:
-                raise
-            return await self._threads.remove_damaged(thread_id)
+            tag = await self._connection.put(name, encode_state(state), before.tag)
+        except ChangedError:
+            self._known.discard(state.thread_id)
+            fresh = await self._read(state.thread_id)
+            if mark in fresh.marks:
+                return True
+            await self._sweep(set(written) - fresh.objects())
+            return False
+        state = self._remember(replace(state, tag=tag))
+        if state.garbage and await self._sweep(state.garbage):
+            self._remember(replace(state, garbage=()))
+        return True
+
+    async def _erase(self, before: State) -> bool:
+        """Remove a whole thread; return whether it was still as it is known."""
+        self._known.discard(before.thread_id)
+        name = self._connection.names.thread(before.thread_id)
+        try:
+            if not await self._connection.delete(name, before.tag):
+                return False
+        except ChangedError as error:
+            fresh = await self._read(before.thread_id)
+            if not error.unsure or fresh.life == before.life:
+                return False
+        await self._sweep(before.objects())
+        return True
+
+    @override
+    async def _discard(self, thread_id: str) -> int:
+        # `reclaim` removes its packs.
+        return int(await self._connection.delete(self._connection.names.thread(thread_id)))
+
+    async def _spilled(self, state: State, *, everything: bool) -> tuple[State, list[str]]:
+        """Write packs or an index if the state is too large; return it, and their names."""
+        inline = [row for row in state.tail if row.place is None]
+        size = sum(row.stored_size for row in inline)
+        written: list[str] = []
+        if size > _INLINE_BYTES:
+            state, written = await self._packed(state, inline)
+            if not everything:
+                return state, written
+            size = 0
+        if len(encode_state(state)) - size > _HEADS_BYTES:
+            state, index = await self._indexed(state)
+            written += index
+        return state, written
+
+    async def _packed(self, state: State, inline: Iterable[Row]) -> tuple[State, list[str]]:
+        packs: dict[str, bytes] = {}
+        moved: dict[int, Row] = {}
+        name = ""
+        for row in inline:
+            if not packs or len(packs[name]) >= _PACK_BYTES:
+                name = self._connection.names.pack(state.thread_id)
+            content = packs.get(name, b"")
+            moved[row.revision] = row._replace(place=(name, len(content)), payload=None)
+            packs[name] = content + (row.payload or b"")
+        await together(lambda each: self._connection.put_new(*each), packs.items())
+        for name, content in packs.items():
+            self._packs.put(name, content)
+        tail = tuple(moved.get(row.revision, row) for row in state.tail)
+        return replace(state, tail=tail), list(packs)
+
+    async def _indexed(self, state: State) -> tuple[State, list[str]]:
+        older = tuple(row for row in state.rows if row.place is not None)
+        if not older:
+            return state, []
+        name = self._connection.names.pack(state.thread_id)
+        await self._connection.put_new(name, encode_index(state.thread_id, older))
+        tail = tuple(row for row in state.tail if row.place is None)
+        return replace(state, tail=tail, index=Index(name, older)), [name]
+
+    async def _rewritten(self, before: State, after: State) -> State:
+        """Return a state whose packs have no payload that was removed.
+
+        The other payloads of such a pack become inline, and then a part of a new pack.
+        """
+        kept = {row.revision: row for row in after.rows}
+        left = {
+            pack
+            for row in before.rows
+            if (pack := pack_of(row)) is not None and pack_of(kept.get(row.revision)) != pack
+        }
+        packs = await self._contents(
+            left & {pack for row in kept.values() if (pack := pack_of(row))}
+        )
+        if not packs:
+            return after
+        tail = tuple(_inline(row, packs.get(pack_of(row) or "", b"")) for row in kept.values())
+        return replace(after, tail=tail, index=None)
+
+    async def _contents(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Return the content of packs, without those that do not exist."""
+
+        async def content(name: str) -> tuple[str, bytes | None]:
+            kept = self._packs.get(name)
+            if kept is not None:
+                self._packs.touch(name)
+                return name, kept
+            found = await self._connection.get(name)
+            if found is not None:
+                self._packs.put(name, found.body)
+            return name, None if found is None else found.body
+
+        read = await together(content, names)
+        return {name: body for name, body in read if body is not None}
+
+    @override
+    async def _records(self, thread_id: str, choose: ChooseRows) -> list[Record]:
+        # A pack that another writer has replaced meanwhile is looked for in the state of now.
+        seen: str | None = None
+        while True:
+            state = await self._read(thread_id)
+            rows = choose(state.rows)
+            wanted = {pack for row in rows if (pack := pack_of(row)) is not None}
+            packs = await self._contents(wanted)
+            if wanted == packs.keys() or state.tag == seen:
+                contents = [packs.get(pack_of(row) or "", b"") for row in rows]
+                pairs = zip(rows, contents, strict=True)
+                return [read_record(thread_id, row, payload_of(row, pack)) for row, pack in pairs]
+            seen = state.tag
+
+    async def _sweep(self, names: Iterable[str]) -> bool:
+        """Delete objects that nothing refers to; return whether all are gone."""
+
+        async def remove(name: str) -> None:
+            self._packs.discard(name)
+            await self._connection.delete(name)
+
+        with suppress(BackendError):
+            await together(remove, names, settle=True)
+            return True
+        return False
 
     @override
     async def list_threads(
@@ -178,8 +336,7 @@ class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
         )
         async for page in pages:
             named = await together(self._thread_of, page.objects)
-            there = (each for each in named if each is not None)
-            found += [each for each in there if _is_between(each, prefix, after)]
+            found += keys_in_range(filter(None, named), prefix, after)
             if len(found) >= limit and not is_cut(page.objects[-1].name[len(folder) :]):
                 break
         return sorted(found)[: min(limit, len(found))]
@@ -196,91 +353,52 @@ class OCIDeltaStorage(OverConnection[OCIConnection], DeltaStorage):
         return name
 
     @override
-    async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
-        def choose(state: State) -> list[Entry]:
-            entries = state.entries()
-            return [e for e in entries if through is None or e.head.sequence <= through]
-
-        entries, packs = await self._threads.read_with(source, choose)
-        records = [copied(entry.record(packs), target, through) for entry in entries]
-        if not records:
-            return 0
-        tail = tuple(Entry.of(record, record.sequence) for record in records)
-        empty, mark = Known(None, State(target)), new_mark()
-        state = State(target, sequence=records[-1].sequence, tail=tail)
-        while not await self._threads.commit(empty, state, mark):
-            existing = await self.find(target)
-            if existing is not None:
-                raise CheckpointConflictError(target, None, existing.checkpoint_id)
-        return len(records)
-
-    @override
     async def _heads_of(self, threads: Sequence[str]) -> list[RecordHead]:
         lists = await together(lambda name: self.list_checkpoints(name, None), threads)
         return [head for each in lists for head in each]
 
     @override
     async def reclaim(self) -> None:
-        await self._threads.reclaim()
+        # The packs that nothing refers to, which killed writers have left.
+        packs: dict[str, list[str]] = {}
+        async for page in self._connection.pages(self._connection.names.packs):
+            for each in page.objects:
+                packs.setdefault(self._connection.names.thread_of_pack(each.name), []).append(
+                    each.name
+                )
+        for name, listed in packs.items():
+            await self._reclaim(name, set(listed))
+
+    async def _reclaim(self, name: str, listed: set[str]) -> None:
+        found = await self._connection.get(name)
+        if found is not None:
+            try:
+                thread_id = decode_state(None, found.body)[0].thread_id
+                state = await self._read(thread_id)
+            except CheckpointCorruptError:
+                return
+            listed -= state.objects() - set(state.garbage)
+            if not listed or state.tag is None:
+                return
+            # From here on, no writer that has read an earlier state can write.
+            if not await self._write(state, state, token_urlsafe(6)):
+                return
+        await self._sweep(listed)
 
 
-def _is_between(name: str, prefix: str | None, after: str | None) -> bool:
-    return name.startswith(prefix or "") and (after is None or name > after)
+def _inline(row: Row, content: bytes) -> Row:
+    """Return a row with its payload inline, if it is whole in the content of its pack."""
+    payload = payload_of(row, content)
+    return row if payload is None else row._replace(place=None, payload=payload)
 
 
-def _chain(state: State, checkpoint_id: str | None) -> list[Entry]:
-    """Return the chain of a checkpoint, the newest first; it ends early if a base is missing."""
-    chain: dict[int, Entry] = {}
-    entry = state.find(checkpoint_id)
-    while entry is not None and entry.head.revision not in chain:
-        chain[entry.head.revision] = entry
-        entry = None if entry.head.base is None else state.of_revision(entry.head.base)
-    return list(chain.values())
-
-
-def _appended(
-    state: State, record: Record, expected_parent: str | Unset | None, rebased: Sequence[Record]
-) -> Change:
-    """Return the change of a save."""
-    newest = state.find(None)
-    check_parent(
-        record.thread_id, expected_parent, None if newest is None else newest.head.checkpoint_id
-    )
-    replaced = state.find(record.checkpoint_id)
-    removes = replaced is not None or bool(rebased)
+def _garbage(before: State, after: State, *, removes: bool) -> Iterable[str]:
+    """Return the names of the objects that the first state needs and the second does not."""
     if removes:
-        removed = set() if replaced is None else {replaced.head.revision}
-        state = _edited(state, removed, rebased, record.base)
-    elif record.base is not None and state.of_revision(record.base) is None:
-        raise StaleChainError
-    sequence = state.sequence + 1
-    tail = (*state.tail, Entry.of(record, sequence))
-    return Change(replace(state, sequence=sequence, tail=tail), sequence, removes)
-
-
-def _removed(state: State, revisions: Collection[int] | None, rebased: Sequence[Record]) -> Change:
-    """Return the change of a delete."""
-    known = {entry.head.revision for entry in state.entries()}
-    removed = known if revisions is None else known & set(revisions)
-    if not removed and not rebased:
-        return Change(state, 0)
-    return Change(_edited(state, removed, rebased), len(removed), removes=True)
-
-
-def _edited(
-    state: State, removed: Collection[int], rebased: Sequence[Record], base: int | None = None
-) -> State:
-    """Return a state without some checkpoints, and with others rewritten.
-
-    Raises:
-        StaleChainError: A base would be missing.
-    """
-    heads = {entry.head.revision: entry.head for entry in state.entries()}
-    check_replacement(heads.values(), removed=removed, rebased=rebased, base=base)
-    new = [Entry.of(record, heads[record.revision].sequence) for record in rebased]
-    left = without(state, {*removed, *(record.revision for record in rebased)})
-    tail = sorted((*left.tail, *new), key=attrgetter("head.sequence"))
-    return replace(left, tail=tuple(tail))
+        return sorted(before.objects() - replace(after, garbage=()).objects())
+    index = before.index
+    is_replaced = index is not None and index is not after.index
+    return sorted({*before.garbage, *([index.name] if index is not None and is_replaced else [])})
 
 
 class OCICheckpointerKeywords(

@@ -4,7 +4,7 @@ A write is one request. A search sees every write that this process made before 
 not depend on searches: a thread is one document, which names those of its records.
 
 Read `backend.py` and `store.py` first, then `connection/`, `schema.py`, `items/` and `search/`;
-`checkpoints.py` with `threads.py` stands alone.
+`checkpoints.py` and `threads.py` stand alone, over `backends/record_lists/`.
 """
 
 from __future__ import annotations

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, Unpack
-from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.checked_store import Purging
-from locus_memory.backends.loops import LoopLocal, ServerClock
+from locus_memory.backends.loops import Locks, ServerClock
 from locus_memory.backends.opensearch.connection.connection import (
     OpenSearchConnection,
 )
@@ -119,7 +117,7 @@ class OpenSearchStore(TableStore[OpenSearchConnection, Operation]):
         self._server = ServerClock(partial(items.read_clock, self._connection))
         self._dimension = embedding_dimension
         self._vectors = VectorSearch(self._connection, exact_below=exact_below)
-        self._locks: LoopLocal[WeakValueDictionary[tuple[Any, ...], asyncio.Lock]] = LoopLocal()
+        self._locks = Locks()
         self._purging = Purging(
             partial(items.purge, self._connection),
             most=4_096,
@@ -153,7 +151,7 @@ class OpenSearchStore(TableStore[OpenSearchConnection, Operation]):
         # The puts of an item by this process are in the order of their calls.
         (single,) = operations
         name = (single.address if isinstance(single, Document) else single)[:2]
-        async with self._locks.get(WeakValueDictionary).setdefault(name, asyncio.Lock()):
+        async with self._locks.of(name):
             return await self._write_now(operations)
 
     async def _write_now(self, operations: Sequence[Operation]) -> list[int]:

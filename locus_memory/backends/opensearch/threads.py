@@ -23,43 +23,31 @@ is indexed or read by the server: it returns the text that it was sent.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode, urlsafe_b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from os import urandom
-from typing import Any, Final, NamedTuple
+from secrets import token_urlsafe
+from typing import Any, Final, Self
 
 import orjson
+from typing_extensions import override
 
-from locus_memory.backends.record_rows import fork_text, head_fields
-from locus_memory.checkpoint.base import Unset
-from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.storage import StaleChainError, check_parent, check_replacement
+from locus_memory.backends.record_lists.rows import COLUMNS, RecordList, Row
+from locus_memory.checkpoint.record import Record
 from locus_memory.errors import CheckpointCorruptError
-from locus_memory.store.encoding import decode_text, encode_text
-from locus_memory.store.json_values import decode_json, encode_json
+from locus_memory.store.json_values import encode_json
 
 __all__ = [
     "LONGEST_KEY",
-    "Change",
-    "Page",
-    "Row",
     "Thread",
     "digest_of",
     "document",
-    "links_of",
-    "new_token",
     "payload_of",
-    "read_head",
     "read_page",
-    "read_record",
     "read_thread",
     "removal",
-    "removed",
-    "row_of",
-    "saved",
-    "to_row",
+    "written",
 ]
 
 _ROWS: Final = 32
@@ -68,198 +56,113 @@ _ROWS: Final = 32
 _BYTES: Final = 8 * 1024
 """The size from which rows move to a page, in bytes of JSON."""
 
-_MARKS: Final = 8
-"""How many writes a document remembers."""
-
 LONGEST_KEY: Final = 8000
 """The most characters of a name that are indexed; the server takes 32,766 bytes."""
 
 
-class Row(NamedTuple):
-    """The head of a record in its thread, as for `head_fields`, and the name of its payload."""
-
-    checkpoint_id: str
-    revision: int
-    base: int | None
-    level: int
-    sequence: int
-    created_at: float
-    metadata: str
-    size: int
-    stored_size: int
-    seal: int
-    forked_from: str | None
-    token: str
-
-
 def digest_of(thread_id: str) -> str:
-    """Return the 32 letters for a thread in the ids of documents, which the server limits."""
+    """Return the id of a thread's document, with which the ids of the others begin."""
     return blake2b(thread_id.encode(), digest_size=16).hexdigest()
 
 
-def new_token() -> str:
-    """Return a new name for a document of a thread, or for a write."""
-    return urlsafe_b64encode(urandom(9)).decode()
+def _new_token() -> str:
+    return token_urlsafe(9)
 
 
-def to_row(head: RecordHead, sequence: int, token: str) -> Row:
-    """Return the row of a record.
-
-    Args:
-        head: The record.
-        sequence: Its place in the thread.
-        token: The name of the document with its payload.
-    """
-    return Row(
-        checkpoint_id=encode_text(head.checkpoint_id),
-        revision=head.revision,
-        base=head.base,
-        level=head.level,
-        sequence=sequence,
-        created_at=head.created_at,
-        metadata=encode_json(head.metadata).decode(),
-        size=head.size,
-        stored_size=head.stored_size,
-        seal=head.seal(),
-        forked_from=fork_text(head.forked_from),
-        token=token,
-    )
-
-
-def _read_row(stored: Sequence[Any]) -> Row:
-    """Return a stored row.
+def _read_rows(stored: Iterable[Sequence[Any]]) -> tuple[Row, ...]:
+    """Return the rows of a document.
 
     Raises:
-        TypeError: It has another form.
-        ValueError: As before.
+        TypeError: One is damaged.
     """
-    row = Row(*stored)
-    values: tuple[Any, ...] = row
-    if not isinstance(values[4], int) or not isinstance(values[-1], str):
-        raise TypeError("a row has a sequence and a token")
-    return row
-
-
-def read_head(thread_id: str, row: Row) -> RecordHead:
-    """Return the head of a row.
-
-    Raises:
-        CheckpointCorruptError: The row is damaged.
-    """
-    return RecordHead(**_fields(thread_id, row)).verified(row.seal)
-
-
-def read_record(thread_id: str, row: Row, payload: bytes | None) -> Record:
-    """Return the record of a row and the payload of its document.
-
-    Raises:
-        CheckpointCorruptError: The row is damaged, or there is no payload.
-    """
-    record = Record(**_fields(thread_id, row), payload=payload or b"").verified(row.seal)
-    if payload is None:
-        raise record.corrupt("its payload is missing")
-    return record
-
-
-def _fields(thread_id: str, row: Row) -> dict[str, Any]:
-    return head_fields(thread_id, row, read_text=str, read_metadata=decode_json)
+    rows = tuple(Row(*columns) for columns in stored)
+    for row in rows:
+        sequence: Any = row.sequence
+        if not isinstance(sequence, int) or not isinstance(row.place, str):
+            raise TypeError("a row has a sequence and a token")
+    return rows
 
 
 def payload_of(source: Any) -> bytes | None:
-    """Return the payload of a document; `None` if it has none that can be read."""
+    """Return the payload of a document, if it has one."""
     try:
         return b64decode(source["body"]["payload"], validate=True)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The rows of a page, oldest first, which never change."""
-
-    token: str
-    rows: tuple[Row, ...]
-    names: frozenset[str]
-    revisions: frozenset[int]
-
-    @classmethod
-    def of(cls, token: str, rows: Iterable[Row]) -> Page:
-        """Return the page of some rows."""
-        kept = tuple(rows)
-        names = frozenset(row.checkpoint_id for row in kept)
-        return cls(token, kept, names, frozenset(row.revision for row in kept))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    """The document of a thread, with those of its pages that were read.
+class Thread(RecordList):
+    """The document of a thread. The place of a payload is its token.
 
     Attributes:
-        thread_id: The thread.
-        place: The sequence number and the primary term of the document, by which the server knows
-            that it is unchanged; `None`: there is no document.
-        following: The sequence of the next record.
-        marks: The marks of its last writes.
-        pages: The tokens of the pages with its older rows, oldest first, each with the number of
-            its rows.
-        rows: Its newest rows, oldest first.
-        older: The pages that were read, by their tokens.
+        tag: The document's `_seq_no` and `_primary_term`.
+        pages: The token of each page, and the number of its rows, the oldest first.
+        tail: The rows after those of the pages.
+        older: The rows of the pages by token, as far as they are read.
     """
 
-    thread_id: str
-    place: tuple[int, int] | None = None
-    following: int = 1
-    marks: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
-    rows: tuple[Row, ...] = ()
-    older: Mapping[str, Page] = field(default_factory=dict[str, Page])
+    tail: tuple[Row, ...] = ()
+    older: Mapping[str, tuple[Row, ...]] = field(default_factory=dict[str, tuple[Row, ...]])
 
     @property
     def is_empty(self) -> bool:
         """Whether it has no records."""
-        return not self.rows and not self.pages
+        return not self.tail and not self.pages
 
     @property
-    def all_rows(self) -> list[Row]:
-        """All rows, oldest first; all pages were read."""
-        pages = (self.older[token].rows for token, _ in self.pages)
-        return [*(row for rows in pages for row in rows), *self.rows]
-
-    @property
-    def newest(self) -> str | None:
-        """The newest checkpoint; all pages were read."""
-        rows = self.rows or (self.older[self.pages[-1][0]].rows if self.pages else ())
-        return decode_text(rows[-1].checkpoint_id) if rows else None
+    @override
+    def rows(self) -> list[Row]:
+        older = (self.older.get(token, ()) for token, _ in self.pages)
+        return [*(row for rows in older for row in rows), *self.tail]
 
     def missing(self) -> list[str]:
-        """Return the tokens of the pages that were not read."""
+        """Return the tokens of the pages that are not read."""
         return [token for token, _ in self.pages if token not in self.older]
 
-    def appended(self, row: Row) -> Thread:
-        """Return the thread with one more row, and perhaps one more page."""
-        pages, rows, older = self.pages, self.rows, self.older
-        if len(rows) >= _ROWS or (rows and len(orjson.dumps(_plain(rows))) > _BYTES):
-            token = new_token()
-            older = {**older, token: Page.of(token, rows)}
-            pages, rows = (*pages, (token, len(rows))), ()
-        following = max(self.following, row.sequence + 1)
-        return replace(self, pages=pages, rows=(*rows, row), older=older, following=following)
+    def tokens(self) -> set[str]:
+        """Return the tokens of all documents but its own."""
+        return {row.place for row in self.rows} | dict(self.pages).keys()
 
-    def rewritten(self, rows: Iterable[Row]) -> Thread:
-        """Return the thread with other rows."""
-        thread = replace(self, pages=(), rows=(), older={})
+    @override
+    def row(self, record: Record, sequence: int) -> Row:
+        # Not by `super()`: a dataclass with slots is another class than the one in this body.
+        row = RecordList.row(self, record, sequence)
+        metadata = encode_json(record.metadata).decode()
+        return row._replace(metadata=metadata, place=_new_token())
+
+    @override
+    def appended(self, row: Row) -> Self:
+        # The tail becomes a page once it is long.
+        pages, tail, older = self.pages, self.tail, self.older
+        if len(tail) >= _ROWS or (tail and len(orjson.dumps(_plain(tail))) > _BYTES):
+            token = _new_token()
+            older = {**older, token: tail}
+            pages, tail = (*pages, (token, len(tail))), ()
+        following = max(self.following, row.sequence + 1)
+        return replace(self, pages=pages, tail=(*tail, row), older=older, following=following)
+
+    @override
+    def rewritten(self, rows: Sequence[Row]) -> Self:
+        thread = replace(self, pages=(), tail=(), older={})
         for row in rows:
             thread = thread.appended(row)
         return thread
 
+    def as_written(self, tag: tuple[int, int]) -> Self:
+        """Return it with the tag of a write, and without the payloads, which were written."""
+        older = {token: _light(rows) for token, rows in self.older.items()}
+        return replace(self, tag=tag, tail=_light(self.tail), older=older)
+
     def line(self) -> bytes:
-        """Return its document; one without records is in no list."""
+        """Return the content of its document; that of an empty one is in no list of threads."""
         body = {
             "name": self.thread_id,
             "following": self.following,
             "marks": self.marks,
             "pages": self.pages,
-            "rows": _plain(self.rows),
+            "rows": _plain(self.tail),
         }
         shown = {} if self.is_empty else {"thread": self.thread_id[:LONGEST_KEY]}
         return orjson.dumps({**shown, "body": body})
@@ -281,11 +184,11 @@ def read_thread(thread_id: str | None, found: Any) -> Thread:
         body = found["_source"]["body"]
         thread = Thread(
             thread_id=body["name"],
-            place=(found["_seq_no"], found["_primary_term"]),
+            tag=(found["_seq_no"], found["_primary_term"]),
             following=int(body["following"]),
             marks=tuple(body["marks"]),
             pages=tuple((str(token), int(count)) for token, count in body["pages"]),
-            rows=tuple(_read_row(row) for row in body["rows"]),
+            tail=_read_rows(body["rows"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         reason = "its list of records is damaged"
@@ -296,83 +199,39 @@ def read_thread(thread_id: str | None, found: Any) -> Thread:
     return thread
 
 
-def read_page(thread_id: str, token: str, found: Any) -> Page:
-    """Return the page of the server's answer to a read of its document.
+def read_page(thread_id: str, found: Any) -> tuple[Row, ...]:
+    """Return the rows of the server's answer to a read of a page.
 
     Raises:
-        CheckpointCorruptError: The document is damaged.
+        CheckpointCorruptError: The document is missing or damaged.
     """
     try:
-        return Page.of(token, [_read_row(row) for row in found["_source"]["body"]["rows"]])
+        return _read_rows(found["_source"]["body"]["rows"])
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointCorruptError(thread_id, None, "a part of its list is damaged") from error
 
 
 def _plain(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-    """Return rows as orjson takes them."""
-    return [tuple(row) for row in rows]
+    return [(*row[:COLUMNS], row.place) for row in rows]
 
 
-def row_of(rows: Sequence[Row], checkpoint_id: str | None) -> Row | None:
-    """Return the row of a checkpoint, the newest by default."""
-    if checkpoint_id is None:
-        return rows[-1] if rows else None
-    name = encode_text(checkpoint_id)
-    return next((row for row in reversed(rows) if row.checkpoint_id == name), None)
+def _light(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(row if row.payload is None else row._replace(payload=None) for row in rows)
 
 
-def links_of(rows: Sequence[Row], newest: Row) -> list[Row]:
-    """Return the rows of a chain, the newest first, as far as there are rows."""
-    by_revision = {row.revision: row for row in rows}
-    chain = {newest.revision: newest}
-    base = newest.base
-    while base in by_revision and base not in chain:
-        chain[base] = by_revision[base]
-        base = chain[base].base
-    return list(chain.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change of a thread.
-
-    Attributes:
-        before: The thread as it was read.
-        after: The thread as it will be.
-        payloads: The new payloads by their tokens.
-        result: The result of the verb.
-        removes: Whether records were removed or rewritten.
-    """
-
-    before: Thread
-    after: Thread
-    payloads: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    result: int = 0
-    removes: bool = False
-
-    def marked(self, mark: str) -> Change:
-        """Return the change with the mark of its write."""
-        marks = (*self.before.marks, mark)[-_MARKS:]
-        return replace(self, after=replace(self.after, marks=marks))
-
-    def gone(self) -> list[str]:
-        """Return the tokens of the documents that it makes superfluous."""
-        left = {row.token for row in self.after.all_rows} | dict(self.after.pages).keys()
-        tokens = [*dict(self.before.pages), *(row.token for row in self.before.all_rows)]
-        return [token for token in tokens if token not in left]
-
-    def operations(self) -> Iterator[bytes]:
-        """Return the operations of the bulk request, the document of the thread last."""
-        thread, known = self.after, dict(self.before.pages)
-        for token, payload in self.payloads.items():
-            body = {"payload": b64encode(payload).decode()}
-            yield _operation("index", thread, token, orjson.dumps({"body": body}))
-        for token, _ in thread.pages:
-            if token not in known:
-                source = {"body": {"rows": _plain(thread.older[token].rows)}}
-                yield _operation("index", thread, token, orjson.dumps(source))
-        kind = "create" if self.before.place is None else "index"
-        yield _operation(kind, thread, "", thread.line(), place=self.before.place)
+def written(before: Thread, after: Thread) -> Iterator[bytes]:
+    """Yield the lines of a bulk request that writes a thread; its own document is the last."""
+    known = dict(before.pages)
+    for row in after.rows:
+        if row.payload is not None:
+            body = {"payload": b64encode(row.payload).decode()}
+            yield _operation("index", after, row.place, orjson.dumps({"body": body}))
+    for token, _ in after.pages:
+        if token not in known:
+            source = {"body": {"rows": _plain(after.older[token])}}
+            yield _operation("index", after, token, orjson.dumps(source))
+    kind = "create" if before.tag is None else "index"
+    yield _operation(kind, after, "", after.line(), tag=before.tag)
 
 
 def document(digest: str, token: str = "") -> dict[str, Any]:
@@ -386,10 +245,10 @@ def _operation(
     token: str,
     source: bytes | None = None,
     *,
-    place: tuple[int, int] | None = None,
+    tag: tuple[int, int] | None = None,
 ) -> bytes:
     """Return the lines of an operation, on the condition that the document is unchanged."""
-    condition = {} if place is None else {"if_seq_no": place[0], "if_primary_term": place[1]}
+    condition = {} if tag is None else {"if_seq_no": tag[0], "if_primary_term": tag[1]}
     name = document(digest_of(thread.thread_id), token)
     action = orjson.dumps({kind: {**name, **condition}}) + b"\n"
     return action if source is None else action + source + b"\n"
@@ -398,80 +257,6 @@ def _operation(
 def removal(thread: Thread, token: str = "") -> bytes:
     """Return the lines that delete a document: one that a token names, or the thread's own.
 
-    The thread's own is only deleted if it is unchanged, unless its place is unknown.
+    The thread's own is only deleted if it is unchanged, unless its tag is unknown.
     """
-    return _operation("delete", thread, token, place=None if token else thread.place)
-
-
-def saved(
-    thread: Thread,
-    record: Record,
-    token: str,
-    *,
-    expected_parent: str | Unset | None,
-    rebased: Sequence[Record],
-) -> Change:
-    """Return the change that stores a record in a thread whose pages were all read.
-
-    Args:
-        thread: The thread.
-        record: The record.
-        token: The name of the document with its payload.
-        expected_parent: See `DeltaStorage.store`.
-        rebased: See `DeltaStorage.store`.
-
-    Raises:
-        CheckpointConflictError: `expected_parent` is not the newest.
-        StaleChainError: A base does not exist, or would be missing.
-    """
-    check_parent(thread.thread_id, expected_parent, thread.newest)
-    row, name = to_row(record, thread.following, token), encode_text(record.checkpoint_id)
-    payloads = {token: record.payload}
-    pages = [thread.older[each] for each, _ in thread.pages]
-    is_there = any(each.checkpoint_id == name for each in thread.rows)
-    if is_there or rebased or any(name in page.names for page in pages):
-        gone = {each.revision for each in thread.all_rows if each.checkpoint_id == name}
-        change = _edited(thread, gone, rebased, record.base)
-        after, payloads = change.after.appended(row), {**change.payloads, **payloads}
-        return replace(change, after=after, payloads=payloads, result=row.sequence)
-    if record.base is not None and not (
-        any(each.revision == record.base for each in thread.rows)
-        or any(record.base in page.revisions for page in pages)
-    ):
-        raise StaleChainError
-    after = thread.appended(row)
-    return Change(before=thread, after=after, payloads=payloads, result=row.sequence)
-
-
-def removed(
-    thread: Thread, revisions: Collection[int] | None, rebased: Sequence[Record]
-) -> Change | None:
-    """Return the change that removes records, all by default; `None`: there is nothing to do.
-
-    Raises:
-        StaleChainError: A base would be missing.
-    """
-    known = {row.revision for row in thread.all_rows}
-    gone = known if revisions is None else known & set(revisions)
-    if not gone and (not rebased or thread.place is None):
-        return None
-    return replace(_edited(thread, gone, rebased), result=len(gone))
-
-
-def _edited(
-    thread: Thread, gone: Collection[int], rebased: Sequence[Record], base: int | None = None
-) -> Change:
-    """Return the change that removes rows, and rewrites others."""
-    rows = thread.all_rows
-    heads = [read_head(thread.thread_id, row) for row in rows]
-    check_replacement(heads, removed=gone, rebased=rebased, base=base)
-    new = {record.revision: (record, new_token()) for record in rebased}
-    kept = [row for row in rows if row.revision not in gone]
-    after = thread.rewritten(
-        to_row(new[row.revision][0], row.sequence, new[row.revision][1])
-        if row.revision in new
-        else row
-        for row in kept
-    )
-    payloads = {token: record.payload for record, token in new.values()}
-    return Change(before=thread, after=after, payloads=payloads, removes=True)
+    return _operation("delete", thread, token, tag=None if token else thread.tag)

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import Keywords, checked
 from locus_memory.backends.base import OverConnection
-from locus_memory.backends.record_rows import check_name
+from locus_memory.backends.record_rows import chain_from, check_name
 from locus_memory.backends.redis.connection.connection import (
     Client,
     RedisConnection,
@@ -20,7 +20,6 @@ from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
 from locus_memory.backends.redis.records import (
     SHARDS,
-    Bounds,
     Row,
     ThreadKeys,
     bounds_of,
@@ -38,7 +37,6 @@ from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
     StaleChainError,
-    chain_of,
     check_range,
     copied,
 )
@@ -126,11 +124,7 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         self, thread_id: str, checkpoint_id: str | None = None
     ) -> list[Record]:
         rows = await self._read(thread_id, checkpoint_id, "chain")
-        if not rows:
-            return []
-        chain = [read_record(thread_id, row) for row in rows]
-        records = {record.revision: record for record in chain}
-        return chain_of(records.get, check_name(chain[0], checkpoint_id))
+        return chain_from([read_record(thread_id, row) for row in rows], checkpoint_id)
 
     async def _read(self, thread_id: str, checkpoint_id: str | None, wanted: str) -> list[Row]:
         which = ("newest", "") if checkpoint_id is None else ("named", checkpoint_id)
@@ -179,21 +173,23 @@ class RedisDeltaStorage(OverConnection[RedisConnection], DeltaStorage):
         self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
     ) -> list[str]:
         check_range(prefix, after)
-        bounds = bounds_of(prefix, after)
+        lowest, highest = bounds_of(prefix, after)
         found: list[bytes] = []
         while len(found) < limit:
-            members, frontier = await self._list_members(bounds, limit - len(found))
+            members, frontier = await self._list_members(lowest, highest, limit - len(found))
             found += sorted(members)
             if frontier is None:
                 break
-            bounds = replace(bounds, lowest=b"(" + frontier)
+            lowest = b"(" + frontier
         return [read_name(member) for member in found[: min(limit, len(found))]]
 
-    async def _list_members(self, bounds: Bounds, limit: int) -> tuple[list[bytes], bytes | None]:
+    async def _list_members(
+        self, lowest: bytes, highest: bytes, limit: int
+    ) -> tuple[list[bytes], bytes | None]:
         """Return all members up to a frontier, and the frontier; `None`: there are no more."""
         # Twice the average share of a shard.
         share = min(limit, _LARGEST) * 2 // SHARDS + 8
-        arguments = (self._connection.key("thread:"), bounds.lowest, bounds.highest, share)
+        arguments = (self._connection.key("thread:"), lowest, highest, share)
         registries = [registry_key(self._connection.key(), shard) for shard in range(SHARDS)]
         if (await self._connection.known_features()).cluster:
             calls = [script("list_threads").call([registry], arguments) for registry in registries]

@@ -32,7 +32,6 @@ from locus_memory.store.encoding import decode_text, encode_text, prefix_upper_b
 
 __all__ = [
     "SHARDS",
-    "Bounds",
     "Row",
     "ThreadKeys",
     "bounds_of",
@@ -98,15 +97,7 @@ def name_of(member: bytes) -> str:
     return decode_text(member[: -2 * _DIGEST - 1].decode())
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """A range of a registry, as the arguments of `ZRANGEBYLEX`."""
-
-    lowest: bytes
-    highest: bytes
-
-
-def bounds_of(prefix: str | None, after: str | None) -> Bounds:
+def bounds_of(prefix: str | None, after: str | None) -> tuple[bytes, bytes]:
     """Return the range of the threads that begin with `prefix` and follow `after`."""
     start = encode_text(prefix or "")
     end = prefix_upper_bound(start)
@@ -115,7 +106,7 @@ def bounds_of(prefix: str | None, after: str | None) -> Bounds:
         # A name is followed by \x00, longer names that begin with it by more than \x01.
         past = encode_text(after).encode() + b"\1"
         lowest = max(lowest, b"[" + past)
-    return Bounds(lowest, b"+" if end is None else b"(" + end.encode())
+    return lowest, b"+" if end is None else b"(" + end.encode()
 
 
 Row = Sequence[Any]

@@ -29,11 +29,10 @@ from locus_memory.backends.redis.items.reading import read_values, scan
 from locus_memory.backends.redis.items.spaces import Space, Spaces, named
 from locus_memory.backends.redis.lua import script
 from locus_memory.backends.redis.options import RedisKeywords, RedisOptions
-from locus_memory.backends.redis.search import hits
 from locus_memory.backends.redis.search.newest import newest
 from locus_memory.backends.redis.search.texts import search_text
-from locus_memory.backends.redis.search.vectors import VectorQuery, search_vectors
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.redis.search.vectors import search_vectors
+from locus_memory.backends.selection import KeyRange, Page, Selection, VectorQuery
 from locus_memory.errors import BackendError, BackendWriteError, ConfigurationError
 from locus_memory.events import emit
 from locus_memory.store.item import (
@@ -201,17 +200,16 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
 
     @override
     async def _newest(self, selection: Selection, page: Page) -> list[StoreItem]:
-        return await newest(
-            self._spaces, await self._targets_of(selection), _wanted(selection, page)
-        )
+        targets = await self._targets_of(selection)
+        return await newest(self._spaces, targets, selection.condition, page)
 
     @override
     async def _search_text(
         self, selection: Selection, page: Page, words: list[str]
     ) -> list[StoreItem]:
         await self._move()
-        targets, wanted = await self._targets_of(selection), _wanted(selection, page)
-        return await search_text(self._spaces, targets, words, wanted)
+        targets = await self._targets_of(selection)
+        return await search_text(self._spaces, targets, words, selection.condition, page)
 
     @override
     async def _get_embedding(self, namespace: Namespace, key: str) -> list[float] | None:
@@ -228,8 +226,9 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         await self._move()
-        targets, wanted = await self._targets_of(selection), _wanted(selection, page)
-        return await search_vectors(self._spaces, targets, VectorQuery(vector, threshold), wanted)
+        targets = await self._targets_of(selection)
+        query = VectorQuery(vector, selection.condition, threshold)
+        return await search_vectors(self._spaces, targets, query, page)
 
     @override
     async def open(self) -> None:
@@ -245,7 +244,3 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
 
     async def _targets_of(self, selection: Selection) -> list[Space]:
         return await self._spaces.within(selection.namespace, recursive=selection.recursive)
-
-
-def _wanted(selection: Selection, page: Page) -> hits.Page:
-    return hits.Page(page.limit, page.offset, selection.condition)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.errors import CheckpointConflictError
 from locus_memory.testing.checkpoint_suite.base import CheckpointerSuite, Open, turns, verify
 from locus_memory.testing.store_suite.base import PROPERTY
 
@@ -115,14 +113,6 @@ class ForkTests(CheckpointerSuite):
         await checkpointer.delete("branch", "c")
         assert await _origins(checkpointer, "branch") == {"b": ("main", "c")}
         await verify(checkpointer, "branch", {"a": turns(0), "b": turns(1)})
-
-    async def test_a_name_that_is_taken_says_so(self, checkpointer: DeltaCheckpointer) -> None:
-        await _save(checkpointer, "main", "a")
-        await _save(checkpointer, "B", "b")
-        with pytest.raises(CheckpointConflictError, match="thread 'B' exists"):
-            await checkpointer.fork("main", "a", "B")
-        with pytest.raises(CheckpointConflictError, match="thread 'B' exists"):
-            await checkpointer.copy_thread("main", "B")
 
     @PROPERTY
     @given(

@@ -35,11 +35,6 @@ __all__ = ["NamingTests", "SavingTests", "StateTests"]
 class SavingTests(CheckpointerSuite):
     """Loaded states equal the saved ones."""
 
-    async def test_the_newest_is_loaded_by_default(self, checkpointer: DeltaCheckpointer) -> None:
-        first = await checkpointer.save(turns(1), "t")
-        second = await checkpointer.save(turns(2), "t")
-        await verify(checkpointer, "t", {first: turns(1), second: turns(2)})
-
     async def test_what_is_not_there_is_none(self, checkpointer: DeltaCheckpointer) -> None:
         assert await checkpointer.load("t") is None
         assert await checkpointer.get_metadata("t") is None
@@ -48,11 +43,6 @@ class SavingTests(CheckpointerSuite):
         assert await checkpointer.load("t", "unknown") is None
         assert await checkpointer.get_metadata("t", "unknown") is None
         assert not await checkpointer.exists("t", "unknown")
-
-    async def test_an_empty_state_is_there(self, checkpointer: DeltaCheckpointer) -> None:
-        await checkpointer.save({}, "t")
-        assert await checkpointer.load("t") == {}
-        assert await checkpointer.exists("t")
 
     @PROPERTY
     @given(states=st.lists(json_objects, min_size=1, max_size=6))
@@ -236,15 +226,6 @@ class _Wrong:
 
 class StateTests(CheckpointerSuite):
     """States of the library and of callers."""
-
-    async def test_an_agent_state_by_default(self, open_another: Open) -> None:
-        checkpointer = await open_another(state_type=AgentState)
-        state = AgentState(metadata={"plan": [1, 2]}).with_message(Message.user("hello"))
-        first = await checkpointer.save(state, "t")
-        longer = state.with_messages([Message.assistant("hi"), Message.user("bye")])
-        await checkpointer.save(longer, "t")
-        assert await checkpointer.load("t", first) == state
-        assert await checkpointer.load("t") == longer
 
     async def test_a_state_that_the_type_refuses(self, open_another: Open) -> None:
         checkpointer = await open_another(state_type=AgentState)

@@ -76,14 +76,6 @@ class ItemTests(StoreSuite):
         assert await store.get(NS, "k") == {"name": "Ada"}
         assert await store.exists(NS, "k")
 
-    async def test_a_missing_item_is_none(self, store: BaseStore) -> None:
-        await store.put(NS, "k", 1)
-        for namespace, key in ((NS, "other"), (("users",), "k"), ((*NS, "more"), "k")):
-            assert await store.get(namespace, key) is None
-            assert await store.get_item(namespace, key) is None
-            assert not await store.exists(namespace, key)
-            assert not await store.delete(namespace, key)
-
     async def test_a_stored_none_exists(self, store: BaseStore) -> None:
         await store.put(NS, "k", None)
         assert await store.exists(NS, "k")
@@ -105,17 +97,6 @@ class ItemTests(StoreSuite):
         assert item.created_at == created
         assert item.updated_at == timestamp(clock())
         assert item.created_at.tzinfo is not None
-
-    async def test_a_deleted_item_starts_over(self, store: BaseStore, clock: FakeClock) -> None:
-        await store.put(NS, "k", 1)
-        await store.put(NS, "k", 2)
-        assert await store.delete(NS, "k")
-        assert not await store.exists(NS, "k")
-        assert not await store.delete(NS, "k")
-        clock.advance(60)
-        assert await store.put(NS, "k", 3) == 1
-        item = await held(store, NS, "k")
-        assert item.created_at == timestamp(clock())
 
     async def test_concurrent_puts_are_counted_exactly(self, store: BaseStore) -> None:
         versions = await asyncio.gather(*(store.put(NS, "k", n) for n in range(60)))
@@ -182,23 +163,6 @@ class ItemTests(StoreSuite):
             )
             assert [(error.namespace, error.key) for error in errors] == [(namespace, key)] * 3
             assert str(errors[0]) == f"{key!r} in {namespace!r}: expected version 7, found 1"
-
-    async def test_a_conditional_delete(self, store: BaseStore) -> None:
-        await store.put(NS, "k", 1)
-        for expected in (0, 2):
-            [error] = await refused(
-                VersionConflictError,
-                store.delete(NS, "k", if_version=expected),
-            )
-            assert (error.expected, error.actual) == (expected, 1)
-        assert await store.exists(NS, "k")
-        assert await store.delete(NS, "k", if_version=1)
-        assert not await store.delete(NS, "k", if_version=0)
-        [error] = await refused(
-            VersionConflictError,
-            store.delete(NS, "k", if_version=1),
-        )
-        assert (error.expected, error.actual) == (1, 0)
 
     @pytest.mark.parametrize("if_version", [-1, True, 1.0, "1"])
     async def test_a_bad_if_version_is_refused(self, store: BaseStore, if_version: Any) -> None:

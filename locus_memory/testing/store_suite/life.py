@@ -116,11 +116,6 @@ class LifeTests(StoreSuite):
         finally:
             await manager.__aexit__(None, None, None)
 
-    async def test_closing_twice_is_harmless(self, store: BaseStore) -> None:
-        await store.put(NS, "k", 1)
-        await store.close()
-        await store.close()
-
     async def test_a_closed_store_says_so(self, store: BaseStore) -> None:
         await store.put(NS, "k", 1)
         await store.close()

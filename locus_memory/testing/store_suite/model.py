@@ -6,9 +6,8 @@ import asyncio
 import itertools
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import settings
@@ -23,8 +22,6 @@ from locus_memory.testing.store_suite.base import PROPERTY, StoreSuite, goes_by_
 
 __all__ = ["ModelTests"]
 
-_T = TypeVar("_T")
-
 LIVES: Final = settings(PROPERTY, max_examples=30, stateful_step_count=30)
 
 _namespaces = st.sampled_from([(), ("a",), ("a", "b"), ("a", "b", "c"), ("a/b",), ("ab",), ("*",)])
@@ -33,42 +30,24 @@ _values = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5)
 _versions = st.none() | st.integers(0, 3)
 
 
-@dataclass(slots=True)
-class Entry:
-    """An item in the model."""
-
-    value: Any
-    created_at: float
-    updated_at: float
-    expires_at: float | None
-    version: int
-    sequence: int
-
-
-@dataclass(slots=True)
-class Session:
-    """The store under test, its event loop, and its clock."""
-
-    store: BaseStore
-    runner: asyncio.Runner
-    clock: FakeClock
-    serial: itertools.count[int] = field(default_factory=itertools.count)
-
-    def run(self, call: Coroutine[Any, Any, _T]) -> _T:
-        """Return what the call returns."""
-        return self.runner.run(call)
-
-
 class StoreModel(RuleBasedStateMachine):
-    """Applies the same calls to the store and to a dict; each run has its own label."""
+    """Applies the same calls to the store and to a dict; each run has its own label.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        store: The store under test.
+        runner: Its event loop.
+        clock: Its clock.
+        serial: The number of this run.
+    """
+
+    def __init__(
+        self, store: BaseStore, runner: asyncio.Runner, clock: FakeClock, serial: int
+    ) -> None:
         super().__init__()
-        self.session = session
-        self.store = session.store
-        self.root = f"run-{next(session.serial)}"
-        self.entries: dict[tuple[Namespace, str], Entry] = {}
-        self.sequence = itertools.count()
+        self.store, self.clock, self.run = store, clock, runner.run
+        self.root = f"run-{serial}"
+        # In the order of their writes.
+        self.entries: dict[tuple[Namespace, str], StoreItem] = {}
 
     @rule(
         labels=_namespaces,
@@ -88,14 +67,17 @@ class StoreModel(RuleBasedStateMachine):
         version = 0 if old is None else old.version
         if not self.holds(call, if_version, version, version + 1):
             return
-        now = self.session.clock()
-        self.entries[namespace, key] = Entry(
+        now = self.clock()
+        self.entries.pop((namespace, key), None)
+        self.entries[namespace, key] = StoreItem(
+            namespace=namespace,
+            key=key,
             value=value,
-            created_at=now if old is None else old.created_at,
-            updated_at=now,
-            expires_at=None if ttl is None else now + ttl,
+            metadata={},
+            created_at=timestamp(now) if old is None else old.created_at,
+            updated_at=timestamp(now),
             version=version + 1,
-            sequence=next(self.sequence),
+            expires_at=None if ttl is None else timestamp(now + ttl),
         )
 
     @rule(labels=_namespaces, key=_keys, if_version=_versions)
@@ -112,10 +94,10 @@ class StoreModel(RuleBasedStateMachine):
     ) -> bool:
         """Whether the condition of a write holds; the store must agree."""
         if if_version in (None, actual):
-            assert self.session.run(call) == result
+            assert self.run(call) == result
             return True
         with pytest.raises(VersionConflictError) as caught:
-            self.session.run(call)
+            self.run(call)
         assert (caught.value.expected, caught.value.actual) == (if_version, actual)
         return False
 
@@ -125,7 +107,7 @@ class StoreModel(RuleBasedStateMachine):
         recursive = recursive and self.store.capabilities.list_namespaces
         doomed = self.within((self.root, *labels), recursive=recursive)
         namespace = (self.root, *labels)
-        count = self.session.run(self.store.clear_namespace(namespace, recursive=recursive))
+        count = self.run(self.store.clear_namespace(namespace, recursive=recursive))
         assert count == len(doomed)
         for name in doomed:
             del self.entries[name]
@@ -133,8 +115,8 @@ class StoreModel(RuleBasedStateMachine):
     @rule(seconds=st.integers(1, 15))
     def advance(self, seconds: int) -> None:
         """Move the clock."""
-        self.session.clock.advance(seconds)
-        now = self.session.clock()
+        self.clock.advance(seconds)
+        now = timestamp(self.clock())
         for name, entry in list(self.entries.items()):
             if entry.expires_at is not None and entry.expires_at <= now:
                 del self.entries[name]
@@ -144,9 +126,9 @@ class StoreModel(RuleBasedStateMachine):
         """Read one item."""
         namespace = (self.root, *labels)
         entry = self.entries.get((namespace, key))
-        item = self.session.run(self.store.get_item(namespace, key))
-        assert self.session.run(self.store.exists(namespace, key)) is (entry is not None)
-        assert item == (None if entry is None else self.item((namespace, key)))
+        item = self.run(self.store.get_item(namespace, key))
+        assert self.run(self.store.exists(namespace, key)) is (entry is not None)
+        assert item == entry
 
     @rule(
         labels=_namespaces,
@@ -171,7 +153,7 @@ class StoreModel(RuleBasedStateMachine):
             names = [n for n in names if (n[1] < after if descending else n[1] > after)]
         wanted = [n for n in names if n[1].startswith(prefix or "")][:limit]
         call = self.store.scan(namespace, limit, prefix=prefix, after=after, descending=descending)
-        assert self.session.run(call) == [self.item(name) for name in wanted]
+        assert self.run(call) == [self.entries[name] for name in wanted]
 
     @rule(labels=_namespaces, limit=st.integers(1, 5), offset=st.integers(0, 3))
     def search(self, labels: Namespace, limit: int, offset: int) -> None:
@@ -180,13 +162,13 @@ class StoreModel(RuleBasedStateMachine):
         namespace = (self.root, *labels)
         names = self.within(namespace, recursive=recursive)
         if goes_by_writes(self.store):
-            names.sort(key=lambda name: self.entries[name].sequence, reverse=True)
+            names.reverse()
         else:
             names.sort()
             names.sort(key=lambda name: self.entries[name].updated_at, reverse=True)
         call = self.store.search(namespace, limit=limit, offset=offset, recursive=recursive)
         wanted = names[offset : offset + limit]
-        assert self.session.run(call) == [self.item(name) for name in wanted]
+        assert self.run(call) == [self.entries[name] for name in wanted]
 
     @rule(depth=st.none() | st.integers(1, 4), limit=st.integers(0, 8))
     def list_namespaces(self, depth: int | None, limit: int) -> None:
@@ -194,12 +176,12 @@ class StoreModel(RuleBasedStateMachine):
         if self.store.capabilities.list_namespaces:
             wanted = sorted({namespace[:depth] for namespace, _ in self.entries})[:limit]
             call = self.store.list_namespaces((self.root,), limit, max_depth=depth)
-            assert self.session.run(call) == wanted
+            assert self.run(call) == wanted
 
     @invariant()
     def all_values_are_there(self) -> None:
         """Read all items in one call."""
-        found = self.session.run(self.store.get_batch(self.entries))
+        found = self.run(self.store.get_batch(self.entries))
         assert found == {name: entry.value for name, entry in self.entries.items()}
 
     def within(self, namespace: Namespace, *, recursive: bool) -> list[tuple[Namespace, str]]:
@@ -210,20 +192,6 @@ class StoreModel(RuleBasedStateMachine):
             for name in self.entries
             if (name[0][:depth] if recursive else name[0]) == namespace
         ]
-
-    def item(self, name: tuple[Namespace, str]) -> StoreItem:
-        """Return the item that the store should return."""
-        entry = self.entries[name]
-        return StoreItem(
-            namespace=name[0],
-            key=name[1],
-            value=entry.value,
-            metadata={},
-            created_at=timestamp(entry.created_at),
-            updated_at=timestamp(entry.updated_at),
-            version=entry.version,
-            expires_at=None if entry.expires_at is None else timestamp(entry.expires_at),
-        )
 
 
 class ModelTests(StoreSuite):
@@ -236,14 +204,12 @@ class ModelTests(StoreSuite):
 
 def live(manager: AbstractAsyncContextManager[BaseStore], clock: FakeClock) -> None:
     """Run the state machine on the store of `manager`."""
+    serial = itertools.count()
     with asyncio.Runner() as runner:
-        session = Session(runner.run(manager.__aenter__()), runner, clock)
-
-        class Bound(StoreModel):
-            def __init__(self) -> None:
-                super().__init__(session)
-
+        store = runner.run(manager.__aenter__())
         try:
-            run_state_machine_as_test(Bound, settings=LIVES)
+            run_state_machine_as_test(
+                cast("Any", lambda: StoreModel(store, runner, clock, next(serial))), settings=LIVES
+            )
         finally:
             runner.run(manager.__aexit__(None, None, None))

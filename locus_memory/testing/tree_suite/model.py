@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import settings
@@ -46,13 +45,9 @@ class TreeModel(RuleBasedStateMachine):
         self, store: BaseStore, runner: asyncio.Runner, serial: itertools.count[int]
     ) -> None:
         super().__init__()
-        self.store, self.runner = store, runner
+        self.store, self.run = store, runner.run
         self.tree = MemoryTree(store, prefix=("model", str(next(serial))))
         self.entries: dict[Path_, str] = {}
-
-    def run(self, call: Coroutine[Any, Any, Any]) -> Any:
-        """Return what the call returns."""
-        return self.runner.run(call)
 
     def is_folder(self, path: Path_) -> bool:
         """Whether an entry is below a path."""
@@ -164,12 +159,9 @@ def live(manager: AbstractAsyncContextManager[BaseStore], lives: settings = TREE
     serial = itertools.count()
     with asyncio.Runner() as runner:
         store = runner.run(manager.__aenter__())
-
-        class Bound(TreeModel):
-            def __init__(self) -> None:
-                super().__init__(store, runner, serial)
-
         try:
-            run_state_machine_as_test(Bound, settings=lives)
+            run_state_machine_as_test(
+                cast("Any", lambda: TreeModel(store, runner, serial)), settings=lives
+            )
         finally:
             runner.run(manager.__aexit__(None, None, None))

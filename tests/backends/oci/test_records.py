@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from locus_memory.backends.oci.checkpoints import _appended, _removed
 from locus_memory.backends.oci.records import (
     Index,
     State,
@@ -14,12 +13,14 @@ from locus_memory.backends.oci.records import (
     decode_state,
     encode_index,
     encode_state,
-    without,
+    payload_of,
 )
+from locus_memory.backends.record_lists.rows import read_record, removed, row_of, saved
 from locus_memory.checkpoint.base import UNSET
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError
 from locus_memory.errors import CheckpointConflictError, CheckpointCorruptError
+from locus_memory.store.encoding import decode_text
 
 
 def record(name, revision, base=None, thread="t"):
@@ -40,10 +41,24 @@ def record(name, revision, base=None, thread="t"):
 
 
 def grown(*records, state=None, **options):
-    state = state or State("t", life="life", marks=("a", "b"), garbage=("x",))
+    state = state or State(thread_id="t", life="life", marks=("a", "b"), garbage=("x",))
     for each in records:
-        state = _appended(state, each, UNSET, ()).state
+        state = saved(state, each, UNSET, ()).after
     return state
+
+
+def ids(state):
+    return [row_id(row) for row in state.rows]
+
+
+def row_id(row):
+    return decode_text(row.checkpoint_id)
+
+
+def read(state, packs):
+    """Return the records of a state, each with its payload."""
+    found = [(row, packs.get(row.place[0] if row.place else "", b"")) for row in state.rows]
+    return [read_record("t", row, payload_of(row, pack)) for row, pack in found]
 
 
 STATE = grown(record("a", 1), record("\x00\x02b", 2, 1), record("c", 3, 2))
@@ -52,11 +67,10 @@ STATE = grown(record("a", 1), record("\x00\x02b", 2, 1), record("c", 3, 2))
 def indexed(state, count):
     """Return a state whose first entries are in an index and in a pack."""
     older, pack = [], b""
-    for entry in state.tail[:count]:
-        older.append(replace(entry, pack="pack", offset=len(pack), payload=None))
-        pack += entry.payload
-    index = Index("index", {entry.head.revision: entry for entry in older})
-    return replace(state, tail=state.tail[count:], index=index), pack
+    for row in state.tail[:count]:
+        older.append(row._replace(place=("pack", len(pack)), payload=None))
+        pack += row.payload
+    return replace(state, tail=state.tail[count:], index=Index("index", tuple(older))), pack
 
 
 def test_a_state_comes_back():
@@ -69,16 +83,24 @@ def test_a_state_with_an_index_and_packs_comes_back():
     state, pack = indexed(STATE, 2)
     found, missing = decode_state("t", encode_state(state))
     assert missing == "index"
-    index = decode_index("t", "index", encode_index("t", state.index.entries.values()))
+    index = decode_index("t", "index", encode_index("t", state.index.rows))
     assert replace(found, index=index) == state
-    assert decode_state("t", encode_state(state), index)[1] is None
-    records = [entry.record({"pack": pack}) for entry in state.entries()]
+    assert decode_state("t", encode_state(state), None, index)[1] is None
+    records = read(state, {"pack": pack})
     assert [each.unpack() for each in records] == [{"n": 1}, {"n": 2}, {"n": 3}]
     assert state.objects() == {"index", "pack", "x"}
-    assert state.find(None).head.checkpoint_id == "c"
-    assert state.find("a").head.revision == 1
-    assert without(state, [2]).index is None
-    assert [e.head.revision for e in without(state, [2]).entries()] == [1, 3]
+    assert state.newest == "c"
+    assert row_of(state.rows, "a").revision == 1
+
+
+def test_an_index_stays_until_one_of_its_rows_goes():
+    state, _ = indexed(STATE, 2)
+    one, two, three = state.rows
+    assert state.rewritten([one, two]) == replace(state, tail=())
+    assert state.rewritten([one, two, three]) == state
+    for rows in ([one, three], [one, two._replace(place=None), three], []):
+        left = state.rewritten(rows)
+        assert (left.index, left.rows, left.following) == (None, rows, 4)
 
 
 def test_damage_anywhere_is_an_error():
@@ -100,46 +122,46 @@ def test_a_missing_payload_is_an_error_that_names_the_checkpoint():
     state, pack = indexed(STATE, 2)
     for packs in ({}, {"pack": b""}, {"pack": pack[:10]}):
         with pytest.raises(CheckpointCorruptError, match="'a' of thread 't'"):
-            state.find("a").record(packs)
+            read(state, packs)
 
 
 def test_a_save_is_checked_against_the_state():
-    change = _appended(STATE, record("d", 4, 3), "c", ())
+    change = saved(STATE, record("d", 4, 3), "c", ())
     assert (change.result, change.removes) == (4, False)
     with pytest.raises(CheckpointConflictError) as caught:
-        _appended(STATE, record("d", 4, 3), "a", ())
+        saved(STATE, record("d", 4, 3), "a", ())
     assert caught.value.actual == "c"
     with pytest.raises(CheckpointConflictError):
-        _appended(STATE, record("d", 4), None, ())
+        saved(STATE, record("d", 4), None, ())
     with pytest.raises(StaleChainError):
-        _appended(STATE, record("d", 4, 99), UNSET, ())
+        saved(STATE, record("d", 4, 99), UNSET, ())
 
 
 def test_an_id_that_is_saved_again_is_replaced_and_its_deltas_are_not_left_alone():
     with pytest.raises(StaleChainError):
-        _appended(STATE, record("a", 4), UNSET, ())
+        saved(STATE, record("a", 4), UNSET, ())
     with pytest.raises(StaleChainError):
-        _appended(STATE, record("c", 4, 3), UNSET, ())
+        saved(STATE, record("c", 4, 3), UNSET, ())
     rebased = record("\x00\x02b", 2)
-    change = _appended(STATE, record("a", 4), UNSET, [rebased])
-    assert [e.head.checkpoint_id for e in change.state.entries()] == ["\x00\x02b", "c", "a"]
-    assert [e.head.sequence for e in change.state.entries()] == [2, 3, 4]
-    assert change.state.of_revision(2).head.base is None
+    change = saved(STATE, record("a", 4), UNSET, [rebased])
+    assert ids(change.after) == ["\x00\x02b", "c", "a"]
+    assert [row.sequence for row in change.after.rows] == [2, 3, 4]
+    assert row_of(change.after.rows, "\x00\x02b").base is None
 
 
 def test_a_removal_keeps_every_base():
     with pytest.raises(StaleChainError):
-        _removed(STATE, {1}, ())
-    change = _removed(STATE, {1, 77}, [record("\x00\x02b", 2)])
+        removed(STATE, {1}, ())
+    change = removed(STATE, {1, 77}, [record("\x00\x02b", 2)])
     assert change.result == 1
-    assert [e.head.revision for e in change.state.entries()] == [2, 3]
-    everything = _removed(STATE, None, ())
+    assert [row.revision for row in change.after.rows] == [2, 3]
+    everything = removed(STATE, None, ())
     assert everything.result == 3
-    assert not everything.state.entries()
+    assert not everything.after.rows
     with pytest.raises(StaleChainError):
-        _removed(STATE, set(), [record("x", 88)])
+        removed(STATE, set(), [record("x", 88)])
 
 
 def test_sequences_never_come_again():
-    state = _removed(STATE, {3}, ()).state
-    assert _appended(state, record("d", 4, 2), UNSET, ()).result == 4
+    state = removed(STATE, {3}, ()).after
+    assert saved(state, record("d", 4, 2), UNSET, ()).result == 4

@@ -26,13 +26,14 @@ from locus_memory.backends.oci.connection import driver
 from locus_memory.backends.oci.connection.address import parse_bucket
 from locus_memory.backends.oci.connection.driver import Client, Found, Page, Place
 from locus_memory.backends.oci.connection.driver_errors import (
+    AbsentError,
+    ChangedError,
+    UnchangedError,
     answered,
     errors,
-    is_absent,
-    is_changed,
     is_refused,
     is_transient,
-    is_unchanged,
+    refusal_of,
     retry_after,
 )
 from locus_memory.backends.oci.connection.pool import ThreadPool
@@ -48,18 +49,6 @@ T = TypeVar("T")
 _SHORTEST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 8.0
 """Seconds between attempts, if the service does not ask for more."""
-
-
-class ChangedError(Exception):
-    """The object is not as the condition of a write says. It never reaches a caller of a store.
-
-    Attributes:
-        unsure: Whether an answer was lost before; a delete leaves no mark.
-    """
-
-    def __init__(self, *, unsure: bool) -> None:
-        self.unsure = unsure
-        super().__init__("the object has changed")
 
 
 class OCIConnection(SharedConnection):
@@ -125,9 +114,9 @@ class OCIConnection(SharedConnection):
         get = partial(driver.get_object, name=name, newer_than=known)
         try:
             return await self._send(get, is_read=True)
-        except _AbsentError:
+        except AbsentError:
             return None
-        except _UnchangedError:
+        except UnchangedError:
             return Found(b"", known or "")
 
     async def put(self, name: str, body: bytes, etag: str | None) -> str:
@@ -166,7 +155,7 @@ class OCIConnection(SharedConnection):
         """
         try:
             await self._send(partial(driver.delete_object, name=name, etag=etag), is_read=False)
-        except _AbsentError as error:
+        except AbsentError as error:
             return error.unsure
         return True
 
@@ -185,7 +174,7 @@ class OCIConnection(SharedConnection):
         while True:
             page = await self.page(prefix, start=following, end=end, limit=limit)
             yield page
-            following, limit = page.following, 1000
+            following, limit = page.next_start_with, 1000
             if following is None:
                 return
 
@@ -227,16 +216,16 @@ class OCIConnection(SharedConnection):
         """Send a request for the bucket; the service is asked for its namespace once."""
         if self._namespace is None:
             self._namespace = await self._repeated(driver.get_namespace, is_read=True)
-        place = Place(self._bucket, self._namespace)
+        place = self._namespace, self._bucket
         return await self._repeated(lambda client: work(client, place), is_read=is_read)
 
     async def _repeated(self, work: Callable[[Client], T], *, is_read: bool) -> T:
         """Send a request until it is answered, but not for ever.
 
         Raises:
-            _AbsentError: There is no such object.
+            AbsentError: There is no such object.
             ChangedError: A condition does not hold.
-            _UnchangedError: The object still has the entity tag.
+            UnchangedError: The object still has the entity tag.
         """
         began, unsure = time.monotonic(), False
         with errors().translated(self.place):
@@ -244,7 +233,7 @@ class OCIConnection(SharedConnection):
                 try:
                     return await self._pool.run(work, is_read=is_read)
                 except Exception as error:
-                    if (refused := _refused(error)) is not None:
+                    if (refused := refusal_of(error)) is not None:
                         raise refused(unsure=unsure) from None
                     pause = _pause(error, attempt)
                     late = time.monotonic() + pause - began > self.options.retry_seconds
@@ -254,23 +243,6 @@ class OCIConnection(SharedConnection):
                     emit("oci.retried", error=error, place=self.place, attempt=attempt)
                     await asyncio.sleep(pause)
         raise AssertionError
-
-
-class _AbsentError(ChangedError):
-    """There is no such object."""
-
-
-class _UnchangedError(ChangedError):
-    """The object still has the entity tag."""
-
-
-def _refused(error: Exception) -> type[ChangedError] | None:
-    """Return the error for an answer that tells how the object is; `None`: it is another answer."""
-    if is_absent(error):
-        return _AbsentError
-    if is_unchanged(error):
-        return _UnchangedError
-    return ChangedError if is_changed(error) else None
 
 
 class _GivenClient:

@@ -57,16 +57,18 @@ See https://docs.oracle.com/iaas/tools/python/.
 """
 
 
+Place = tuple[str, str]
+"""An Object Storage namespace, and a bucket in it."""
+
+Listed = Any
+"""An object of a list, with its `name` and its `size` in bytes."""
+
+Page = Any
+"""A page of a list: `objects`, and `next_start_with`, the name that begins the next page."""
+
+
 class CutAnswerError(ConnectionError):
     """The body of an answer is shorter than announced."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A bucket."""
-
-    bucket: str
-    namespace: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,32 +82,6 @@ class Found:
 
     body: bytes
     etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An object of a list.
-
-    Attributes:
-        name: Its name.
-        size: Its length in bytes.
-    """
-
-    name: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of a list.
-
-    Attributes:
-        objects: The objects, in the order of their names.
-        following: The name that begins the next page; `None`: this is the last one.
-    """
-
-    objects: Sequence[Listed]
-    following: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +189,7 @@ def get_object(client: Client, place: Place, name: str, newer_than: str | None =
         CutAnswerError: The connection ended within the body.
     """
     options = _options(if_none_match=newer_than)
-    answer = client.get_object(place.namespace, place.bucket, name, **options)
+    answer = client.get_object(*place, name, **options)
     body: bytes = answer.data.content
     length = answer.headers.get("content-length")
     if length is not None and int(length) != len(body):
@@ -242,14 +218,14 @@ def put_object(
         content_md5=base64.b64encode(digest).decode(),
         content_type="application/octet-stream",
     )
-    answer = client.put_object(place.namespace, place.bucket, name, body, **options)
+    answer = client.put_object(*place, name, body, **options)
     written: str = answer.headers["etag"]
     return written
 
 
 def delete_object(client: Client, place: Place, name: str, etag: str | None) -> None:
     """Delete an object, if it has the entity tag; `None`: any."""
-    client.delete_object(place.namespace, place.bucket, name, **_options(if_match=etag))
+    client.delete_object(*place, name, **_options(if_match=etag))
 
 
 def list_objects(
@@ -268,8 +244,7 @@ def list_objects(
     options = _options(
         prefix=prefix, start=start, end=end, limit=min(max(limit, 1), PAGE), fields="name,size"
     )
-    data = client.list_objects(place.namespace, place.bucket, **options).data
-    return Page([Listed(each.name, each.size or 0) for each in data.objects], data.next_start_with)
+    return client.list_objects(*place, **options).data
 
 
 def date_of(client: Client) -> float | None:
@@ -295,7 +270,7 @@ def look_at(client: Client, place: Place) -> About:
 
     def asked(ask: Callable[..., Any]) -> Any:
         try:
-            return ask(place.namespace, place.bucket, **_options()).data
+            return ask(*place, **_options()).data
         except sdk().exceptions.ServiceError as error:
             if error.status not in _UNTOLD:
                 raise

@@ -20,13 +20,14 @@ from locus_memory.errors import (
 )
 
 __all__ = [
+    "AbsentError",
+    "ChangedError",
+    "UnchangedError",
     "answered",
     "errors",
-    "is_absent",
-    "is_changed",
     "is_refused",
     "is_transient",
-    "is_unchanged",
+    "refusal_of",
     "retry_after",
 ]
 
@@ -145,27 +146,40 @@ def _words(error: BaseException) -> str:
     return said[:_LONGEST_MESSAGE]
 
 
-def answered(error: BaseException | None) -> bool:
+def answered(error: BaseException) -> bool:
     """Return whether the service answered."""
-    return error is not None and _service_error(error) is not None
+    return _service_error(error) is not None
 
 
-def is_absent(error: BaseException) -> bool:
-    """Whether the object does not exist; a missing bucket is another error."""
+class ChangedError(Exception):
+    """The object is not as the condition of a write says. It never reaches a caller of a store.
+
+    Attributes:
+        unsure: Whether an answer was lost before; a delete leaves no mark.
+    """
+
+    def __init__(self, *, unsure: bool) -> None:
+        self.unsure = unsure
+        super().__init__("the object has changed")
+
+
+class AbsentError(ChangedError):
+    """There is no such object; a missing bucket is another error."""
+
+
+class UnchangedError(ChangedError):
+    """The object still has the entity tag that the caller knows."""
+
+
+_ANSWERS: Final[dict[int, type[ChangedError]]] = {304: UnchangedError, 412: ChangedError}
+
+
+def refusal_of(error: BaseException) -> type[ChangedError] | None:
+    """Return the error for an answer that tells how the object is; `None`: it is another answer."""
     answer = _service_error(error)
-    return answer is not None and (answer.status, answer.code) == (404, "ObjectNotFound")
-
-
-def is_changed(error: BaseException) -> bool:
-    """Whether a condition of the request does not hold."""
-    answer = _service_error(error)
-    return answer is not None and answer.status == 412  # noqa: PLR2004 - precondition failed
-
-
-def is_unchanged(error: BaseException) -> bool:
-    """Whether the object still has the entity tag that the caller knows."""
-    answer = _service_error(error)
-    return answer is not None and answer.status == 304  # noqa: PLR2004 - not modified
+    if answer is None or (answer.status, answer.code) == (404, "ObjectNotFound"):
+        return None if answer is None else AbsentError
+    return _ANSWERS.get(answer.status)
 
 
 def is_refused(error: BaseException) -> bool:
@@ -187,9 +201,9 @@ def is_transient(error: BaseException) -> bool:
     return issubclass(_table().kind(error), BackendUnavailableError)
 
 
-def retry_after(error: BaseException | None) -> float:
+def retry_after(error: BaseException) -> float:
     """Return the seconds that the service asks to wait, or 0."""
-    answer = None if error is None else _service_error(error)
+    answer = _service_error(error)
     try:
         seconds = float((answer.headers or {}).get("retry-after", 0)) if answer else 0.0
     except ValueError:

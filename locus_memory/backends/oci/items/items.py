@@ -8,22 +8,20 @@ put starts again. A new item takes one request: the condition is that there is n
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
-from weakref import WeakValueDictionary
 
 from locus_memory._internal.recent import RecentlyUsed
-from locus_memory.backends.loops import LoopLocal, ServerClock
+from locus_memory.backends.loops import Locks, ServerClock, pause
 from locus_memory.backends.oci.connection.connection import ChangedError, OCIConnection
 from locus_memory.backends.oci.items.order import WriteOrder
 from locus_memory.backends.oci.items.stored import Content, Stored, new_mark
 from locus_memory.errors import BackendError, BackendUnavailableError, VersionConflictError
 from locus_memory.store.item import Namespace
 
-__all__ = ["Items", "Locks", "Operation", "pause", "together"]
+__all__ = ["Items", "Operation", "together"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,17 +61,6 @@ class _Known:
 
     etag: str | None = None
     stored: Stored | None = None
-
-
-class Locks:
-    """Locks by name, each for the tasks of one event loop; kept only while they are used."""
-
-    def __init__(self) -> None:
-        self._held: LoopLocal[WeakValueDictionary[str, asyncio.Lock]] = LoopLocal()
-
-    def of(self, name: str) -> asyncio.Lock:
-        """Return the lock of a name; others of this event loop wait in line."""
-        return self._held.get(WeakValueDictionary).setdefault(name, asyncio.Lock())
 
 
 class Items:
@@ -144,11 +131,11 @@ class Items:
         return results
 
     async def _write(self, name: str, operation: Operation, order: int) -> int:
-        known = self._known.get(name)
-        is_fresh = False
+        known, is_fresh = self._known.get(name), False
+        place = operation.namespace, operation.key
         for attempt in range(_ATTEMPTS):
             if not is_fresh and await self._has_to_read(operation, known):
-                known, is_fresh = await self._read_for(name, operation), True
+                known, is_fresh = await self._read(name, *place), True
             known = known or _Known()
             try:
                 return await self._attempt(name, operation, order, known)
@@ -157,13 +144,13 @@ class Items:
                     raise
             except ChangedError as error:
                 before = known
-                known, is_fresh = await self._read_for(name, operation), True
+                known, is_fresh = await self._read(name, *place), True
                 done = _done(operation, before, known, unsure=error.unsure)
                 if done is not None:
                     return done
                 await pause(attempt)
                 continue
-            known, is_fresh = await self._read_for(name, operation), True
+            known, is_fresh = await self._read(name, *place), True
         raise BackendUnavailableError(
             f"oci {self.connection.place}: the item kept changing while it was written; try again"
         )
@@ -204,9 +191,6 @@ class Items:
         if not await self.connection.delete(name, known.etag):
             raise ChangedError(unsure=False)
         return True
-
-    async def _read_for(self, name: str, operation: Operation) -> _Known:
-        return await self._read(name, operation.namespace, operation.key)
 
     async def _read(self, name: str, namespace: Namespace | None, key: str | None) -> _Known:
         found = await self.connection.get(name)
@@ -266,16 +250,6 @@ def _landed(operation: Operation, before: _Known, after: Stored, *, unsure: bool
     return found
 
 
-async def pause(attempt: int) -> None:
-    """Let the other writers finish: at first for some milliseconds, at most for a second."""
-    await asyncio.sleep(random.uniform(0, min(0.005 * 2**attempt, 1.0)))  # noqa: S311 - no secret
-
-
-def _is_alone(error: Exception) -> bool:
-    """Return whether an error says nothing about the next call."""
-    return not isinstance(error, BackendError)
-
-
 async def together(
     work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], *, settle: bool = False
 ) -> list[R]:
@@ -303,7 +277,9 @@ async def together(
                 results[place] = await work(item)
             except Exception as error:  # noqa: BLE001 - it is raised below
                 failures.append(error)
-            if failures and not (settle and all(map(_is_alone, failures))):
+            # Another error says nothing about the next call.
+            is_over = not settle or any(isinstance(each, BackendError) for each in failures)
+            if failures and is_over:
                 return
 
     async with asyncio.TaskGroup() as group:

@@ -15,6 +15,7 @@ from locus_memory.backends.oci.items.stored import Stored, may_expire
 from locus_memory.backends.oci.schema import MOST, NamesInOrder, decode_name, is_cut
 from locus_memory.backends.selection import KeyRange, Selection
 from locus_memory.store.item import Namespace
+from locus_memory.store.listing import keys_in_range
 
 __all__ = ["clear", "list_keys", "purge_expired", "read_all", "scan"]
 
@@ -40,7 +41,7 @@ class _Space:
 
     def code(self, listed: Listed) -> str:
         """Return the part of a name for the key."""
-        return listed.name[len(self.folder) :]
+        return str(listed.name)[len(self.folder) :]
 
     async def runs(self, limit: int) -> AsyncIterator[Run]:
         """Yield the objects in the order of the range."""
@@ -85,16 +86,11 @@ class _Space:
         found = iter(await together(read, [listed for run in runs for listed in run]))
         items: list[Stored] = []
         for run in runs:
-            live = [item for item in (next(found) for _ in run) if item is not None]
-            live = [item for item in live if self._holds(item.key)]
-            items += sorted(live, key=_key, reverse=self.keys.descending)
+            live = {item.key: item for item in (next(found) for _ in run) if item is not None}
+            prefix, after, descending = self.keys.prefix, self.keys.after, self.keys.descending
+            wanted = keys_in_range(live, prefix, after, descending=descending)
+            items += [live[key] for key in wanted]
         return items
-
-    def _holds(self, key: str) -> bool:
-        prefix, after = self.keys.prefix, self.keys.after
-        if not key.startswith(prefix or ""):
-            return False
-        return after is None or (key < after if self.keys.descending else key > after)
 
     def known_key(self, run: Run) -> str | None:
         """Return the key of a run that the list alone tells, or `None`."""

@@ -49,9 +49,9 @@ class NamespaceWalk:
         while limit:
             page = await self._items.connection.page(prefix, start=following)
             skipped = await self._read_page(page.objects, listing, found)
-            if page.following is None or _is_enough(found, limit):
+            if page.next_start_with is None or _is_enough(found, limit):
                 break
-            following = max(page.following, skipped)
+            following = max(page.next_start_with, skipped)
             if not following.startswith(prefix):
                 break
         return sorted(found)[:limit]

@@ -39,7 +39,6 @@ class OpenSearchClient(LoopClient):
     ) -> None:
         self._client = client
         self._options = options
-        self._place = place
         turns = Turns(size, options.acquire_timeout, f"opensearch {place}")
         self._running: set[asyncio.Task[Any]] = set()
         super().__init__(turns, f"opensearch {place}", owned=owned)

@@ -15,10 +15,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Self
 
-from locus_memory._internal.quoting import quote
 from locus_memory.backends.opensearch.items.mapping import vector_value
 from locus_memory.backends.opensearch.search.tokens import field_terms
-from locus_memory.backends.selection import path_of
+from locus_memory.backends.selection import damaged_item, path_of
 from locus_memory.errors import (
     BackendCorruptError,
     InvalidArgumentError,
@@ -294,5 +293,4 @@ def damage(address: Address | None, what: str = "the item") -> BackendCorruptErr
     """Return the error that names an item, whose name may be damaged as well."""
     if address is None:
         return BackendCorruptError(f"opensearch: {what} has a damaged name")
-    named = f"{quote(address.key)} of {quote(address.namespace)}"
-    return BackendCorruptError(f"opensearch: {what} {named} is damaged")
+    return damaged_item("opensearch", address.namespace, address.key, what)

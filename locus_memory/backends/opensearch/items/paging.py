@@ -16,8 +16,7 @@ import orjson
 from locus_memory.backends.opensearch.connection.connection import OpenSearchConnection
 from locus_memory.backends.opensearch.items.mapping import ITEMS
 from locus_memory.backends.opensearch.items.scopes import Query
-from locus_memory.backends.opensearch.search.filters import is_everything
-from locus_memory.backends.selection import Page
+from locus_memory.backends.selection import Page, is_everything
 from locus_memory.errors import BackendError, BackendUnavailableError
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.json_values import decode_json
@@ -159,7 +158,7 @@ async def find(connection: OpenSearchConnection, wanted: Search, page: Page) -> 
     """
     if not page.limit:
         return []
-    if page.offset + page.limit > _LONGEST:
+    if page.end > _LONGEST:
         async with _moment(connection, wanted.routing) as pit:
             return await _read(connection, wanted, page, pit)
     if not wanted.is_exact:

@@ -11,11 +11,11 @@ from locus_memory.backends.opensearch.items.documents import (
     routing_of,
     within,
 )
-from locus_memory.backends.opensearch.search.filters import compile_filter, is_everything
-from locus_memory.backends.selection import PathScope
+from locus_memory.backends.opensearch.search.filters import compile_filter
+from locus_memory.backends.selection import PathScope, is_everything
 from locus_memory.store.filters import Condition
 
-__all__ = ["Query", "Scope", "alive", "expired"]
+__all__ = ["Query", "Scope", "expired"]
 
 Query = dict[str, Any]
 
@@ -23,11 +23,6 @@ Query = dict[str, Any]
 def expired(now: datetime) -> Query:
     """Return a query for what has expired."""
     return {"range": {"expires": {"lte": microseconds(now)}}}
-
-
-def alive(now: datetime) -> Query:
-    """Return a query for what has not expired."""
-    return {"bool": {"must_not": [expired(now)]}}
 
 
 class Scope(PathScope[datetime]):

@@ -24,7 +24,7 @@ from locus_memory.backends.opensearch.search.tokens import (
 from locus_memory.store.encoding import encode_text
 from locus_memory.store.filters import All, Comparison, Condition, Negation
 
-__all__ = ["FIELD", "compile_filter", "is_everything"]
+__all__ = ["FIELD", "compile_filter"]
 
 FIELD: Final = "terms"
 """The field of the terms."""
@@ -45,11 +45,6 @@ _ODD_INDEX: Final = re.compile(r"0[0-9]{1,8}")
 _AFTER_MARK: Final = "\x01"
 _RANGES: Final = {"$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 _SPECIAL: Final = re.compile(r"([*?\\])")
-
-
-def is_everything(condition: Condition) -> bool:
-    """Whether a filter matches every item without a look at it."""
-    return isinstance(condition, All) and all(map(is_everything, condition.conditions))
 
 
 def compile_filter(condition: Condition) -> Query:

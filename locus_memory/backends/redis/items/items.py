@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.selection import Past
+from locus_memory.backends.selection import Past, damaged_item
 from locus_memory.errors import BackendCorruptError
 from locus_memory.store.checksum import (
     check_item,
@@ -228,8 +228,7 @@ def decode_item(
 
 
 def _damaged(namespace: Namespace, key: bytes) -> BackendCorruptError:
-    shown = quote(key.decode(errors="backslashreplace"))
-    return BackendCorruptError(f"redis: the item {shown} of {quote(namespace)} is damaged")
+    return damaged_item("redis", namespace, key.decode(errors="backslashreplace"))
 
 
 def decode_value(namespace: Namespace, key: str, head: bytes, value: bytes) -> Any:
@@ -269,15 +268,10 @@ def decode_vector(
         is_lost = checksum is not None and has_vector(checksum) is not bool(vector)
         is_other = is_exact and own is not None and own != vector_checksum(name, vector)
         if is_lost or is_other:
-            raise _damaged_vector(namespace, key)
+            raise damaged_item("redis", namespace, key, "the vector of the item")
         return list(struct.unpack(f"<{len(vector) // 4}f", vector)) if vector else None
     except (ValueError, struct.error) as error:
-        raise _damaged_vector(namespace, key) from error
-
-
-def _damaged_vector(namespace: Namespace, key: str) -> BackendCorruptError:
-    named = f"the item {quote(key)} of {quote(namespace)}"
-    return BackendCorruptError(f"redis: the vector of {named} is damaged")
+        raise damaged_item("redis", namespace, key, "the vector of the item") from error
 
 
 def decode_values(row: Sequence[bytes]) -> tuple[Any, dict[str, Any]]:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.connection import lost_keys
 from locus_memory.backends.redis.connection.connection import RedisConnection, tag
-from locus_memory.backends.redis.items.items import Operation, moment
+from locus_memory.backends.redis.items.items import Operation, moment, rows
 from locus_memory.backends.redis.lua import Call, script
 from locus_memory.errors import (
     BackendError,
@@ -263,6 +263,35 @@ class Spaces:
             emit("redis.not_cleaned", error=error, namespaces=len(spaces))
             return False
         return True
+
+    async def searched(
+        self,
+        name: str,
+        targets: Sequence[Space],
+        most: int,
+        width: int,
+        args: Callable[[Sequence[Space]], Sequence[Any]],
+    ) -> list[Sequence[Any]]:
+        """Return the row of each namespace from a search of all, once none has expired items.
+
+        Args:
+            name: The script. A row begins with whether the namespace has expired items.
+            targets: The namespaces.
+            most: How many of them one call searches.
+            width: The length of a row.
+            args: Returns the arguments after the moment for the namespaces of one call.
+        """
+        groups = self.groups(targets, most)
+        while True:
+            now = self.now()
+            calls = [
+                script(name).call([s.base for s in each], [now, *args(each)]) for each in groups
+            ]
+            answers = await self.run_each(calls, targets)
+            found = [row for answer in answers for row in rows(answer, width)]
+            expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
+            if not expired or not await self.tidy(expired):
+                return found
 
     async def purge_expired(self, spaces: Iterable[Space], *, merge: bool = False) -> None:
         """Delete all expired items.

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
 from locus_memory.backends.redis.items.items import decode_item, decode_values, rows
 from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
 from locus_memory.backends.redis.lua import Call, script
-from locus_memory.store.filters import All, Condition, matches
+from locus_memory.backends.selection import Page, is_everything
+from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Candidate", "Documents", "Page", "collect", "is_open"]
+__all__ = ["Candidate", "Documents", "collect", "wants"]
 
 _WIDTH: Final = 4
 _LEAST: Final = 16
 
 
-def is_open(condition: Condition) -> bool:
-    """Return whether every item satisfies a condition."""
-    return condition == All(())
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The wanted part of the hits."""
-
-    limit: int
-    offset: int
-    condition: Condition
-
-    @property
-    def end(self) -> int:
-        """The number of hits to find."""
-        return self.offset + self.limit if self.limit else 0
-
-    def wants(self, row: Sequence[bytes]) -> bool:
-        """Return whether the item of a row satisfies the condition."""
-        if is_open(self.condition):
-            return True
-        value, metadata = decode_values(row)
-        return matches(self.condition, value, metadata)
+def wants(condition: Condition, row: Sequence[bytes]) -> bool:
+    """Return whether the item of a row satisfies a condition."""
+    return is_everything(condition) or matches(condition, *decode_values(row))
 
 
 class Candidate(NamedTuple):
@@ -74,14 +53,19 @@ class Documents(NamedTuple):
 
 
 async def collect(
-    spaces: Spaces, candidates: Iterable[Candidate], page: Page, documents: Documents | None = None
+    spaces: Spaces,
+    candidates: Iterable[Candidate],
+    condition: Condition,
+    page: Page,
+    documents: Documents | None = None,
 ) -> list[tuple[Candidate, StoreItem]]:
     """Return the wanted page of the candidates with their items, in order.
 
     Args:
         spaces: The namespaces of the store.
         candidates: The candidates, in order.
-        page: The wanted part of them.
+        condition: The filter that the items satisfy.
+        page: The wanted part of those.
         documents: For candidates with numbers of documents; their keys are added to it.
     """
     documents = documents or Documents((), {})
@@ -92,7 +76,7 @@ async def collect(
         for candidate, row in await _fetch(spaces, some, documents):
             # A number and a key may name the same item, if it was written in between.
             name = candidate.space, row[0]
-            if name not in seen and page.wants(row):
+            if name not in seen and wants(condition, row):
                 item = decode_item(candidate.space.namespace, row, candidate.score)
                 found.append((candidate, item))
             seen.add(name)

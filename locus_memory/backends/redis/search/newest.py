@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
 
 from locus_memory.backends.redis.items.items import decode_item, rows
 from locus_memory.backends.redis.items.spaces import PAGE, Space, Spaces
 from locus_memory.backends.redis.lua import script
-from locus_memory.backends.redis.search.hits import Page, is_open
+from locus_memory.backends.redis.search.hits import wants
+from locus_memory.backends.selection import Page, is_everything
+from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem
 
 __all__ = ["newest"]
@@ -33,24 +35,27 @@ _ATTEMPTS: Final = 10
 """How often a search looks for items that were written while it read."""
 
 
-async def newest(spaces: Spaces, targets: Sequence[Space], page: Page) -> list[StoreItem]:
+async def newest(
+    spaces: Spaces, targets: Sequence[Space], condition: Condition, page: Page
+) -> list[StoreItem]:
     """Return the items that satisfy the condition, the newest write first.
 
     Within a namespace that is the order of the writes. Between namespaces it is the order of the
     server's clock at each write, to the microsecond.
     """
     sources = [_Source(space, place) for place, space in enumerate(targets)]
-    skip = page.offset if _can_skip(spaces, sources, page) else 0
+    is_exact = is_everything(condition) and len(sources) <= _most_together(spaces)
+    skip = page.offset if is_exact else 0
     walk = _Walk(spaces, sources, skip)
-    found = {row.name: row for row in await _wanted(walk, page, page.end - skip)}
+    found = {row.name: row for row in await _wanted(walk, condition, page.end - skip)}
     for _ in range(_ATTEMPTS):
         if walk.pages <= 1:
             break
         walk = _Walk(spaces, [source.of_later() for source in walk.sources])
-        later = await _wanted(walk, page, page.end)
+        later = await _wanted(walk, condition, page.end)
         if skip and any(map(_was_there, later)):
             # It is unknown whether the item was among the skipped ones.
-            whole = await newest(spaces, targets, replace(page, offset=0, limit=page.end))
+            whole = await newest(spaces, targets, condition, Page(page.end))
             return whole[page.offset :]
         found |= {row.name: row for row in later}
     order = sorted(found.values())[page.offset - skip : page.end - skip]
@@ -185,24 +190,19 @@ def _edges(sources: Iterable[_Source]) -> list[bytes]:
     return [edge for source in sources for edge in (source.start, source.stop)]
 
 
-def _can_skip(spaces: Spaces, sources: Sequence[_Source], page: Page) -> bool:
-    """Return whether skipped items need not be read: one script has all, and no filter applies."""
-    return is_open(page.condition) and len(sources) <= _most_together(spaces)
-
-
 def _was_there(row: _Row) -> bool:
     """Return whether an item that was written just now is not its first version."""
     return not row.columns[1].startswith(b"1 ")
 
 
-async def _wanted(walk: _Walk, page: Page, count: int) -> list[_Row]:
+async def _wanted(walk: _Walk, condition: Condition, count: int) -> list[_Row]:
     """Return at most `count` next items that satisfy the condition."""
     found: list[_Row] = []
     while len(found) < count:
-        size = count - len(found) if is_open(page.condition) else PAGE
+        size = count - len(found) if is_everything(condition) else PAGE
         row = await walk.next(size)
         if row is None:
             break
-        if page.wants(row.columns):
+        if wants(condition, row.columns):
             found.append(row)
     return found

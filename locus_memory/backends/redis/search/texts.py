@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from locus_memory.backends.redis.items.items import rows
 from locus_memory.backends.redis.items.spaces import Space, Spaces
-from locus_memory.backends.redis.lua import script
-from locus_memory.backends.redis.search.hits import Candidate, Documents, Page, collect
+from locus_memory.backends.redis.search.hits import Candidate, Documents, collect
+from locus_memory.backends.selection import Page
+from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem
 from locus_memory.store.text import stem
 
@@ -30,7 +31,7 @@ _K1, _B = 1.2, 0.75
 _TOGETHER: Final = 100
 """How many namespaces a script searches: each may have many postings."""
 
-_ATTEMPTS: Final = 10
+_ATTEMPTS: Final = 11
 """How often a search starts over because texts changed between its two queries."""
 
 _RECORD: Final = [("number", "<u4"), ("count", "<u2"), ("length", "<u4")]
@@ -106,7 +107,11 @@ def _scored(
 
 
 async def search_text(
-    spaces: Spaces, targets: Sequence[Space], words: Sequence[str], page: Page
+    spaces: Spaces,
+    targets: Sequence[Space],
+    words: Sequence[str],
+    condition: Condition,
+    page: Page,
 ) -> list[StoreItem]:
     """Return the items with any of the words that satisfy the condition, the best first.
 
@@ -115,19 +120,19 @@ async def search_text(
     keys, which do not change.
     """
     stems = list({stem(word): None for word in words})
-    documents = Documents(stems, {})
-    indexes = await _postings(spaces, targets, stems)
-    start = {space: index.last for space, index in zip(targets, indexes, strict=True)}
-    hits = await collect(spaces, _candidates(targets, indexes, {}), page, documents)
+    keys, start = dict[tuple[Space, bytes], bytes](), dict[Space, int]()
+    hits: list[tuple[Candidate, StoreItem]] = []
     for _ in range(_ATTEMPTS):
-        if all(documents.keys.values()):
-            break
         indexes = await _postings(spaces, targets, stems, start)
-        keys = {name: key for name, key in documents.keys.items() if key}
         for space, index in zip(targets, indexes, strict=True):
             keys |= {(space, number): key for number, key in rows(index.recent, 2)}
+            start.setdefault(space, index.last)
         documents = Documents(stems, dict(keys))
-        hits = await collect(spaces, _candidates(targets, indexes, keys), page, documents)
+        candidates = _candidates(targets, indexes, keys)
+        hits = await collect(spaces, candidates, condition, page, documents)
+        if all(documents.keys.values()):
+            break
+        keys = {name: key for name, key in documents.keys.items() if key}
     return [item for _, item in hits]
 
 
@@ -147,7 +152,7 @@ async def _postings(
     spaces: Spaces,
     targets: Sequence[Space],
     stems: Sequence[str],
-    start: Mapping[Space, int] | None = None,
+    start: Mapping[Space, int],
 ) -> list[Postings]:
     """Return the postings of each namespace, after its expired items are deleted from them.
 
@@ -155,25 +160,14 @@ async def _postings(
         spaces: The namespaces of the store.
         targets: The namespaces to search.
         stems: The stems of the query.
-        start: For each namespace the number after which documents are recent; without it, none is.
+        start: For each namespace the number after which documents are recent; none, if it is empty.
     """
-    groups = spaces.groups(targets, _TOGETHER)
-    while True:
-        args = [spaces.now(), len(stems), *stems]
-        calls = [
-            script("postings").call(
-                [space.base for space in group],
-                [*args, *(start[space] for space in group if start)],
-            )
-            for group in groups
-        ]
-        answers = await spaces.run_each(calls, targets)
-        found: list[Sequence[Any]] = [
-            row for answer in answers for row in rows(answer, 6 + len(stems))
-        ]
-        expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
-        if not expired or not await spaces.tidy(expired):
-            return [
-                Postings(row[1], row[2], row[3], row[4], [int(each) for each in row[5]], row[6:])
-                for row in found
-            ]
+
+    def args(group: Sequence[Space]) -> list[Any]:
+        return [len(stems), *stems, *(start[space] for space in group if start)]
+
+    found = await spaces.searched("postings", targets, _TOGETHER, 6 + len(stems), args)
+    return [
+        Postings(row[1], row[2], row[3], row[4], [int(each) for each in row[5]], row[6:])
+        for row in found
+    ]

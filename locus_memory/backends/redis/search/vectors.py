@@ -7,17 +7,16 @@ here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from locus_memory.backends.redis.items.items import rows
 from locus_memory.backends.redis.items.spaces import Space, Spaces
-from locus_memory.backends.redis.lua import script
-from locus_memory.backends.redis.search.hits import Candidate, Page, collect
-from locus_memory.backends.selection import check_dimension
-from locus_memory.store.item import SemanticSearchResult, StoreItem
+from locus_memory.backends.redis.search.hits import Candidate, collect
+from locus_memory.backends.selection import Page, VectorQuery, by_distance, check_dimension
+from locus_memory.store.item import SemanticSearchResult
 
-__all__ = ["VectorQuery", "search_vectors"]
+__all__ = ["search_vectors"]
 
 _EXACT: Final = 2000
 """The most vectors for an exact comparison, which takes no longer than the graph then."""
@@ -34,28 +33,6 @@ _READ: Final = 1000
 """How many vectors of a hash are read at once."""
 
 _ALL: Final = 2**32
-
-
-@dataclass(frozen=True, slots=True)
-class VectorQuery:
-    """The query of a vector search: a unit vector as float32 bytes, and a threshold."""
-
-    vector: bytes
-    threshold: float | None
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vector."""
-        return len(self.vector) // 4
-
-    @property
-    def least(self) -> float:
-        """The cosine above which a vector is a hit."""
-        return -2.0 if self.threshold is None or self.threshold <= 0 else self.threshold
-
-    def is_met(self, cosine: float) -> bool:
-        """Return whether a vector with this cosine is near enough."""
-        return self.threshold is None or max(0.0, cosine) >= self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,45 +56,38 @@ async def search_vectors(
     Raises:
         InvalidEmbeddingError: All vectors of the targets have another dimension.
     """
-    most = _FIRST
+    # The cosine up to which no vector is a hit.
+    least, most = query.threshold if query.threshold and query.threshold > 0 else -2.0, _FIRST
     while most < page.end:
         most *= _GROWTH
     while True:
         found = await _nearest(spaces, targets, query, min(most, _ALL))
-        hits = await collect(spaces, _near(found, query), page)
-        is_all = found.frontier <= query.least or most >= _ALL
+        hits = await collect(spaces, _near(found, query), query.condition, page)
+        is_all = found.frontier <= least or most >= _ALL
         if len(hits) == page.limit or is_all:
-            return [_result_of(candidate, item) for candidate, item in hits]
+            return [by_distance(item, 1.0 - candidate.score) for candidate, item in hits]
         most *= _GROWTH
 
 
 def _near(found: _Nearest, query: VectorQuery) -> list[Candidate]:
     """Return the candidates that are near enough, and better than any missing vector."""
-    return [
-        each
-        for each in found.candidates
-        if each.score >= found.frontier and query.is_met(each.score)
-    ]
+    near = (each for each in found.candidates if each.score >= found.frontier)
+    least = query.threshold
+    return [each for each in near if least is None or max(0.0, each.score) >= least]
 
 
 async def _nearest(
     spaces: Spaces, targets: Sequence[Space], query: VectorQuery, most: int
 ) -> _Nearest:
-    groups = spaces.groups(targets, _TOGETHER)
-    while True:
-        effort = max(_EFFORT, most)
-        args = [spaces.now(), query.dimension, query.vector, most, effort, _EXACT]
-        calls = [script("similar").call([s.base for s in group], args) for group in groups]
-        answers = await spaces.run_each(calls, targets)
-        found: list[Sequence[Any]] = [row for answer in answers for row in rows(answer, 4)]
-        expired = [space for space, row in zip(targets, found, strict=True) if row[0]]
-        if not expired or not await spaces.tidy(expired):
-            _check_dimension(query, found)
-            nearest = _merge(targets, found)
-            in_hashes = [s for s, row in zip(targets, found, strict=True) if row[3] == b""]
-            nearest.candidates.extend(await _compared(spaces, in_hashes, query))
-            nearest.candidates.sort(key=lambda each: (-each.score, each.space.path, each.name))
-            return nearest
+    effort = max(_EFFORT, most)
+    args = [query.dimension, query.vector, most, effort, _EXACT]
+    found = await spaces.searched("similar", targets, _TOGETHER, 4, lambda _: args)
+    _check_dimension(query, found)
+    nearest = _merge(targets, found)
+    in_hashes = [space for space, row in zip(targets, found, strict=True) if row[3] == b""]
+    nearest.candidates.extend(await _compared(spaces, in_hashes, query))
+    nearest.candidates.sort(key=lambda each: (-each.score, each.space.path, each.name))
+    return nearest
 
 
 async def _compared(
@@ -161,10 +131,3 @@ def _merge(targets: Sequence[Space], found: Sequence[Sequence[Any]]) -> _Nearest
         if flat != b"" and len(mine) < size:
             frontier = max(frontier, min((each.score for each in mine), default=1.0))
     return _Nearest(candidates, frontier)
-
-
-def _result_of(candidate: Candidate, item: StoreItem) -> SemanticSearchResult:
-    """Return a hit whose candidate's score is its cosine."""
-    distance = min(max(1.0 - candidate.score, 0.0), 2.0)
-    score = max(0.0, 1.0 - distance)
-    return SemanticSearchResult(replace(item, score=score), score, distance)

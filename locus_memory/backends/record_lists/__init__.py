@@ -1,0 +1,4 @@
+"""What databases share that have no more than documents under names, OpenSearch and OCI.
+
+Read `rows.py` first, then `storage.py`.
+"""
