@@ -174,14 +174,14 @@ def of_checkpoints() -> Iterator[tuple[str, str, dict]]:
     own = {"digest": b"t" * 16}
     page = {"before": 9, "most": 5}
     row = record()
-    yield "claim", records.CLAIM, _claim(row, UNSET)
+    yield "claim", records.CLAIM, _claim("t", may_begin=True)
     yield "advance", records.ADVANCE, _advance(row, UNSET)
     yield "append", records.APPEND, thread | to_row(row)
     yield "overwrite", records.OVERWRITE, thread | to_rewrite(row)
     found = thread | {"revision": 1}
     yield "sequence", records.SEQUENCE, found
     yield "remove", records.REMOVE, found
-    yield "lock", records.LOCK, own
+    yield "lock", records.LOCK, thread
     yield "remove all", records.REMOVE_ALL, thread
     named = thread | {"name": b"c"}
     yield "remove named", records.REMOVE_NAMED, named

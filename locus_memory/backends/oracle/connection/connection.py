@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, Unpack
 
@@ -46,6 +47,8 @@ _INLINE: Final = 32_767
 _TOGETHER: Final = 500
 """Rows of one array: the buffers of the driver and the server have a limit in bytes."""
 
+_QUERY: Final = re.compile(r"\s*(SELECT|WITH)\b")
+
 _TO_CREATE: Final = 3
 """Connections for the creation of tables: for the call, the lock and the statements of DDL."""
 
@@ -87,6 +90,20 @@ class Session:
         with self._connection.cursor() as cursor:
             await cursor.execute(self._sql(template), binds)
             return int(cursor.rowcount)
+
+    async def step(self, template: str, binds: Binds | list[Binds]) -> list[Row]:
+        """Return the rows of a query, or a row with the count of a write; of many, nothing.
+
+        Args:
+            template: The statement.
+            binds: Its binds, or those of each of its runs.
+        """
+        if isinstance(binds, list):
+            await self.run(Write(template, binds))
+            return []
+        if _QUERY.match(template):
+            return await self.fetch(template, binds)
+        return [(await self.execute(template, binds),)]
 
     async def run(self, *operations: Query | Write, commit: bool = False) -> list[list[Row]]:
         """Run operations in one round trip, from 23ai on; return the rows of each query.
