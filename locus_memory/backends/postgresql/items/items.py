@@ -28,7 +28,6 @@ from locus_memory.backends.postgresql.items.rows import (
     checksum_name,
     contents_of,
     embeddings_of,
-    interval,
     join_column,
     join_names,
 )
@@ -39,7 +38,6 @@ from locus_memory.store.checksum import (
     canonical,
     check_item,
     has_vector,
-    value_matches,
     vector_checksum,
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
@@ -56,7 +54,6 @@ __all__ = [
     "newest",
     "purge",
     "read_item",
-    "read_value",
     "read_vector",
     "scan",
     "scan_keys",
@@ -117,18 +114,7 @@ async def write(pool: PostgreSQLPool, operations: Sequence[Row | Address], now: 
         return await _delete_many(pool, addresses, now)
     if len(names) < len(rows) or len(rows) < len(operations):
         return await _write_in_order(pool, operations, now)
-    if len(rows) == 1 and rows[0].embedding is None:
-        return [await _put(pool, rows[0], now)]
     return await _put_many(pool, rows, now)
-
-
-async def _put(pool: PostgreSQLPool, row: Row, now: str) -> int:
-    statement = queries.PUT_OVER_VECTOR if pool.features.has_vector else queries.PUT
-    address = row.address
-    place = address.name, address.scope, address.path, address.key
-    content = interval(row.ttl), row.length, row.metadata, row.value, row.words, row.checksum
-    version: int = await pool.fetchval(statement, *place, *content, now)
-    return version
 
 
 async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: str) -> list[int]:
@@ -200,12 +186,6 @@ async def read_item(pool: PostgreSQLPool, address: Address, now: str) -> StoreIt
     return None if row is None else item_of(row)
 
 
-async def read_value(pool: PostgreSQLPool, address: Address, now: str) -> Any:
-    """Return the value at an address, unless it is expired."""
-    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
-    return None if row is None else _value_of(row, address)
-
-
 async def exists(pool: PostgreSQLPool, address: Address, now: str) -> bool:
     """Return whether there is an item at an address that is not expired."""
     return await pool.fetchval(queries.EXISTS, address.name, now) is not None
@@ -217,25 +197,7 @@ async def get_values(
     """Return the values of the items that exist, by address."""
     places = {address.name: address for address in addresses}
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
-    found = ((places[row["name"]], row) for row in rows)
-    return {address: _value_of(row, address) for address, row in found}
-
-
-def _value_of(row: Record, address: Address) -> Any:
-    """Return the value of an item that was read without its metadata.
-
-    Raises:
-        BackendCorruptError: The item is damaged.
-    """
-    path, key, checksum = address.path, address.key, row["checksum"]
-    try:
-        value = decode_document(row["value"])
-        name = checksum_name(path, key)
-        if checksum == OF_BEFORE or value_matches(checksum, name, canonical(value)):
-            return value
-    except (KeyError, ValueError) as error:
-        raise _damaged(path, key) from error
-    raise _damaged(path, key)
+    return {places[row["name"]]: item_of(row).value for row in rows}
 
 
 def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError:

@@ -21,16 +21,13 @@ __all__ = [
     "EXISTS",
     "GET",
     "GET_MANY",
-    "GET_VALUE",
     "GET_VECTOR",
     "LOST_VECTORS",
     "NAMESPACES",
     "PURGE",
-    "PUT",
     "PUT_MANY",
     "PUT_MANY_OVER_VECTORS",
     "PUT_MANY_VECTORS",
-    "PUT_OVER_VECTOR",
     "VACUUM_ITEMS",
     "VACUUM_VECTORS",
     "WRITE",
@@ -75,10 +72,9 @@ COLUMNS: Final = (
 _LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > (SELECT $2::text::timestamptz))"
 
 GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
-GET_VALUE: Final = f"SELECT i.value, i.checksum FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 GET_MANY: Final = f"""
-SELECT i.name, i.value, i.checksum FROM {{items}} AS i
+SELECT i.name, {COLUMNS} FROM {{items}} AS i
 WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
 """
 
@@ -101,22 +97,6 @@ ON CONFLICT (name) DO UPDATE SET
     ELSE greatest(i.updated_at, EXCLUDED.updated_at) END,
   expires_at = EXCLUDED.expires_at, length = EXCLUDED.length, metadata = EXCLUDED.metadata,
   value = EXCLUDED.value, words = EXCLUDED.words, checksum = EXCLUDED.checksum
-"""
-
-PUT: Final = f"""
-{_INTO}
-VALUES ($1, $2, $3, $4, $11::text::timestamptz + $5::text::interval, $6, $7, $8,
-  $9::text::tsvector, $10, 1, nextval('{{revisions}}'),
-  $11::text::timestamptz, $11::text::timestamptz)
-{_REPLACE}
-RETURNING i.version
-"""
-
-# Every writer of a vector has locked its item first.
-PUT_OVER_VECTOR: Final = f"""
-WITH written AS ({PUT}, i.name),
-dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
-SELECT version FROM written
 """
 
 # The columns of a batch: if all its items are in one namespace, there is one scope and path.
@@ -152,6 +132,7 @@ written AS (
 _VERSIONS: Final = "SELECT string_agg(version::text, ' ' ORDER BY revision) FROM written"
 _WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-2])))
 PUT_MANY: Final = f"WITH {_WRITTEN_ITEMS} {_VERSIONS}"
+# Every writer of a vector has locked its item first.
 PUT_MANY_OVER_VECTORS: Final = f"""
 WITH {_WRITTEN_ITEMS},
 dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
