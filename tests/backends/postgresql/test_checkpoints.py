@@ -313,7 +313,7 @@ class TestRaces:
     async def test_a_parent_that_is_overtaken_while_a_save_waits(self, pool, storage, other, until):
         await storage.store(record(1))
         await other.execute("BEGIN")
-        first = (digest_of("t"), *to_row(record(2)), True, None)
+        first = (digest_of("t"), *to_row(record(2)).values(), True, None)
         assert await other.fetchval(pool.sql(APPEND), *first)
         saving = asyncio.create_task(storage.store(record(3), expected_parent="c1"))
         await until(lambda: self.blocked(other))
