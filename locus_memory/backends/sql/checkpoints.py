@@ -223,7 +223,7 @@ class SQLDeltaStorage(OverConnection[ConnectionT], DeltaStorage, Generic[Connect
         The record that a fork begins with, if there is one, notes where it comes from.
         """
         mask = moved(source, target, None, None)
-        known = {"mask": mask, "fork": None, "fork_mask": mask, "forked_from": None}
+        known: Binds = {"mask": mask, "fork": None, "fork_mask": mask, "forked_from": None}
         if through is not None:
             heads = yield from self._listed(source, 1, through + 1)
             if heads and heads[0].sequence == through:

@@ -107,19 +107,19 @@ class _Plan:
                     state.created_at = state.updated_at = self.now
                 state.version += 1
                 state.updated_at = max(self.now, state.updated_at)
-                if each.past is not None:
-                    state.version, state.created_at = each.past.version, each.past.created_at
-                    state.updated_at = each.past.updated_at
+                if (past := each.past) is not None:
+                    state.version, state.created_at = past.version, micros(past.created_at)
+                    state.updated_at = micros(past.updated_at)
                 state.row, state.order = each, number
                 self.results.append(state.version)
             else:
                 self.results.append(int(state.version > 0))
                 state.version, state.row = 0, None
 
-    def puts(self) -> list[_State]:
+    def puts(self) -> list[tuple[ItemRow, _State]]:
         """Return the items to write, in the order of their puts."""
-        written = [state for state in self.states.values() if state.row is not None]
-        return sorted(written, key=lambda state: state.order)
+        written = [(state.row, state) for state in self.states.values() if state.row is not None]
+        return sorted(written, key=lambda each: each[1].order)
 
     def deletes(self) -> list[Binds]:
         """Return the binds of the rows to delete."""
@@ -192,12 +192,12 @@ def _in_lists(make: Any, names: Sequence[bytes]) -> Iterable[tuple[str, Binds]]:
 def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
     """Return the statements for a plan."""
     features, puts = pool.features, plan.puts()
-    old = [{"name": state.row.address.name} for state in puts if state.row and state.is_stored]
+    old = [{"name": row.address.name} for row, state in puts if state.is_stored]
     writes = [
         Write(queries.DELETE, plan.deletes()),
         *_puts(puts, now, native_json=features.native_json),
     ]
-    rows = [state.row for state in puts if state.row]
+    rows = [row for row, _ in puts]
     if features.has_oracle_text:
         stems = [
             {"stems": stems_text(row.words.elements()) or None, "name": row.address.name}
@@ -213,29 +213,26 @@ def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
     return [each for each in writes if each.rows]
 
 
-def _puts(puts: Sequence[_State], now: datetime, *, native_json: bool) -> list[Write]:
+def _puts(
+    puts: Sequence[tuple[ItemRow, _State]], now: datetime, *, native_json: bool
+) -> list[Write]:
     """Return the statements for the items themselves, whose revisions are in the order of puts."""
     found: list[Write] = []
-    for is_stored, states in groupby(puts, key=lambda state: state.is_stored):
-        rows = [(state, _binds(state, now, native_json=native_json)) for state in states]
-        if is_stored:
-            found.append(Write(queries.UPDATE, [row for _, row in rows]))
-        else:
-            found.append(Write(queries.INSERT, [row | _place(state) for state, row in rows]))
+    for is_stored, written in groupby(puts, key=lambda each: each[1].is_stored):
+        make, statement = (_binds, queries.UPDATE) if is_stored else (_whole, queries.INSERT)
+        rows = [make(row, state, now, native_json=native_json) for row, state in written]
+        found.append(Write(statement, rows))
     return found
 
 
-def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
+def _binds(row: ItemRow, state: _State, now: datetime, *, native_json: bool) -> Binds:
     """Return the binds of `queries.UPDATE`."""
-    row = state.row
-    if row is None:
-        raise TypeError("a delete has no binds")
     return {
         "name": row.address.name,
         "version": state.version,
         "created_at": state.created_at,
         "updated_at": state.updated_at,
-        "expires_at": expiry(row.ttl, now) if row.past is None else row.past.expires_at,
+        "expires_at": expiry(row, now),
         "words": row.words.total(),
         "checksum": row.checksum,
         "fields": row.fields(native_json=native_json),
@@ -243,12 +240,10 @@ def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
     }
 
 
-def _place(state: _State) -> Binds:
-    """Return the further binds of `queries.INSERT`."""
-    if state.row is None:
-        raise TypeError("a delete has no binds")
-    address = state.row.address
-    return {"scope": address.scope, "long_name": address.long_name}
+def _whole(row: ItemRow, state: _State, now: datetime, *, native_json: bool) -> Binds:
+    """Return the binds of `queries.INSERT`."""
+    place = {"scope": row.address.scope, "long_name": row.address.long_name}
+    return _binds(row, state, now, native_json=native_json) | place
 
 
 async def read_item(pool: OraclePool, address: Address, now: datetime) -> StoreItem | None:
