@@ -84,6 +84,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
         address=Address.of,
         scope=Scope.of,
         read_item=items.read_item,
+        read_value=items.read_value,
         exists=items.exists,
         get_values=items.get_values,
         scan=items.scan,

@@ -38,6 +38,7 @@ from locus_memory.store.checksum import (
     canonical,
     check_item,
     has_vector,
+    value_matches,
     vector_checksum,
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
@@ -54,6 +55,7 @@ __all__ = [
     "newest",
     "purge",
     "read_item",
+    "read_value",
     "read_vector",
     "scan",
     "scan_keys",
@@ -186,6 +188,12 @@ async def read_item(pool: PostgreSQLPool, address: Address, now: str) -> StoreIt
     return None if row is None else item_of(row)
 
 
+async def read_value(pool: PostgreSQLPool, address: Address, now: str) -> Any:
+    """Return the value at an address, unless it is expired."""
+    row = await pool.fetchrow(queries.GET_VALUE, address.name, now)
+    return None if row is None else _value_of(row, address)
+
+
 async def exists(pool: PostgreSQLPool, address: Address, now: str) -> bool:
     """Return whether there is an item at an address that is not expired."""
     return await pool.fetchval(queries.EXISTS, address.name, now) is not None
@@ -197,7 +205,25 @@ async def get_values(
     """Return the values of the items that exist, by address."""
     places = {address.name: address for address in addresses}
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
-    return {places[row["name"]]: item_of(row).value for row in rows}
+    found = ((places[row["name"]], row) for row in rows)
+    return {address: _value_of(row, address) for address, row in found}
+
+
+def _value_of(row: Record, address: Address) -> Any:
+    """Return the value of an item that was read without its metadata.
+
+    Raises:
+        BackendCorruptError: The item is damaged.
+    """
+    path, key, checksum = address.path, address.key, row["checksum"]
+    try:
+        value = decode_document(row["value"])
+        name = checksum_name(path, key)
+        if checksum == OF_BEFORE or value_matches(checksum, name, canonical(value)):
+            return value
+    except (KeyError, ValueError) as error:
+        raise _damaged(path, key) from error
+    raise _damaged(path, key)
 
 
 def _damaged(path: str, key: str, what: str = "the item") -> BackendCorruptError:

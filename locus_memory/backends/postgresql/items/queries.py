@@ -21,6 +21,7 @@ __all__ = [
     "EXISTS",
     "GET",
     "GET_MANY",
+    "GET_VALUE",
     "GET_VECTOR",
     "LOST_VECTORS",
     "NAMESPACES",
@@ -72,9 +73,10 @@ COLUMNS: Final = (
 _LIVE_2: Final = "(i.expires_at IS NULL OR i.expires_at > (SELECT $2::text::timestamptz))"
 
 GET: Final = f"SELECT {COLUMNS} FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
+GET_VALUE: Final = f"SELECT i.value, i.checksum FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 GET_MANY: Final = f"""
-SELECT i.name, {COLUMNS} FROM {{items}} AS i
+SELECT i.name, i.value, i.checksum FROM {{items}} AS i
 WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
 """
 

@@ -14,11 +14,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.products import products
 from locus_memory.backends.selection import Page, VectorQuery, check_dimension
 from locus_memory.backends.sqlite import queries
@@ -144,10 +146,8 @@ class VectorCache:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._exact = max(capacity // 4, min(capacity, _SMALL))
-        self._held: OrderedDict[tuple[str, bool, int], _Rows] = OrderedDict()
+        self._held: RecentlyUsed[_Rows] = RecentlyUsed(capacity, attrgetter("size"))
         self._lock = threading.Lock()
-        self.size = 0
-        """The size of the cache in bytes."""
 
     def find(self, connection: sqlite3.Connection, scope: Scope, dimension: int) -> _Rows | None:
         """Return the rows of a search as this transaction sees them; `None`: too many to cache.
@@ -155,14 +155,12 @@ class VectorCache:
         Raises:
             OutdatedError: The cache is of a later transaction.
         """
-        name = scope.path, scope.recursive, dimension
+        name = f"{dimension} {scope.recursive} {scope.path}"
         (newest,) = connection.execute(queries.NEWEST_REVISION).fetchone()
         with self._lock:
-            rows = held = self._held.pop(name, None)
+            rows = held = self._held.get(name)
             if held is not None:
-                self.size -= held.size
                 if held.newest > newest:
-                    self._hold(name, held)
                     raise OutdatedError
                 if held.newest < newest:
                     rows = _extended(connection, scope, dimension, held, newest)
@@ -171,15 +169,11 @@ class VectorCache:
                     rows = None if gone * _WORN > rows.count else replace(rows, since=newest)
             if rows is None:
                 rows = self._read(connection, scope, dimension, newest)
-            if rows is not None:
-                self._hold(name, rows)
+            if rows is None:
+                self._held.discard(name)
+            else:
+                self._held.put(name, rows)
             return rows
-
-    def _hold(self, name: tuple[str, bool, int], rows: _Rows) -> None:
-        self._held[name] = rows
-        self.size += rows.size
-        while self.size > self._capacity:
-            self.size -= self._held.popitem(last=False)[1].size
 
     def _read(
         self, connection: sqlite3.Connection, scope: Scope, dimension: int, newest: int
