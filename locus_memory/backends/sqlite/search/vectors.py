@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from locus_memory.errors import BackendCorruptError
 from locus_memory.store.filters import All
 from locus_memory.store.item import SemanticSearchResult
 
-__all__ = ["NearVector", "VectorCache", "find_vectors", "search_vectors"]
+__all__ = ["VectorCache", "find_vectors", "search_vectors"]
 
 Ids = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -66,18 +66,6 @@ _LOOKED_UP: Final = 65_536
 
 _MASKS: Final = 8
 """The number of filters whose result is cached, of each search."""
-
-
-class NearVector(NamedTuple):
-    """A vector that was found, by the revision of its item, and its cosine."""
-
-    id: int
-    cosine: float
-
-    @property
-    def score(self) -> float:
-        """Its similarity, from 0 to 1."""
-        return max(0.0, self.cosine)
 
 
 class _VectorRows:
@@ -259,10 +247,10 @@ def search_vectors(
         OutdatedError: The transaction is older than the cache.
     """
     found = find_vectors(connection, cache, scope, query, page)
-    items = items_of_vectors(connection, {vector.id: vector.score for vector in found})
+    items = items_of_vectors(connection, {place: max(0.0, cosine) for place, cosine in found})
     return [
-        SemanticSearchResult(items[vector.id], vector.score, 1.0 - vector.cosine)
-        for vector in found
+        SemanticSearchResult(items[place], max(0.0, cosine), 1.0 - cosine)
+        for place, cosine in found
     ]
 
 
@@ -272,7 +260,7 @@ def find_vectors(
     scope: Scope,
     query: VectorQuery,
     page: Page,
-) -> list[NearVector]:
+) -> list[tuple[int, float]]:
     """Return the vectors that are nearest to the query by cosine, the best first.
 
     The result is exact unless codes select the candidates: float32 selects them otherwise, and
@@ -296,7 +284,7 @@ def find_vectors(
     if not len(ids):
         _refuse_dimension(connection, scope, query)
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
-    return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
+    return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
 
 
 def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:
