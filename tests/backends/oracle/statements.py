@@ -11,7 +11,7 @@ from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.items import _binds, _in_lists, _State, _whole
 from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.queries import Arguments
-from locus_memory.backends.oracle.items.ranges import Keys, Scope
+from locus_memory.backends.oracle.items.ranges import Scope, key_condition
 from locus_memory.backends.oracle.items.rows import ItemRow
 from locus_memory.backends.oracle.records import thread_row, to_rewrite, to_row
 from locus_memory.backends.oracle.schema import Names
@@ -151,8 +151,8 @@ def _searches(*, native: bool, recursive: bool) -> Iterator[tuple[str, str, dict
     yield f"other dimension {kind}", statement, arguments.binds
     for descending in (True, False):
         arguments, here, live, _ = begin_without_filter(scope)
-        keys = Keys.of(KeyRange("a", "b", descending))
-        where = f"{here} AND {live} AND {keys.condition(b'path', arguments)}"
+        keys = key_condition(KeyRange("a", "b", descending), "path", arguments)
+        where = f"{here} AND {live} AND {keys}"
         most = arguments.bind_new(5)
         statement = queries.scan(where, most, columns=queries.COLUMNS, descending=descending)
         yield f"scan {kind} {descending}", statement, arguments.binds

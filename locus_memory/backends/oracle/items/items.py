@@ -18,7 +18,7 @@ from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATE
 from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.naming import Address, is_cut, split
 from locus_memory.backends.oracle.items.queries import Arguments
-from locus_memory.backends.oracle.items.ranges import Keys, Scope
+from locus_memory.backends.oracle.items.ranges import Scope, key_condition
 from locus_memory.backends.oracle.items.rows import (
     ItemRow,
     expiry,
@@ -30,7 +30,7 @@ from locus_memory.backends.oracle.search.hits import Hits, selected
 from locus_memory.backends.oracle.search.texts import stems_text
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendError, VersionConflictError
-from locus_memory.store.encoding import decode_namespace, decode_text
+from locus_memory.store.encoding import decode_namespace, decode_text, encode_namespace
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem, embedding_numbers
 
@@ -289,24 +289,26 @@ async def read_clock(pool: OraclePool) -> float:
 
 async def scan(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:
     """Return full items of one namespace in key order."""
-    rows = await _page(pool, scope, Keys.of(keys), limit, queries.COLUMNS)
+    rows = await _page(pool, scope, keys, limit, queries.COLUMNS)
     if not any(is_cut(row[0]) for row in rows):
         return [item_of(row) for row in rows]
-    ordered = [name for name, _ in await _in_order(pool, scope, Keys.of(keys), limit)]
+    ordered = [name for name, _ in await _in_order(pool, scope, keys, limit)]
     items = await _get_items(pool, ordered, scope.now)
     return [items[name] for name in ordered if name in items]
 
 
 async def scan_keys(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[str]:
     """Return keys of one namespace in order."""
-    rows = await _page(pool, scope, Keys.of(keys), limit, 'i."NAME"')
+    rows = await _page(pool, scope, keys, limit, 'i."NAME"')
     if not any(is_cut(row[0]) for row in rows):
         return [decode_text(split(row[0])[1]) for row in rows]
-    ordered = await _in_order(pool, scope, Keys.of(keys), limit)
-    return [decode_text(key.decode()) for _, key in ordered]
+    ordered = await _in_order(pool, scope, keys, limit)
+    return [decode_text(key) for _, key in ordered]
 
 
-async def _page(pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns: str) -> list[Row]:
+async def _page(
+    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int, columns: str
+) -> list[Row]:
     if not limit:
         return []
     arguments = Arguments()
@@ -317,19 +319,18 @@ async def _page(pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns:
     return await pool.fetch(statement, arguments.binds)
 
 
-def _conditions(scope: Scope, keys: Keys, arguments: Arguments) -> str:
-    path = Address.of(scope.namespace, "k").path.encode()
+def _conditions(scope: Scope, keys: KeyRange, arguments: Arguments) -> str:
     parts = (
         scope.condition(arguments),
         scope.live(arguments),
-        keys.condition(path, arguments),
+        key_condition(keys, encode_namespace(scope.namespace), arguments),
     )
     return " AND ".join(parts)
 
 
 async def _in_order(
-    pool: OraclePool, scope: Scope, keys: Keys, limit: int
-) -> list[tuple[bytes, bytes]]:
+    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int
+) -> list[tuple[bytes, str]]:
     """Return names and encoded keys in order, where some names are cut and in no order.
 
     It reads the names of all items in the range.
@@ -337,8 +338,9 @@ async def _in_order(
     arguments = Arguments()
     statement = queries.all_names(_conditions(scope, keys, arguments))
     rows = await pool.fetch(statement, arguments.binds)
-    found = [(name, split(whole or name)[1].encode()) for name, whole in rows]
-    wanted = [each for each in found if keys.holds(each[1])]
+    found = [(name, split(whole or name)[1]) for name, whole in rows]
+    low, high = keys.bounds()
+    wanted = [each for each in found if low <= each[1] and (high is None or each[1] < high)]
     return sorted(wanted, key=lambda each: each[1], reverse=keys.descending)[:limit]
 
 
