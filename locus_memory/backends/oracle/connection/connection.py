@@ -131,10 +131,6 @@ class Session:
         """Commit."""
         await self._connection.commit()
 
-    async def rollback(self) -> None:
-        """Roll back."""
-        await self._connection.rollback()
-
 
 class OraclePool(SQLDatabase[LoopPool, Names, Features]):
     """Connections to an Oracle Database, opened on first use.

@@ -13,7 +13,7 @@ from locus_memory.backends.oracle.connection.connection import (
     Session,
     Write,
 )
-from locus_memory.backends.oracle.connection.driver import Binds, Row, code_of
+from locus_memory.backends.oracle.connection.driver import Binds, Row
 from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATED
 from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.naming import Address, is_cut, split
@@ -26,7 +26,7 @@ from locus_memory.backends.oracle.items.rows import (
     micros,
     read_vector,
 )
-from locus_memory.backends.oracle.search.hits import Hits, selected
+from locus_memory.backends.oracle.search.hits import hits_of, selected
 from locus_memory.backends.oracle.search.texts import stems_text
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendError, VersionConflictError
@@ -156,15 +156,11 @@ async def write(
         try:
             return await pool.transact(once)
         except BackendError as error:
-            # Another write created one of the items after this one had looked for it.
-            if code_of(error.__cause__) != UNIQUE_VIOLATED and not _is_race(error):
+            # Another write created one of the items after this one had looked for it. The cause
+            # of an error that quotes a value is not kept; its code is in the message.
+            if UNIQUE_VIOLATED not in str(error):
                 raise
     return await pool.transact(once)
-
-
-def _is_race(error: BackendError) -> bool:
-    # The cause of an error that quotes a value is not kept; its code is in the message.
-    return UNIQUE_VIOLATED in str(error)
 
 
 async def _locked(
@@ -356,7 +352,7 @@ async def newest(
         statement = queries.newest(conditions, offset=skip, most=most)
         return await pool.fetch(statement, arguments.binds)
 
-    return [item for item, _ in await Hits(scope, condition, query).page(page)]
+    return [item for item, _ in await hits_of(scope, condition, query, page)]
 
 
 async def clear(pool: OraclePool, scope: Scope) -> int:
