@@ -17,7 +17,7 @@ from locus_memory.backends.postgresql.connection.connection import (
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
 from locus_memory.backends.postgresql.connection.standbys import reading
-from locus_memory.backends.postgresql.items import items, queries, restoring
+from locus_memory.backends.postgresql.items import items, queries
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.items.rows import Row
@@ -191,7 +191,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
             await self._need(capability)
         await self._connection.open()
         if rows:
-            await restoring.restore(self._connection, rows, given)
+            await items.restore(self._connection, rows, given)
             await self._purging.wrote(len(rows), await self._now())
 
     @override

@@ -29,6 +29,7 @@ __all__ = [
     "PUT_MANY",
     "PUT_MANY_OVER_VECTORS",
     "PUT_MANY_VECTORS",
+    "SET_PAST",
     "VACUUM_ITEMS",
     "VACUUM_VECTORS",
     "WRITE",
@@ -159,6 +160,18 @@ dropped AS (
   DELETE FROM {{vectors}} AS v USING written JOIN given ON given.name = written.name
   WHERE v.name = written.name AND given.embedding IS NULL)
 {_VERSIONS}
+"""
+
+# The version and the moments of items that were put in the same transaction.
+SET_PAST: Final = f"""
+UPDATE {{items}} AS i SET
+  version = g.version::bigint, created_at = g.created_at::timestamptz,
+  updated_at = g.updated_at::timestamptz, expires_at = g.expires_at::timestamptz
+FROM (
+  SELECT unnest({split_names(1)}) AS name, unnest({split_column(2)}) AS version,
+    unnest({split_column(3)}) AS created_at, unnest({split_column(4)}) AS updated_at,
+    unnest({split_column(5)}) AS expires_at) AS g
+WHERE i.name = g.name
 """
 
 _PARAMETERS: Final = ", ".join(
