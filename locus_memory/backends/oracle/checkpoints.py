@@ -30,7 +30,7 @@ from locus_memory.backends.oracle.connection.driver_errors import (
 from locus_memory.backends.oracle.items.naming import BEYOND, LONGEST, cut, first_of, is_cut
 from locus_memory.backends.oracle.options import OracleKeywords, OracleOptions
 from locus_memory.backends.record_rows import LARGEST, clamped, digest_of
-from locus_memory.backends.sql.checkpoints import SQLDeltaStorage, Steps, taken
+from locus_memory.backends.sql.storage import SQLDeltaStorage, Steps, taken
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead

@@ -25,7 +25,7 @@ from locus_memory.backends.postgresql.options import (
 )
 from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.record_rows import clamped, digest_of
-from locus_memory.backends.sql.checkpoints import Binds, SQLDeltaStorage, Steps, taken
+from locus_memory.backends.sql.storage import Binds, SQLDeltaStorage, Steps, taken
 from locus_memory.checkpoint.base import UNSET, StateT, Unset
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead

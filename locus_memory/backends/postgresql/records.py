@@ -13,7 +13,7 @@ from locus_memory.backends.record_rows import (
     thread_name,
     uuid_bytes,
 )
-from locus_memory.backends.sql.checkpoints import Binds
+from locus_memory.backends.sql.storage import Binds
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.store.encoding import decode_text, encode_text
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.record_rows import clamped
-from locus_memory.backends.sql.checkpoints import SQLDeltaStorage, Steps
+from locus_memory.backends.sql.storage import SQLDeltaStorage, Steps
 from locus_memory.backends.sqlite import records
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.connection.opening import MEMORY
@@ -147,7 +147,7 @@ class SQLiteDeltaStorage(SQLDeltaStorage[SQLiteDatabase]):
 
 
 def _taken(connection: sqlite3.Connection, steps: Steps[T], rows: Any = None) -> T:
-    """Return what steps return; see `locus_memory.backends.sql.checkpoints.taken`."""
+    """Return what steps return; see `locus_memory.backends.sql.storage.taken`."""
     while True:
         try:
             template, binds = steps.send(rows)
