@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from locus_memory.backends.inmemory.index import TextIndex, Vectors, rank
-from locus_memory.backends.selection import Page, check_dimension
+from locus_memory.backends.selection import Page, Past, by_distance, check_dimension
 from locus_memory.store.encoding import prefix_upper_bound
 from locus_memory.store.filters import All, Condition, matches
 from locus_memory.store.item import (
     Namespace,
     Put,
-    Restored,
     SemanticSearchResult,
     StoreItem,
     timestamp,
@@ -56,24 +55,8 @@ class Record:
     """A stored item; `sequence` numbers the writes of the store."""
 
     content: Content
-    created_at: float
-    updated_at: float
-    expires_at: float | None
-    version: int
+    past: Past
     sequence: int
-
-    @classmethod
-    def restored(cls, content: Content, item: Restored, sequence: int) -> Record:
-        """Return the record of an item with a version and moments of its own."""
-        expires = item.expires_at
-        return cls(
-            content,
-            created_at=item.created_at.timestamp(),
-            updated_at=item.updated_at.timestamp(),
-            expires_at=None if expires is None else expires.timestamp(),
-            version=item.version,
-            sequence=sequence,
-        )
 
 
 @dataclass(slots=True)
@@ -120,17 +103,17 @@ class Space:
 
     def item(self, key: str, score: float | None = None) -> StoreItem:
         """Return the item under a key, newly decoded."""
-        record = self.records[key]
+        record, past = self.records[key], self.records[key].past
         return StoreItem(
             namespace=self.namespace,
             key=key,
             value=decode_json(record.content.value),
             metadata=decode_json(record.content.metadata),
-            created_at=timestamp(record.created_at),
-            updated_at=timestamp(record.updated_at),
-            version=record.version,
+            created_at=timestamp(past.created_at),
+            updated_at=timestamp(past.updated_at),
+            version=past.version,
             score=score,
-            expires_at=None if record.expires_at is None else timestamp(record.expires_at),
+            expires_at=None if past.expires_at is None else timestamp(past.expires_at),
         )
 
     def between(self, prefix: str, after: str | None, *, descending: bool) -> Iterator[str]:
@@ -164,9 +147,7 @@ class Hit:
 
     def semantic(self) -> SemanticSearchResult:
         """Return the hit as a result of a vector search; its score is a cosine."""
-        distance = min(max(1.0 - (self.score or 0.0), 0.0), 2.0)
-        score = max(0.0, 1.0 - distance)
-        return SemanticSearchResult(self.space.item(self.key, score), score, distance)
+        return by_distance(self.item(), 1.0 - (self.score or 0.0))
 
 
 def newest(spaces: Sequence[Space]) -> Iterator[Hit]:

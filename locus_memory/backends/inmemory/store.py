@@ -24,7 +24,7 @@ from locus_memory.backends.inmemory.space import (
     ranked,
     similar,
 )
-from locus_memory.backends.selection import KeyRange, Page, Selection
+from locus_memory.backends.selection import KeyRange, Page, Past, Selection
 from locus_memory.errors import BackendClosedError, ConfigurationError, VersionConflictError
 from locus_memory.store.item import (
     Delete,
@@ -115,7 +115,7 @@ class InMemoryStore(CheckedStore[_Change]):
                     new = self._renew(old, change, now)
                     undo.append((namespace, key, old))
                     self._set(namespace, key, new)
-                    results.append(old is not None if new is None else new.version)
+                    results.append(old is not None if new is None else new.past.version)
             except VersionConflictError:
                 for name_and_record in reversed(undo):
                     self._set(*name_and_record)
@@ -238,12 +238,12 @@ class InMemoryStore(CheckedStore[_Change]):
             space.add(key, record)
         elif not space.records:
             del self._spaces[namespace]
-        self._expiry.set((namespace, key), None if record is None else record.expires_at)
+        self._expiry.set((namespace, key), None if record is None else record.past.expires_at)
 
     def _expect(self, namespace: Namespace, key: str, if_version: int | None) -> Record | None:
         """Return the record under the name, if it is at the expected version."""
         record = self._record(namespace, key)
-        actual = 0 if record is None else record.version
+        actual = 0 if record is None else record.past.version
         if if_version is not None and if_version != actual:
             raise VersionConflictError(if_version, actual, namespace, key)
         return record
@@ -253,12 +253,10 @@ class InMemoryStore(CheckedStore[_Change]):
         if content is None or isinstance(operation, Delete):
             return None
         if isinstance(operation, Restored):
-            return Record.restored(content, operation, next(self._sequence))
-        return Record(
-            content,
-            created_at=now if old is None else old.created_at,
-            updated_at=now if old is None else max(now, old.updated_at),
-            expires_at=None if operation.ttl is None else now + operation.ttl,
-            version=1 if old is None else old.version + 1,
-            sequence=next(self._sequence),
-        )
+            return Record(content, Past.of(operation), next(self._sequence))
+        expires_at = None if operation.ttl is None else now + operation.ttl
+        past = Past(1, now, now, expires_at)
+        if old is not None:
+            version, created_at, updated_at, _ = old.past
+            past = Past(version + 1, created_at, max(now, updated_at), expires_at)
+        return Record(content, past, next(self._sequence))

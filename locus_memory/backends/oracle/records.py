@@ -27,6 +27,7 @@ from locus_memory.store.encoding import decode_text, encode_text
 __all__ = [
     "ADVANCE",
     "APPEND",
+    "APPEND_LOCKED",
     "CHAIN_OF_NAMED",
     "CHAIN_OF_NEWEST",
     "CLAIM",
@@ -52,10 +53,13 @@ __all__ = [
     "read_head",
     "read_record",
     "read_thread",
+    "thread_of",
     "thread_row",
     "to_rewrite",
     "to_row",
 ]
+
+thread_of = digest_of
 
 HEAD: Final = (
     'c."REVISION", c."BASE", c."LEVEL", c."SEQUENCE", c."CREATED_AT", c."SIZE", '
@@ -171,12 +175,14 @@ VALUES (:thread, :revision, :base, {sequences}.NEXTVAL, :name, :depth,
   :created_at, :json_bytes, :seal, :head, :payload)
 """
 
+APPEND_LOCKED: Final = APPEND
+
 SEQUENCE: Final = """
 SELECT c."SEQUENCE" FROM {checkpoints} c WHERE c."THREAD" = :thread AND c."REVISION" = :revision
 """
 
 LOCK: Final = """
-SELECT t."NEWEST" FROM {threads} t WHERE t."DIGEST" = :digest FOR UPDATE
+SELECT t."DIGEST" FROM {threads} t WHERE t."DIGEST" = :thread FOR UPDATE
 """
 
 OVERWRITE: Final = """

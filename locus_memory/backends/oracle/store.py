@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -21,7 +20,7 @@ from locus_memory.backends.oracle.items import items
 from locus_memory.backends.oracle.items.namespaces import list_namespaces
 from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.ranges import Scope
-from locus_memory.backends.oracle.items.rows import ItemRow, Past
+from locus_memory.backends.oracle.items.rows import ItemRow
 from locus_memory.backends.oracle.options import (
     MOST_DIMENSIONS,
     OracleKeywords,
@@ -39,7 +38,6 @@ from locus_memory.errors import (
 from locus_memory.events import emit
 from locus_memory.store.item import (
     Put,
-    Restored,
     SemanticSearchResult,
     StoreCapabilities,
 )
@@ -138,15 +136,7 @@ class OracleStore(TableStore[OraclePool, ItemRow | Address]):
             raise InvalidEmbeddingError(
                 f"the embedding has {len(vector) // 4} dimensions, Oracle holds {MOST_DIMENSIONS:,}"
             )
-        row = ItemRow.of(
-            address,
-            operation.value,
-            operation.metadata,
-            ttl=operation.ttl,
-            text=operation.text,
-            vector=vector,
-        )
-        return replace(row, past=Past.of(operation)) if isinstance(operation, Restored) else row
+        return ItemRow.of(address, operation, vector)
 
     @override
     async def _write(self, operations: Sequence[ItemRow | Address]) -> list[int]:

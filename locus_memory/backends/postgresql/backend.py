@@ -90,10 +90,8 @@ async def _relation(pool: PostgreSQLPool, search: ByteSearch, row: Any) -> Place
             tail = (piece or b"")[-_OVERLAP:]
     except BackendError:
         problem = "the role may not read the server's files: use one of pg_read_server_files"
-        return Place(
-            name=f"{name} ({path})", how="not read", problem=f"{problem} and pg_checkpoint"
-        )
-    return Place(name=f"{name} ({path})", how="every byte", bytes=size, found=found)
+        return Place(name=name, how="not read", problem=f"{problem} and pg_checkpoint")
+    return Place(name=name, how="every byte", bytes=size, found=found)
 
 
 class PostgreSQLBackend(

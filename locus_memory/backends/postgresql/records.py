@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from locus_memory.backends.postgresql.connection.driver import Record as Row
@@ -14,6 +13,7 @@ from locus_memory.backends.record_rows import (
     thread_name,
     uuid_bytes,
 )
+from locus_memory.backends.sql.storage import Binds
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.store.encoding import decode_text, encode_text
 
@@ -45,10 +45,13 @@ __all__ = [
     "read_head",
     "read_record",
     "read_thread",
-    "to_columns",
+    "thread_of",
     "to_mask",
+    "to_rewrite",
     "to_row",
 ]
+
+thread_of = digest_of
 
 HEAD: Final = """
   CASE checkpoint_id WHEN '' THEN encode(substr(digest, 2), 'hex')::uuid::text
@@ -64,51 +67,46 @@ COLUMNS: Final = """
 """
 """The columns of the values of `to_row`, in this order; the thread comes before them."""
 
+_DIGEST: Final = 16
+"""Bytes of a digest; those of a UUID are one more."""
+
 _HALF: Final = 2**31
 """Subtracted from a seal, an unsigned number, since PostgreSQL has only signed ones."""
 
 
-def name_of(checkpoint_id: str) -> tuple[bytes, str]:
-    """Return the bytes for a checkpoint in the indexes, and the rest of its name.
+def name_of(checkpoint_id: str) -> bytes:
+    """Return the bytes for a checkpoint in the indexes.
 
     A UUID is completely in the bytes, which keep the order of time-ordered UUIDs. For any
     other name they are a digest, of another length.
     """
-    known = uuid_bytes(checkpoint_id)
-    return (known, "") if known else (digest_of(checkpoint_id), encode_text(checkpoint_id))
+    return uuid_bytes(checkpoint_id) or digest_of(checkpoint_id)
 
 
-def to_row(record: Record) -> tuple[Any, ...]:
-    """Return the values of `COLUMNS`."""
-    return (
-        *name_of(record.checkpoint_id),
-        record.revision,
-        record.base,
-        record.level,
-        record.created_at,
-        encode_document(record.metadata),
-        record.size,
-        record.seal() - _HALF,
-        record.payload,
-        fork_text(record.forked_from),
-    )
+def to_row(record: Record) -> Binds:
+    """Return the values of `COLUMNS`, in this order."""
+    name = name_of(record.checkpoint_id)
+    return {
+        "name": name,
+        # That of a UUID is completely in the bytes.
+        "text": encode_text(record.checkpoint_id) if len(name) == _DIGEST else "",
+        "revision": record.revision,
+        "base": record.base,
+        "level": record.level,
+        "created_at": record.created_at,
+        "metadata": encode_document(record.metadata),
+        "size": record.size,
+        "seal": record.seal() - _HALF,
+        "payload": record.payload,
+        "forked_from": fork_text(record.forked_from),
+    }
 
 
-def to_columns(records: Sequence[Record]) -> tuple[list[Any], ...]:
-    """Return the columns that a rewrite changes, as an array each.
-
-    These are the revisions, which stay, the bases, the levels, the sizes, the seals, the
-    payloads and the fork points.
-    """
-    return (
-        [record.revision for record in records],
-        [record.base for record in records],
-        [record.level for record in records],
-        [record.size for record in records],
-        [record.seal() - _HALF for record in records],
-        [record.payload for record in records],
-        [fork_text(record.forked_from) for record in records],
-    )
+def to_rewrite(record: Record) -> Binds:
+    """Return what a rewrite changes of the record with a revision, behind the revision."""
+    kept = ("revision", "base", "level", "size", "seal", "payload", "forked_from")
+    row = to_row(record)
+    return {name: row[name] for name in kept}
 
 
 def to_mask(change: int) -> int:
@@ -212,7 +210,7 @@ thread AS (
 """  # noqa: S608
 
 APPEND_LOCKED: Final = f"""
-WITH thread AS (UPDATE {{threads}} SET newest = $2 WHERE id = $1 RETURNING id),
+WITH thread AS (SELECT id FROM {{threads}} WHERE id = $1),
 based AS (SELECT sequence FROM {{checkpoints}} WHERE thread = $1 AND revision = $5)
 {_INSERT_DELTA}
 """  # noqa: S608
@@ -232,16 +230,14 @@ SET base = n.base, base_sequence = b.sequence, level = n.level, size = n.size,
 FROM unnest(
   $2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::integer[], $7::bytea[], $8::text[])
   AS n (revision, base, level, size, seal, payload, forked_from)
-LEFT JOIN {checkpoints} AS b ON b.thread = $1 AND b.revision = n.base
-WHERE c.thread = $1 AND c.revision = n.revision
+LEFT JOIN {checkpoints} AS b ON b.thread = ($1::bigint[])[1] AND b.revision = n.base
+WHERE c.thread = ($1::bigint[])[1] AND c.revision = n.revision
 """
 
 REMOVE_NAMED: Final = "DELETE FROM {checkpoints} WHERE thread = $1 AND digest = $2"
 
 REMOVE: Final = """
-WITH gone AS (
-  DELETE FROM {checkpoints} WHERE thread = $1 AND revision = ANY ($2::bigint[]) RETURNING 1)
-SELECT count(*) FROM gone
+DELETE FROM {checkpoints} WHERE thread = ($1::bigint[])[1] AND revision = ANY ($2::bigint[])
 """
 
 REMOVE_ALL: Final = """

@@ -16,8 +16,8 @@ from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
 )
 from locus_memory.backends.postgresql.connection.driver import Pool
-from locus_memory.backends.postgresql.connection.standbys import reads
-from locus_memory.backends.postgresql.items import items, queries, restoring
+from locus_memory.backends.postgresql.connection.standbys import reading
+from locus_memory.backends.postgresql.items import items, queries
 from locus_memory.backends.postgresql.items.naming import Address
 from locus_memory.backends.postgresql.items.ranges import Scope
 from locus_memory.backends.postgresql.items.rows import Row
@@ -48,8 +48,6 @@ from locus_memory.store.words.long_texts import prepared
 __all__ = ["PostgreSQLStore"]
 
 T = TypeVar("T")
-
-_read = reads(of_standbys=True)
 
 
 class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
@@ -193,7 +191,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
             await self._need(capability)
         await self._connection.open()
         if rows:
-            await restoring.restore(self._connection, rows, given)
+            await items.restore(self._connection, rows, given)
             await self._purging.wrote(len(rows), await self._now())
 
     @override
@@ -201,17 +199,17 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
         return query_stems(query)
 
     @override
-    @_read
     async def _search_vectors(
         self, selection: Selection, page: Page, vector: bytes, threshold: float | None
     ) -> list[SemanticSearchResult]:
         query = VectorQuery(vector, selection.condition)
-        return await self._vectors.find(await self._scope_of(selection), query, page)
+        with reading(of_standbys=True):
+            return await self._vectors.find(await self._scope_of(selection), query, page)
 
     @override
-    @_read
     async def _ask(self, verb: Verb[T], *arguments: Any) -> T:
-        return await super()._ask(verb, *arguments)
+        with reading(of_standbys=True):
+            return await super()._ask(verb, *arguments)
 
     @override
     async def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Final, Generic, Protocol, TypeVar
 
 from typing_extensions import override
@@ -65,13 +66,17 @@ class SQLDatabase(SharedConnection, ABC, Generic[PoolT, NamesT, FeaturesT]):
     ) -> None:
         self.where = where
         self.place = where.partition(" ")[2] or where
-        self._names = names
+        self._use(names)
         self._translated = translated
         self._loop_pools: PerLoop[PoolT] = PerLoop(where)
         self._features: FeaturesT | None = None
-        self._statements: dict[str, str] = {}
         loop_pools = self._loop_pools
         self._warning = warn_unless_closed(self, where, lambda: owned and loop_pools.is_open())
+
+    def _use(self, names: NamesT) -> None:
+        self._names = names
+        # It takes a template, and returns the statement with the names of our tables.
+        self.sql = lru_cache(_STATEMENTS)(names.fill)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.where})"
@@ -94,15 +99,6 @@ class SQLDatabase(SharedConnection, ABC, Generic[PoolT, NamesT, FeaturesT]):
         if self._features is None:
             raise BackendUnavailableError(f"{self.where}: not open yet")
         return self._features
-
-    def sql(self, template: str) -> str:
-        """Return a statement with the names of our tables in it; see `schema`."""
-        statement = self._statements.get(template)
-        if statement is None:
-            if len(self._statements) >= _STATEMENTS:
-                self._statements.clear()
-            statement = self._statements[template] = self._names.fill(template)
-        return statement
 
     @override
     async def open(self) -> None:

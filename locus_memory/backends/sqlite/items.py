@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from locus_memory._internal.quoting import quote
 from locus_memory.backends.selection import KeyRange, Past, PathScope, path_of
@@ -53,6 +53,8 @@ __all__ = [
     "scored",
     "write",
 ]
+
+T = TypeVar("T")
 
 _FIRST_PAGE, _PAGE = 16, 500
 _EXTRA: Final = struct.Struct("<qddd")
@@ -288,18 +290,11 @@ def item_of(row: Sequence[Any], score: float | None = None) -> StoreItem:
         raise BackendCorruptError(f"sqlite: {_described(path, key)} is damaged") from error
 
 
-def _key_of(stored: bytes) -> str:
+def _decoded(stored: bytes, decode: Callable[[str], T], what: str) -> T:
     try:
-        return decode_text(stored.decode())
+        return decode(stored.decode())
     except _NOT_AS_WRITTEN as error:
-        raise BackendCorruptError("sqlite: the key of an item is damaged") from error
-
-
-def _namespace_of(stored: bytes) -> Namespace:
-    try:
-        return decode_namespace(stored.decode())
-    except _NOT_AS_WRITTEN as error:
-        raise BackendCorruptError("sqlite: the name of a namespace is damaged") from error
+        raise BackendCorruptError(f"sqlite: {what} is damaged") from error
 
 
 def _described(path: Any, key: Any) -> str:
@@ -381,15 +376,15 @@ def scan_keys(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int
 ) -> list[str]:
     """Return keys of one namespace in order."""
-    return [_key_of(key) for (key,) in _scan(connection, scope, keys, limit, whole=False)]
+    rows = _scan(connection, scope, keys, limit, whole=False)
+    return [_decoded(key, decode_text, "the key of an item") for (key,) in rows]
 
 
 def _scan(
     connection: sqlite3.Connection, scope: Scope, keys: KeyRange, limit: int, *, whole: bool
 ) -> sqlite3.Cursor:
     low, high = keys.bounds()
-    conditions = ["i.key >= :low"] if high is None else ["i.key >= :low", "i.key < :high"]
-    statement = queries.scan_items(conditions, whole=whole, descending=keys.descending)
+    statement = queries.scan_items(whole=whole, descending=keys.descending)
     values = scope.bound_values | {"low": low, "high": high, "limit": limit}
     return connection.execute(statement, values)
 
@@ -425,14 +420,13 @@ def namespaces(
     if listing.max_depth == 0:
         return []
     low, high = listing.range()
-    statement = queries.list_namespaces(
-        ["n.path >= :low"] if high is None else ["n.path >= :low", "n.path < :high"]
-    )
     found: dict[Namespace, None] = {}
     size = min(_PAGE, max(limit, _FIRST_PAGE))
     while len(found) < limit:
         values = {"low": low, "high": high, "now": now, "limit": size}
-        page = [_namespace_of(path) for (path,) in connection.execute(statement, values)]
+        rows = connection.execute(queries.LIST_NAMESPACES, values)
+        what = "the name of a namespace"
+        page = [_decoded(path, decode_namespace, what) for (path,) in rows]
         found |= {cut: None for each in page if (cut := listing.cut(each)) is not None}
         if len(page) < size:
             break

@@ -8,7 +8,6 @@ Variable parts are put together from the constants here, and all values of a cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
@@ -32,6 +31,7 @@ __all__ = [
     "ITEMS",
     "ITEMS_OF_VECTORS",
     "LENGTHS",
+    "LIST_NAMESPACES",
     "NAMESPACE",
     "NEWEST_REVISION",
     "PLACES",
@@ -49,7 +49,6 @@ __all__ = [
     "TEXT_TOTALS",
     "count_vectors",
     "ids_until",
-    "list_namespaces",
     "newer",
     "newest_items",
     "newest_of",
@@ -148,20 +147,30 @@ ITEMS_OF_VECTORS: Final = f"""
     CROSS JOIN items AS i ON i.id = v.item CROSS JOIN namespaces AS n ON n.id = i.namespace"""
 
 
-def scan_items(conditions: Iterable[str], *, whole: bool, descending: bool) -> str:
-    """Return the query for a page of one namespace, in key order: full items, or keys."""
-    where = " AND ".join((_HERE, _LIVE, *conditions))
+# A BLOB is above every text, so that one statement serves a range without an end.
+_BEFORE_HIGH: Final = "coalesce(:high, x'ff')"
+
+
+def scan_items(*, whole: bool, descending: bool) -> str:
+    """Return a query for a page of the items of a namespace, in key order.
+
+    Args:
+        whole: Whether the rows are whole items, or only their keys.
+        descending: The order.
+    """
     order = "DESC" if descending else "ASC"
     columns = _ITEM if whole else "CAST(i.key AS BLOB)"
-    return f"SELECT {columns} FROM {_SOURCE} WHERE {where} ORDER BY i.key {order} LIMIT :limit"
+    return f"""
+        SELECT {columns} FROM {_SOURCE}
+        WHERE {_HERE} AND {_LIVE} AND i.key >= :low AND i.key < {_BEFORE_HIGH}
+        ORDER BY i.key {order} LIMIT :limit"""
 
 
-def list_namespaces(conditions: Iterable[str]) -> str:
-    """Return the query for a page of the namespaces that hold an item, in order."""
-    live = f"EXISTS (SELECT 1 FROM items AS i WHERE i.namespace = n.id AND {_LIVE})"
-    where = " AND ".join((*conditions, live))
-    columns = "CAST(n.path AS BLOB)"
-    return f"SELECT {columns} FROM namespaces AS n WHERE {where} ORDER BY n.path LIMIT :limit"
+LIST_NAMESPACES: Final = f"""
+    SELECT CAST(n.path AS BLOB) FROM namespaces AS n
+    WHERE n.path >= :low AND n.path < {_BEFORE_HIGH}
+      AND EXISTS (SELECT 1 FROM items AS i WHERE i.namespace = n.id AND {_LIVE})
+    ORDER BY n.path LIMIT :limit"""
 
 
 def newest_items(condition: str) -> str:

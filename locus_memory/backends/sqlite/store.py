@@ -214,8 +214,8 @@ class SQLiteStore(TableStore[SQLiteDatabase, Row | Address], CandidateStore):
         query = VectorQuery(vector, selection.condition)
         scope = await self._scope_of(selection)
         return lambda c, caches: [
-            Found(each.id, each.id, each.score)
-            for each in vectors.find_vectors(c, caches.vectors, scope, query, page)
+            Found(place, place, max(0.0, cosine))
+            for place, cosine in vectors.find_vectors(c, caches.vectors, scope, query, page)
         ]
 
     @override

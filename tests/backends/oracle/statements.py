@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from locus_memory.backends.oracle import records, schema
 from locus_memory.backends.oracle.checkpoints import _advance, _claim
 from locus_memory.backends.oracle.items import queries
-from locus_memory.backends.oracle.items.items import _binds, _in_lists, _place, _State
+from locus_memory.backends.oracle.items.items import _binds, _in_lists, _State, _whole
 from locus_memory.backends.oracle.items.naming import Address
 from locus_memory.backends.oracle.items.queries import Arguments
-from locus_memory.backends.oracle.items.ranges import Keys, Scope
+from locus_memory.backends.oracle.items.ranges import Scope, key_condition
 from locus_memory.backends.oracle.items.rows import ItemRow
 from locus_memory.backends.oracle.records import thread_row, to_rewrite, to_row
 from locus_memory.backends.oracle.schema import Names
@@ -20,6 +20,7 @@ from locus_memory.backends.selection import KeyRange
 from locus_memory.checkpoint.base import UNSET
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.store.filters import parse_filter
+from locus_memory.store.item import Put
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 NAMES = Names("AGENTS", "LOCUS_")
@@ -27,9 +28,9 @@ FILTER = {"type": "note", "n": {"$in": [1, 2]}, "$or": [{"a": True}, {"b": {"$gt
 
 
 def item_row():
-    address = Address.of(("users", "ada"), "diet")
-    value, metadata = {"text": "She eats no fish."}, {"n": 1}
-    return ItemRow.of(address, value, metadata, ttl=60, text=None, vector=b"\0\0\x80?" * 3)
+    value = {"text": "She eats no fish."}
+    put = Put(namespace=("users", "ada"), key="diet", value=value, metadata={"n": 1}, ttl=60)
+    return ItemRow.of(Address.of(put.namespace, put.key), put, b"\0\0\x80?" * 3)
 
 
 def record():
@@ -78,11 +79,11 @@ def of_items() -> Iterator[tuple[str, str, dict]]:
     row = item_row()
     state = _State(1, 0, row=row)
     name = {"name": row.address.name}
-    update = _binds(state, NOW, native_json=True)
+    update = _binds(row, state, NOW, native_json=True)
     yield "get", queries.GET, name | {"now": 1}
     yield "get vector", queries.GET_VECTOR, name | {"now": 1}
     yield "update", queries.UPDATE, update
-    yield "insert", queries.INSERT, update | _place(state)
+    yield "insert", queries.INSERT, _whole(row, state, NOW, native_json=True)
     yield "stems", queries.SET_STEMS, name | {"stems": "x61"}
     yield "delete", queries.DELETE, name
     yield "drop words", queries.DROP_WORDS, name
@@ -150,8 +151,8 @@ def _searches(*, native: bool, recursive: bool) -> Iterator[tuple[str, str, dict
     yield f"other dimension {kind}", statement, arguments.binds
     for descending in (True, False):
         arguments, here, live, _ = begin_without_filter(scope)
-        keys = Keys.of(KeyRange("a", "b", descending))
-        where = f"{here} AND {live} AND {keys.condition(b'path', arguments)}"
+        keys = key_condition(KeyRange("a", "b", descending), "path", arguments)
+        where = f"{here} AND {live} AND {keys}"
         most = arguments.bind_new(5)
         statement = queries.scan(where, most, columns=queries.COLUMNS, descending=descending)
         yield f"scan {kind} {descending}", statement, arguments.binds
@@ -174,14 +175,14 @@ def of_checkpoints() -> Iterator[tuple[str, str, dict]]:
     own = {"digest": b"t" * 16}
     page = {"before": 9, "most": 5}
     row = record()
-    yield "claim", records.CLAIM, _claim(row, UNSET)
+    yield "claim", records.CLAIM, _claim("t", may_begin=True)
     yield "advance", records.ADVANCE, _advance(row, UNSET)
     yield "append", records.APPEND, thread | to_row(row)
     yield "overwrite", records.OVERWRITE, thread | to_rewrite(row)
     found = thread | {"revision": 1}
     yield "sequence", records.SEQUENCE, found
     yield "remove", records.REMOVE, found
-    yield "lock", records.LOCK, own
+    yield "lock", records.LOCK, thread
     yield "remove all", records.REMOVE_ALL, thread
     named = thread | {"name": b"c"}
     yield "remove named", records.REMOVE_NAMED, named

@@ -11,6 +11,7 @@ from locus_memory.backends.oracle.items.rows import ItemRow, item_of, micros, wo
 from locus_memory.backends.oracle.items.tokens import ANY, tokens_of
 from locus_memory.backends.oracle.schema import NEVER
 from locus_memory.errors import BackendCorruptError
+from locus_memory.store.item import Put
 
 
 @pytest.mark.parametrize("character", ["a", "\0", "\x01", "\U0001f98a", "\xff"])
@@ -37,7 +38,8 @@ def test_an_item_with_many_fields_is_one_token():
 
 def row_of(value, metadata=None, **changed):
     address = Address.of(("a",), "k")
-    row = ItemRow.of(address, value, metadata, ttl=None, text=None, vector=None)
+    put = Put(namespace=("a",), key="k", value=value, metadata=metadata)
+    row = ItemRow.of(address, put, None)
     fields = {"checksum": row.checksum, "document": row.document} | changed
     return (address.name, None, 1, 10, 20, NEVER, fields["checksum"], fields["document"])
 

@@ -13,7 +13,7 @@ import pytest
 from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool
 from locus_memory.backends.postgresql.items import queries
 from locus_memory.backends.postgresql.items.naming import Address
-from locus_memory.backends.postgresql.items.rows import Row
+from locus_memory.backends.postgresql.items.rows import Row, addresses_of, contents_of
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.selection import path_of
 from locus_memory.errors import (
@@ -193,10 +193,8 @@ class TestWithoutVectors:
     async def test_whoever_knows_no_vectors_still_makes_them_stale(self, store):
         await store.put_with_embedding(NS, "k", "old", [1.0, 0.0])
         row = Row.of(Address.of(NS, "k"), "new", None, ttl=None, text=None)
-        now = "now"
-        place = (row.address.name, row.address.scope, row.address.path, row.address.key)
-        content = (None, row.length, row.metadata, row.value, row.words, row.checksum)
-        assert await store._connection.fetchval(queries.PUT, *place, *content, now) == 2
+        columns = *addresses_of([row]), *contents_of([row])
+        assert await store._connection.fetchval(queries.PUT_MANY, "now", *columns) == "2"
         assert await count(store, "vectors") == 1
         assert await store.get_embedding(NS, "k") is None
         assert await store.search_by_embedding(NS, [1.0, 0.0]) == []

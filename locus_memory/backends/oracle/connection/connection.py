@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, Unpack
 
@@ -45,6 +46,8 @@ _INLINE: Final = 32_767
 
 _TOGETHER: Final = 500
 """Rows of one array: the buffers of the driver and the server have a limit in bytes."""
+
+_QUERY: Final = re.compile(r"\s*(SELECT|WITH)\b")
 
 _TO_CREATE: Final = 3
 """Connections for the creation of tables: for the call, the lock and the statements of DDL."""
@@ -88,6 +91,20 @@ class Session:
             await cursor.execute(self._sql(template), binds)
             return int(cursor.rowcount)
 
+    async def step(self, template: str, binds: Binds | list[Binds]) -> list[Row]:
+        """Return the rows of a query, or a row with the count of a write; of many, nothing.
+
+        Args:
+            template: The statement.
+            binds: Its binds, or those of each of its runs.
+        """
+        if isinstance(binds, list):
+            await self.run(Write(template, binds))
+            return []
+        if _QUERY.match(template):
+            return await self.fetch(template, binds)
+        return [(await self.execute(template, binds),)]
+
     async def run(self, *operations: Query | Write, commit: bool = False) -> list[list[Row]]:
         """Run operations in one round trip, from 23ai on; return the rows of each query.
 
@@ -113,10 +130,6 @@ class Session:
     async def commit(self) -> None:
         """Commit."""
         await self._connection.commit()
-
-    async def rollback(self) -> None:
-        """Roll back."""
-        await self._connection.rollback()
 
 
 class OraclePool(SQLDatabase[LoopPool, Names, Features]):

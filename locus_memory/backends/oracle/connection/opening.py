@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from locus_memory.backends.oracle import schema
@@ -38,6 +39,9 @@ _THERE: Final = frozenset({"ORA-00955", "ORA-01408", "ORA-01430", "ORA-29879", "
 """The errors that an object or a column exists already, or that its like does."""
 
 
+_Groups = tuple[tuple[str, ...], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """The features of a database and of the tables in it.
@@ -60,21 +64,6 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of the schema.
-
-    Attributes:
-        number: Its number in the table of migrations.
-        groups: Its migrations, a group for each version.
-        kind: The variant of its tables.
-    """
-
-    number: int
-    groups: tuple[tuple[str, ...], ...]
-    kind: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Opening:
     """The opening of a database.
 
@@ -84,6 +73,7 @@ class Opening:
         names: The names of the tables.
         options: How to connect.
         where: The name of the database in messages.
+        found: Version and kind of each part of the tables, as far as they are up to date.
     """
 
     connect: Callable[[], Awaitable[Connection]]
@@ -91,6 +81,7 @@ class Opening:
     names: Names
     options: OracleOptions
     where: str
+    found: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
 
     async def prepare(self, connection: Connection) -> Features:
         """Bring the tables up to date, if they are not; return the features of the database.
@@ -107,17 +98,17 @@ class Opening:
             raise ConfigurationError(
                 f"{self.where}: the server is release {version[0]}; 19 is the oldest that works"
             )
-        found = await self._read(connection)
-        found = await self._add_core(found, native_json=version >= _NATIVE_JSON)
+        self.found.update(await self._read(connection) or {})
+        await self._add_core(native_json=version >= _NATIVE_JSON)
         if version >= _WITH_VECTORS:
-            found = await self._add_vectors(found)
+            await self._add_vectors()
         if self.options.text_index == "context":
-            found = await self._try(_Part(TEXT_INDEX, schema.text_index()), found)
-        return self._features(version, found)
+            await self._try(TEXT_INDEX, schema.text_index())
+        return self._features(version)
 
     async def versions(self, connection: Connection) -> list[tuple[int, int]]:
         """Return the version of each part that the tables have, and the newest one known here."""
-        found = await self._read(connection)
+        found = await self._read(connection) or {}
         known = {
             CORE: schema.core(native_json=True),
             VECTORS: schema.vectors(None),
@@ -126,27 +117,24 @@ class Opening:
         }
         return [(found[part][0], len(groups)) for part, groups in known.items() if part in found]
 
-    async def _add_core(
-        self, found: dict[int, tuple[int, int]], *, native_json: bool
-    ) -> dict[int, tuple[int, int]]:
-        part = _Part(CORE, schema.core(native_json=native_json), int(native_json))
+    async def _add_core(self, *, native_json: bool) -> None:
+        groups = schema.core(native_json=native_json)
         try:
-            return await self._bring_up(part, found)
+            await self._bring_up(CORE, groups, int(native_json))
         except DriverError as error:
             # The parameter COMPATIBLE may be that of an older release, without the type JSON.
             if not native_json or code_of(error) != _COMPATIBLE_TOO_LOW:
                 raise
-            return await self._add_core(found, native_json=False)
+            await self._add_core(native_json=False)
 
-    async def _add_vectors(self, found: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    async def _add_vectors(self) -> None:
         length, kind = self.options.vector_dimension, self.options.vector_index
-        found = await self._try(_Part(VECTORS, schema.vectors(length), length or 0), found)
-        if kind is not None and found.get(VECTORS, (0, 0))[0]:
-            index = _Part(VECTOR_INDEX, schema.vector_index(kind))
-            found = await self._try(index, found)
-        return found
+        await self._try(VECTORS, schema.vectors(length), length or 0)
+        if kind is not None and self.found.get(VECTORS, (0, 0))[0]:
+            await self._try(VECTOR_INDEX, schema.vector_index(kind))
 
-    def _features(self, version: tuple[int, ...], found: dict[int, tuple[int, int]]) -> Features:
+    def _features(self, version: tuple[int, ...]) -> Features:
+        found = self.found
         vectors, dimension = found.get(VECTORS, (0, 0))
         wanted = self.options.vector_dimension
         if vectors and wanted not in (None, dimension):
@@ -163,80 +151,68 @@ class Opening:
             has_oracle_text=bool(found.get(TEXT_INDEX, (0, 0))[0]),
         )
 
-    async def _read(self, connection: Connection) -> dict[int, tuple[int, int]]:
-        """Return version and kind of each part; nothing if there are no tables."""
+    async def _read(self, connection: Connection) -> dict[int, tuple[int, int]] | None:
+        """Return version and kind of each part; `None`: there is no table of migrations."""
         try:
             rows = await connection.fetchall(self.names.fill(schema.READ_MIGRATIONS))
         except DriverError as error:
             if code_of(error) != _TABLE_MISSING:
                 raise
-            return {}
+            return None
         return {int(part): (int(version), int(kind)) for part, version, kind in rows}
 
-    async def _try(
-        self, part: _Part, found: dict[int, tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
+    async def _try(self, part: int, groups: _Groups, kind: int = 0) -> None:
         """Bring up a part that the store can do without; without the right, report it."""
         try:
-            return await self._bring_up(part, found)
+            await self._bring_up(part, groups, kind)
         except DRIVER_ERRORS as error:
             if is_lost(error):
                 raise
-            self._report(part, error)
-            return found
+            if part == VECTORS:
+                emit("oracle.no_vectors", error=error, database=self.where)
+            elif part == VECTOR_INDEX:
+                emit("oracle.no_vector_index", error=error, database=self.where)
+            else:
+                emit("oracle.no_text_index", error=error, database=self.where)
 
-    def _report(self, part: _Part, error: BaseException) -> None:
-        if part.number == VECTORS:
-            emit("oracle.no_vectors", error=error, database=self.where)
-        elif part.number == VECTOR_INDEX:
-            emit("oracle.no_vector_index", error=error, database=self.where)
-        else:
-            emit("oracle.no_text_index", error=error, database=self.where)
+    async def _bring_up(self, part: int, groups: _Groups, kind: int) -> None:
+        """Apply the migrations of a part that are missing.
 
-    async def _bring_up(
-        self, part: _Part, found: dict[int, tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
-        version = found.get(part.number, (0, 0))[0]
-        if version > len(part.groups):
+        Args:
+            part: Its number in the table of migrations.
+            groups: Its migrations, a group for each version.
+            kind: The variant of its tables.
+        """
+        version = self.found.get(part, (0, 0))[0]
+        if version > len(groups):
             raise ConfigurationError(
                 f"{self.where}: a newer locus_memory made these tables (version {version}, this "
-                f"one knows {len(part.groups)}); upgrade locus-memory"
+                f"one knows {len(groups)}); upgrade locus-memory"
             )
-        if version == len(part.groups):
-            return found
+        if version == len(groups):
+            return
         builder, lock = await self.connect(), None
         try:
             await self._create_row(builder, part)
             lock = await self.connect()
-            binds = {"part": part.number}
+            binds = {"part": part}
             rows = await lock.fetchall(self.names.fill(schema.LOCK_MIGRATIONS), binds)
-            version, kind = int(rows[0][0]), int(rows[0][1])
-            if version < len(part.groups):
-                await self._apply(builder, part, version)
-                version, kind = len(part.groups), part.kind
-                row = {**binds, "version": version, "kind": kind}
+            version, there = int(rows[0][0]), int(rows[0][1])
+            if version < len(groups):
+                for statement in chain.from_iterable(groups[version:]):
+                    await self._create(builder, statement)
+                version, there = len(groups), kind
+                row = {**binds, "version": version, "kind": there}
                 await lock.execute(self.names.fill(schema.SET_VERSION), row)
                 await lock.commit()
         finally:
             # The lock goes with its connection, whatever happened.
-            for each in (lock, builder):
-                if each is not None:
-                    await self.leave(each)
-        return found | {part.number: (version, kind)}
+            for each in filter(None, (lock, builder)):
+                await self.leave(each)
+        self.found[part] = version, there
 
-    async def _create_row(self, connection: Connection, part: _Part) -> None:
-        """Create the table of migrations and the row of the part, unless they exist."""
-        await self._create_migrations(connection)
-        try:
-            statement = self.names.fill(schema.FIRST_VERSION)
-            await connection.execute(statement, {"part": part.number})
-        except DriverError as error:
-            if code_of(error) != UNIQUE_VIOLATED:
-                raise
-        await connection.commit()
-
-    async def _create_migrations(self, connection: Connection) -> None:
-        """Create the table of migrations, unless it exists.
+    async def _create_row(self, connection: Connection, part: int) -> None:
+        """Create the table of migrations and the row of the part, unless they exist.
 
         Nothing is locked yet. Of several sessions that create it at the same moment, one may fail
         with an error of the catalogue, such as a violated constraint: all that counts is the table.
@@ -245,20 +221,14 @@ class Opening:
             await self._create(connection, schema.CREATE_MIGRATIONS)
         except DriverError:
             await connection.rollback()
-            if not await self._has_migrations(connection):
+            if await self._read(connection) is None:
                 raise
-
-    async def _has_migrations(self, connection: Connection) -> bool:
         try:
-            await connection.fetchall(self.names.fill(schema.READ_MIGRATIONS))
-        except DriverError:
-            return False
-        return True
-
-    async def _apply(self, connection: Connection, part: _Part, version: int) -> None:
-        for group in part.groups[version:]:
-            for statement in group:
-                await self._create(connection, statement)
+            await connection.execute(self.names.fill(schema.FIRST_VERSION), {"part": part})
+        except DriverError as error:
+            if code_of(error) != UNIQUE_VIOLATED:
+                raise
+        await connection.commit()
 
     async def _create(self, connection: Connection, statement: str) -> None:
         try:

@@ -13,12 +13,12 @@ from locus_memory.backends.oracle.connection.connection import (
     Session,
     Write,
 )
-from locus_memory.backends.oracle.connection.driver import Binds, Row, code_of
+from locus_memory.backends.oracle.connection.driver import Binds, Row
 from locus_memory.backends.oracle.connection.driver_errors import UNIQUE_VIOLATED
 from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.naming import Address, is_cut, split
 from locus_memory.backends.oracle.items.queries import Arguments
-from locus_memory.backends.oracle.items.ranges import Keys, Scope
+from locus_memory.backends.oracle.items.ranges import Scope, key_condition
 from locus_memory.backends.oracle.items.rows import (
     ItemRow,
     expiry,
@@ -26,11 +26,11 @@ from locus_memory.backends.oracle.items.rows import (
     micros,
     read_vector,
 )
-from locus_memory.backends.oracle.search.hits import Hits, selected
+from locus_memory.backends.oracle.search.hits import hits_of, selected
 from locus_memory.backends.oracle.search.texts import stems_text
 from locus_memory.backends.selection import KeyRange, Page
 from locus_memory.errors import BackendError, VersionConflictError
-from locus_memory.store.encoding import decode_namespace, decode_text
+from locus_memory.store.encoding import decode_namespace, decode_text, encode_namespace
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem, embedding_numbers
 
@@ -107,19 +107,19 @@ class _Plan:
                     state.created_at = state.updated_at = self.now
                 state.version += 1
                 state.updated_at = max(self.now, state.updated_at)
-                if each.past is not None:
-                    state.version, state.created_at = each.past.version, each.past.created_at
-                    state.updated_at = each.past.updated_at
+                if (past := each.past) is not None:
+                    state.version, state.created_at = past.version, micros(past.created_at)
+                    state.updated_at = micros(past.updated_at)
                 state.row, state.order = each, number
                 self.results.append(state.version)
             else:
                 self.results.append(int(state.version > 0))
                 state.version, state.row = 0, None
 
-    def puts(self) -> list[_State]:
+    def puts(self) -> list[tuple[ItemRow, _State]]:
         """Return the items to write, in the order of their puts."""
-        written = [state for state in self.states.values() if state.row is not None]
-        return sorted(written, key=lambda state: state.order)
+        written = [(state.row, state) for state in self.states.values() if state.row is not None]
+        return sorted(written, key=lambda each: each[1].order)
 
     def deletes(self) -> list[Binds]:
         """Return the binds of the rows to delete."""
@@ -156,15 +156,11 @@ async def write(
         try:
             return await pool.transact(once)
         except BackendError as error:
-            # Another write created one of the items after this one had looked for it.
-            if code_of(error.__cause__) != UNIQUE_VIOLATED and not _is_race(error):
+            # Another write created one of the items after this one had looked for it. The cause
+            # of an error that quotes a value is not kept; its code is in the message.
+            if UNIQUE_VIOLATED not in str(error):
                 raise
     return await pool.transact(once)
-
-
-def _is_race(error: BackendError) -> bool:
-    # The cause of an error that quotes a value is not kept; its code is in the message.
-    return UNIQUE_VIOLATED in str(error)
 
 
 async def _locked(
@@ -192,12 +188,12 @@ def _in_lists(make: Any, names: Sequence[bytes]) -> Iterable[tuple[str, Binds]]:
 def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
     """Return the statements for a plan."""
     features, puts = pool.features, plan.puts()
-    old = [{"name": state.row.address.name} for state in puts if state.row and state.is_stored]
+    old = [{"name": row.address.name} for row, state in puts if state.is_stored]
     writes = [
         Write(queries.DELETE, plan.deletes()),
         *_puts(puts, now, native_json=features.native_json),
     ]
-    rows = [state.row for state in puts if state.row]
+    rows = [row for row, _ in puts]
     if features.has_oracle_text:
         stems = [
             {"stems": stems_text(row.words.elements()) or None, "name": row.address.name}
@@ -213,29 +209,26 @@ def _writes(pool: OraclePool, plan: _Plan, now: datetime) -> list[Write]:
     return [each for each in writes if each.rows]
 
 
-def _puts(puts: Sequence[_State], now: datetime, *, native_json: bool) -> list[Write]:
+def _puts(
+    puts: Sequence[tuple[ItemRow, _State]], now: datetime, *, native_json: bool
+) -> list[Write]:
     """Return the statements for the items themselves, whose revisions are in the order of puts."""
     found: list[Write] = []
-    for is_stored, states in groupby(puts, key=lambda state: state.is_stored):
-        rows = [(state, _binds(state, now, native_json=native_json)) for state in states]
-        if is_stored:
-            found.append(Write(queries.UPDATE, [row for _, row in rows]))
-        else:
-            found.append(Write(queries.INSERT, [row | _place(state) for state, row in rows]))
+    for is_stored, written in groupby(puts, key=lambda each: each[1].is_stored):
+        make, statement = (_binds, queries.UPDATE) if is_stored else (_whole, queries.INSERT)
+        rows = [make(row, state, now, native_json=native_json) for row, state in written]
+        found.append(Write(statement, rows))
     return found
 
 
-def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
+def _binds(row: ItemRow, state: _State, now: datetime, *, native_json: bool) -> Binds:
     """Return the binds of `queries.UPDATE`."""
-    row = state.row
-    if row is None:
-        raise TypeError("a delete has no binds")
     return {
         "name": row.address.name,
         "version": state.version,
         "created_at": state.created_at,
         "updated_at": state.updated_at,
-        "expires_at": expiry(row.ttl, now) if row.past is None else row.past.expires_at,
+        "expires_at": expiry(row, now),
         "words": row.words.total(),
         "checksum": row.checksum,
         "fields": row.fields(native_json=native_json),
@@ -243,12 +236,10 @@ def _binds(state: _State, now: datetime, *, native_json: bool) -> Binds:
     }
 
 
-def _place(state: _State) -> Binds:
-    """Return the further binds of `queries.INSERT`."""
-    if state.row is None:
-        raise TypeError("a delete has no binds")
-    address = state.row.address
-    return {"scope": address.scope, "long_name": address.long_name}
+def _whole(row: ItemRow, state: _State, now: datetime, *, native_json: bool) -> Binds:
+    """Return the binds of `queries.INSERT`."""
+    place = {"scope": row.address.scope, "long_name": row.address.long_name}
+    return _binds(row, state, now, native_json=native_json) | place
 
 
 async def read_item(pool: OraclePool, address: Address, now: datetime) -> StoreItem | None:
@@ -294,24 +285,26 @@ async def read_clock(pool: OraclePool) -> float:
 
 async def scan(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[StoreItem]:
     """Return full items of one namespace in key order."""
-    rows = await _page(pool, scope, Keys.of(keys), limit, queries.COLUMNS)
+    rows = await _page(pool, scope, keys, limit, queries.COLUMNS)
     if not any(is_cut(row[0]) for row in rows):
         return [item_of(row) for row in rows]
-    ordered = [name for name, _ in await _in_order(pool, scope, Keys.of(keys), limit)]
+    ordered = [name for name, _ in await _in_order(pool, scope, keys, limit)]
     items = await _get_items(pool, ordered, scope.now)
     return [items[name] for name in ordered if name in items]
 
 
 async def scan_keys(pool: OraclePool, scope: Scope, keys: KeyRange, limit: int) -> list[str]:
     """Return keys of one namespace in order."""
-    rows = await _page(pool, scope, Keys.of(keys), limit, 'i."NAME"')
+    rows = await _page(pool, scope, keys, limit, 'i."NAME"')
     if not any(is_cut(row[0]) for row in rows):
         return [decode_text(split(row[0])[1]) for row in rows]
-    ordered = await _in_order(pool, scope, Keys.of(keys), limit)
-    return [decode_text(key.decode()) for _, key in ordered]
+    ordered = await _in_order(pool, scope, keys, limit)
+    return [decode_text(key) for _, key in ordered]
 
 
-async def _page(pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns: str) -> list[Row]:
+async def _page(
+    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int, columns: str
+) -> list[Row]:
     if not limit:
         return []
     arguments = Arguments()
@@ -322,19 +315,18 @@ async def _page(pool: OraclePool, scope: Scope, keys: Keys, limit: int, columns:
     return await pool.fetch(statement, arguments.binds)
 
 
-def _conditions(scope: Scope, keys: Keys, arguments: Arguments) -> str:
-    path = Address.of(scope.namespace, "k").path.encode()
+def _conditions(scope: Scope, keys: KeyRange, arguments: Arguments) -> str:
     parts = (
         scope.condition(arguments),
         scope.live(arguments),
-        keys.condition(path, arguments),
+        key_condition(keys, encode_namespace(scope.namespace), arguments),
     )
     return " AND ".join(parts)
 
 
 async def _in_order(
-    pool: OraclePool, scope: Scope, keys: Keys, limit: int
-) -> list[tuple[bytes, bytes]]:
+    pool: OraclePool, scope: Scope, keys: KeyRange, limit: int
+) -> list[tuple[bytes, str]]:
     """Return names and encoded keys in order, where some names are cut and in no order.
 
     It reads the names of all items in the range.
@@ -342,8 +334,9 @@ async def _in_order(
     arguments = Arguments()
     statement = queries.all_names(_conditions(scope, keys, arguments))
     rows = await pool.fetch(statement, arguments.binds)
-    found = [(name, split(whole or name)[1].encode()) for name, whole in rows]
-    wanted = [each for each in found if keys.holds(each[1])]
+    found = [(name, split(whole or name)[1]) for name, whole in rows]
+    low, high = keys.bounds()
+    wanted = [each for each in found if low <= each[1] and (high is None or each[1] < high)]
     return sorted(wanted, key=lambda each: each[1], reverse=keys.descending)[:limit]
 
 
@@ -359,7 +352,7 @@ async def newest(
         statement = queries.newest(conditions, offset=skip, most=most)
         return await pool.fetch(statement, arguments.binds)
 
-    return [item for item, _ in await Hits(scope, condition, query).page(page)]
+    return [item for item, _ in await hits_of(scope, condition, query, page)]
 
 
 async def clear(pool: OraclePool, scope: Scope) -> int:

@@ -22,7 +22,7 @@ LONGEST: Final = 1_900
 
 _BEFORE_KEY: Final = "\x01"
 
-AFTER_KEYS: Final = b"\x02"
+AFTER_KEYS: Final = "\x02"
 """After a path: above every name in that namespace, and below those of its descendants."""
 
 BEYOND: Final = b"\xff"

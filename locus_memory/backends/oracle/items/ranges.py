@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Final, Self
 
 from locus_memory.backends.oracle.items.naming import (
+    AFTER_KEYS,
     BEYOND,
     LONGEST,
     cut,
@@ -21,10 +22,10 @@ from locus_memory.store.encoding import (
 )
 from locus_memory.store.item import Namespace
 
-__all__ = ["Keys", "Scope"]
+__all__ = ["Scope", "key_condition"]
 
-_LEAST = b"\x01"
-"""The lowest byte of an encoded text: no text is between a text and that text with it."""
+_LEAST: Final = "\x01"
+"""The lowest character of an encoded text: no text is between a text and that text with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,6 @@ class Scope:
 
     Attributes:
         namespace: The namespace.
-        recursive: Whether its descendants count as well.
         low: The first name of a namespace.
         high: The first name after the last one.
         is_exact: Whether no other namespace has a name in between, as it may if names are cut.
@@ -41,7 +41,6 @@ class Scope:
     """
 
     namespace: Namespace
-    recursive: bool
     low: bytes
     high: bytes
     is_exact: bool
@@ -53,12 +52,12 @@ class Scope:
         path = encode_namespace(namespace).encode()
         if not recursive:
             name = cut(path)
-            return cls(namespace, recursive, name, name + b"\0", True, micros(now))
+            return cls(namespace, name, name + b"\0", True, micros(now))
         bound = (namespace_upper_bound(namespace) or "").encode()
         if len(path) <= LONGEST:
-            return cls(namespace, recursive, path, bound, True, micros(now))
+            return cls(namespace, path, bound, True, micros(now))
         low = first_of(path)
-        return cls(namespace, recursive, low, low + BEYOND, False, micros(now))
+        return cls(namespace, low, low + BEYOND, False, micros(now))
 
     def condition(self, arguments: Arguments) -> str:
         """Return the condition that the item `i` is in the scope."""
@@ -74,32 +73,17 @@ class Scope:
         return self.is_exact or namespace[: len(self.namespace)] == self.namespace
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """The range of the encoded keys of a scan, in bytes; `None` is no bound."""
+def key_condition(keys: KeyRange, path: str, arguments: Arguments) -> str:
+    """Return the condition on the names of the items `i` of a path; it may hold for others.
 
-    low: bytes
-    high: bytes | None
-    descending: bool
-
-    @classmethod
-    def of(cls, keys: KeyRange) -> Self:
-        """Return the range."""
-        low, high = keys.bounds()
-        return cls(low.encode(), None if high is None else high.encode(), keys.descending)
-
-    def condition(self, path: bytes, arguments: Arguments) -> str:
-        """Return the condition on the names of the items `i` of a path; it may hold for others.
-
-        It is exact for names that are not cut.
-        """
-        low, high = path + _LEAST + self.low, path + b"\x02"
-        if self.high is not None:
-            high = path + _LEAST + self.high
-        bound = high if len(high) <= LONGEST else first_of(high) + BEYOND
-        first = arguments.bind(first_of(low))
-        return f'i."NAME" >= {first} AND i."NAME" < {arguments.bind(bound)}'
-
-    def holds(self, key: bytes) -> bool:
-        """Return whether an encoded key is in the range."""
-        return self.low <= key and (self.high is None or key < self.high)
+    It is exact for names that are not cut.
+    """
+    first, bound = keys.bounds()
+    low, high = path + _LEAST + first, path + AFTER_KEYS
+    if bound is not None:
+        high = path + _LEAST + bound
+    end = high.encode()
+    if len(end) > LONGEST:
+        end = first_of(end) + BEYOND
+    start = arguments.bind(first_of(low.encode()))
+    return f'i."NAME" >= {start} AND i."NAME" < {arguments.bind(end)}'

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import orjson
 
@@ -28,15 +27,13 @@ from locus_memory.store.checksum import (
     vector_checksum,
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
-from locus_memory.store.item import Restored, StoreItem, timestamp
+from locus_memory.store.item import Put, Restored, StoreItem, timestamp
 from locus_memory.store.json_values import encode_json, encode_metadata
 from locus_memory.store.text import count_tokens, indexed
 
 __all__ = [
     "ItemRow",
-    "Past",
     "damaged",
-    "document_of",
     "expiry",
     "item_of",
     "micros",
@@ -56,33 +53,19 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def expiry(ttl: float | None, now: datetime) -> int:
-    """Return the microseconds since the epoch at which an item that is written now expires."""
-    if ttl is None:
+def expiry(row: ItemRow, now: datetime) -> int:
+    """Return when the item of a row expires, in microseconds since the epoch, or `NEVER`."""
+    if row.past is not None:
+        return NEVER if row.past.expires_at is None else micros(row.past.expires_at)
+    if row.ttl is None:
         return NEVER
-    return min(micros(now) + round(ttl * _MICRO), NEVER - 1)
+    return min(micros(now) + round(row.ttl * _MICRO), NEVER - 1)
 
 
 def word_name(word: str) -> bytes:
     """Return the name of a word in the index, which no other word has."""
     name = word.encode()
     return name if len(name) <= _LONGEST_WORD else blake2b(name).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """The version and the moments of an item that is restored, in microseconds."""
-
-    version: int
-    created_at: int
-    updated_at: int
-    expires_at: int
-
-    @classmethod
-    def of(cls, item: Restored) -> Self:
-        """Return the past of an item."""
-        expires = NEVER if item.expires_at is None else min(micros(item.expires_at), NEVER - 1)
-        return cls(item.version, micros(item.created_at), micros(item.updated_at), expires)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +80,7 @@ class ItemRow:
         checksum: The checksum of the item.
         ttl: Seconds, or `None`.
         vector: The vector as little-endian float32, or `None`.
-        past: The version and the moments of a restored item, or `None`.
+        past: The restored item, which has a version and moments of its own, or `None`.
     """
 
     address: Address
@@ -107,22 +90,14 @@ class ItemRow:
     checksum: int
     ttl: float | None
     vector: bytes | None
-    past: Past | None = None
+    past: Restored | None = None
 
     @classmethod
-    def of(
-        cls,
-        address: Address,
-        value: Any,
-        metadata: Mapping[str, Any] | None,
-        *,
-        ttl: float | None,
-        text: str | None,
-        vector: bytes | None,
-    ) -> Self:
+    def of(cls, address: Address, put: Put, vector: bytes | None) -> Self:
         """Return the row of a put; value, metadata and text are checked."""
+        value, metadata = put.value, put.metadata
         stored, described = encode_json(value), encode_metadata(metadata)
-        words = count_tokens(indexed(value, text))
+        words = count_tokens(indexed(value, put.text))
         return cls(
             address,
             b"[" + stored + b"," + described + b"]",
@@ -134,8 +109,9 @@ class ItemRow:
                 canonical(metadata or {}),
                 vector=vector is not None,
             ),
-            ttl,
+            put.ttl,
             vector,
+            put if isinstance(put, Restored) else None,
         )
 
     def word_rows(self) -> list[Binds]:
@@ -169,21 +145,6 @@ def _name(path: str, key: str) -> int:
     return name_checksum(path.encode(), key.encode())
 
 
-def document_of(name: bytes, long_name: bytes | None, document: bytes, checksum: int) -> Any:
-    """Return value and metadata of a row.
-
-    Raises:
-        BackendCorruptError: They are not those that were written.
-    """
-    try:
-        path, key = split(long_name or name)
-        value, metadata = orjson.loads(document)
-        check_item(checksum, _name(path, key), canonical(value), canonical(metadata))
-    except (TypeError, ValueError) as error:
-        raise damaged(long_name or name) from error
-    return value, metadata
-
-
 def item_of(row: Row, score: float | None = None) -> StoreItem:
     """Return the item of a row with `queries.COLUMNS`.
 
@@ -191,9 +152,10 @@ def item_of(row: Row, score: float | None = None) -> StoreItem:
         BackendCorruptError: The item is damaged.
     """
     name, long_name, version, created_at, updated_at, expires_at, checksum, document = row[:8]
-    value, metadata = document_of(name, long_name, document, checksum)
-    path, key = split(long_name or name)
     try:
+        path, key = split(long_name or name)
+        value, metadata = orjson.loads(document)
+        check_item(checksum, _name(path, key), canonical(value), canonical(metadata))
         return StoreItem(
             namespace=decode_namespace(path),
             key=decode_text(key),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from locus_memory.backends.oracle.connection.connection import OraclePool
@@ -16,7 +15,7 @@ from locus_memory.backends.selection import Page
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import StoreItem
 
-__all__ = ["Hits", "Query"]
+__all__ = ["Query", "hits_of", "selected"]
 
 _LEAST: Final = 32
 _LARGEST: Final = 500
@@ -31,47 +30,34 @@ def selected(pool: OraclePool, scope: Scope, condition: Condition, arguments: Ar
     return f"{scope.condition(arguments)} AND {scope.live(arguments)} AND ({fits})"
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """The hits of a search.
+async def hits_of(
+    scope: Scope, condition: Condition, query: Query, page: Page
+) -> list[tuple[StoreItem, Any]]:
+    """Return a page of the hits that match, each with the last column of its row.
 
-    Attributes:
+    Args:
         scope: The namespaces.
         condition: The filter.
         query: Returns rows that begin with the columns of an item; the score comes last.
+        page: The page.
     """
-
-    scope: Scope
-    condition: Condition
-    query: Query
-
-    async def page(self, page: Page) -> list[tuple[StoreItem, Any]]:
-        """Return a page of the hits that match, each with the last column of its row."""
-        if not page.limit:
-            return []
-        if self.scope.is_exact and is_open(self.condition):
-            rows = await self.query(page.offset, page.limit)
-            return [(item_of(row), row[-1]) for row in rows]
-        return await self._collect(page)
-
-    async def _collect(self, page: Page) -> list[tuple[StoreItem, Any]]:
-        found: list[tuple[StoreItem, Any]] = []
-        seen: set[bytes] = set()
-        offset, size = 0, max(_LEAST, min(page.offset + page.limit, _LARGEST))
-        while len(found) < page.offset + page.limit:
-            rows = await self.query(offset, size)
-            # A write in between may move a hit to the next page.
-            for row in (row for row in rows if row[0] not in seen):
-                seen.add(row[0])
-                item = item_of(row)
-                if self._wants(item):
-                    found.append((item, row[-1]))
-            if len(rows) < size:
-                break
-            offset, size = offset + size, _LARGEST
-        return found[page.offset : page.offset + page.limit]
-
-    def _wants(self, item: StoreItem) -> bool:
-        return self.scope.holds(item.namespace) and matches(
-            self.condition, item.value, item.metadata
-        )
+    if not page.limit:
+        return []
+    if scope.is_exact and is_open(condition):
+        rows = await query(page.offset, page.limit)
+        return [(item_of(row), row[-1]) for row in rows]
+    found: list[tuple[StoreItem, Any]] = []
+    seen: set[bytes] = set()
+    offset, size = 0, max(_LEAST, min(page.offset + page.limit, _LARGEST))
+    while len(found) < page.offset + page.limit:
+        rows = await query(offset, size)
+        # A write in between may move a hit to the next page.
+        for row in (row for row in rows if row[0] not in seen):
+            seen.add(row[0])
+            item = item_of(row)
+            if scope.holds(item.namespace) and matches(condition, item.value, item.metadata):
+                found.append((item, row[-1]))
+        if len(rows) < size:
+            break
+        offset, size = offset + size, _LARGEST
+    return found[page.offset : page.offset + page.limit]

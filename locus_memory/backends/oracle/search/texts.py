@@ -13,7 +13,7 @@ from locus_memory.backends.oracle.items.queries import Arguments
 from locus_memory.backends.oracle.items.ranges import Scope
 from locus_memory.backends.oracle.items.rows import word_name
 from locus_memory.backends.oracle.search.filters import compile_filter
-from locus_memory.backends.oracle.search.hits import Hits
+from locus_memory.backends.oracle.search.hits import hits_of
 from locus_memory.backends.selection import Page
 from locus_memory.store.filters import Condition
 from locus_memory.store.item import StoreItem
@@ -74,7 +74,7 @@ async def search_text(
             statement = queries.ranked(here, live, fits=fits, words=names, offset=skip, most=most)
         return await pool.fetch(statement, arguments.binds)
 
-    hits = await Hits(scope, condition, query).page(page)
+    hits = await hits_of(scope, condition, query, page)
     return [replace(item, score=float(score)) for item, score in hits]
 
 

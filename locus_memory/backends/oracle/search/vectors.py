@@ -10,7 +10,7 @@ from locus_memory.backends.oracle.connection.driver import Row
 from locus_memory.backends.oracle.items import queries
 from locus_memory.backends.oracle.items.queries import Arguments
 from locus_memory.backends.oracle.items.ranges import Scope
-from locus_memory.backends.oracle.search.hits import Hits, selected
+from locus_memory.backends.oracle.search.hits import hits_of, selected
 from locus_memory.backends.selection import Page, VectorQuery, by_distance, check_dimension
 from locus_memory.store.item import SemanticSearchResult, StoreItem
 
@@ -60,8 +60,8 @@ async def _hits(
         return rows[:size] if approximate else rows
 
     if not approximate:
-        return await Hits(scope, query.condition, fetch).page(page)
-    first = await Hits(scope, query.condition, fetch).page(Page(page.offset + page.limit))
+        return await hits_of(scope, query.condition, fetch, page)
+    first = await hits_of(scope, query.condition, fetch, Page(page.offset + page.limit))
     return first[page.offset :]
 
 

@@ -271,8 +271,7 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
     async def _prepare(self, loop_pool: LoopPool) -> Features:
         async with loop_pool.lent() as connection:
             features = await prepare(connection, self._names, self.where)
-        self._names = Names(self._names.schema, self._names.prefix, features.vector_schema)
-        self._statements.clear()
+        self._use(Names(self._names.schema, self._names.prefix, features.vector_schema))
         return features
 
     @override

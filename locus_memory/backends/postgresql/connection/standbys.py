@@ -8,11 +8,10 @@ there. A standby that has not, or that fails, is no error: the primary answers i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from locus_memory.backends.loops import PerLoop
@@ -25,7 +24,7 @@ from locus_memory.backends.postgresql.connection.pool import LoopPool
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
 
-__all__ = ["WRITTEN", "Standbys", "is_reading", "may_ask_standby", "reading", "reads"]
+__all__ = ["WRITTEN", "Standbys", "is_reading", "may_ask_standby", "reading"]
 
 WRITTEN: Final = "SELECT (pg_catalog.pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 """The position of a primary in its log, in bytes."""
@@ -44,8 +43,6 @@ T = TypeVar("T")
 _reading: ContextVar[bool | None] = ContextVar("reading", default=None)
 """Whether this task only reads, and standbys may answer it; `None`: it may write."""
 
-_Verb = TypeVar("_Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
-
 
 @contextmanager
 def reading(*, of_standbys: bool | None) -> Generator[None]:
@@ -61,20 +58,6 @@ def reading(*, of_standbys: bool | None) -> Generator[None]:
         yield
     finally:
         _reading.reset(token)
-
-
-def reads(*, of_standbys: bool) -> Callable[[_Verb], _Verb]:
-    """Return the decorator of a verb that only reads; see `reading`."""
-
-    def decorated(verb: _Verb) -> _Verb:
-        @wraps(verb)
-        async def answered(*arguments: Any, **options: Any) -> Any:
-            with reading(of_standbys=of_standbys):
-                return await verb(*arguments, **options)
-
-        return cast("_Verb", answered)
-
-    return decorated
 
 
 def is_reading() -> bool:

@@ -9,7 +9,11 @@ from typing import Any, Final
 from pgvector import Vector
 
 from locus_memory._internal.quoting import quote
-from locus_memory.backends.postgresql.connection.connection import PostgreSQLPool, Record
+from locus_memory.backends.postgresql.connection.connection import (
+    Connection,
+    PostgreSQLPool,
+    Record,
+)
 from locus_memory.backends.postgresql.items import queries
 from locus_memory.backends.postgresql.items.documents import decode_document
 from locus_memory.backends.postgresql.items.naming import (
@@ -28,7 +32,6 @@ from locus_memory.backends.postgresql.items.rows import (
     checksum_name,
     contents_of,
     embeddings_of,
-    interval,
     join_column,
     join_names,
 )
@@ -44,7 +47,7 @@ from locus_memory.store.checksum import (
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import Namespace, StoreItem
+from locus_memory.store.item import Namespace, Restored, StoreItem
 from locus_memory.store.listing import Listing, listed
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "read_item",
     "read_value",
     "read_vector",
+    "restore",
     "scan",
     "scan_keys",
     "write",
@@ -117,27 +121,39 @@ async def write(pool: PostgreSQLPool, operations: Sequence[Row | Address], now: 
         return await _delete_many(pool, addresses, now)
     if len(names) < len(rows) or len(rows) < len(operations):
         return await _write_in_order(pool, operations, now)
-    if len(rows) == 1 and rows[0].embedding is None:
-        return [await _put(pool, rows[0], now)]
     return await _put_many(pool, rows, now)
 
 
-async def _put(pool: PostgreSQLPool, row: Row, now: str) -> int:
-    statement = queries.PUT_OVER_VECTOR if pool.features.has_vector else queries.PUT
-    address = row.address
-    place = address.name, address.scope, address.path, address.key
-    content = interval(row.ttl), row.length, row.metadata, row.value, row.words, row.checksum
-    version: int = await pool.fetchval(statement, *place, *content, now)
-    return version
-
-
 async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: str) -> list[int]:
+    statement, columns = _put_of(pool, rows)
+    return list(map(int, (await pool.fetchval(statement, now, *columns)).split()))
+
+
+def _put_of(pool: PostgreSQLPool, rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
+    """Return the statement that puts the rows, and its parameters after the moment."""
     statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
     vectors: Sequence[str] = ()
     if any(row.embedding is not None for row in rows):
         statement, vectors = queries.PUT_MANY_VECTORS, embeddings_of(rows)
-    arguments = *addresses_of(rows), *contents_of(rows), *vectors
-    return list(map(int, (await pool.fetchval(statement, now, *arguments)).split()))
+    return statement, (*addresses_of(rows), *contents_of(rows), *vectors)
+
+
+async def restore(pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Restored]) -> None:
+    """Put the rows in one transaction, with the versions and the moments of the given items."""
+    statement, columns = _put_of(pool, rows)
+    past = (
+        join_names(row.address.name for row in rows),
+        join_column(str(each.version) for each in given),
+        join_column(str(each.created_at) for each in given),
+        join_column(str(each.updated_at) for each in given),
+        join_column("" if each.expires_at is None else str(each.expires_at) for each in given),
+    )
+
+    async def work(connection: Connection) -> None:
+        await connection.fetchval(pool.sql(statement), "now", *columns)
+        await connection.execute(pool.sql(queries.SET_PAST), *past)
+
+    await pool.transact(work)
 
 
 def _nothing(address: Address) -> Row:

@@ -26,11 +26,10 @@ __all__ = [
     "LOST_VECTORS",
     "NAMESPACES",
     "PURGE",
-    "PUT",
     "PUT_MANY",
     "PUT_MANY_OVER_VECTORS",
     "PUT_MANY_VECTORS",
-    "PUT_OVER_VECTOR",
+    "SET_PAST",
     "VACUUM_ITEMS",
     "VACUUM_VECTORS",
     "WRITE",
@@ -103,22 +102,6 @@ ON CONFLICT (name) DO UPDATE SET
   value = EXCLUDED.value, words = EXCLUDED.words, checksum = EXCLUDED.checksum
 """
 
-PUT: Final = f"""
-{_INTO}
-VALUES ($1, $2, $3, $4, $11::text::timestamptz + $5::text::interval, $6, $7, $8,
-  $9::text::tsvector, $10, 1, nextval('{{revisions}}'),
-  $11::text::timestamptz, $11::text::timestamptz)
-{_REPLACE}
-RETURNING i.version
-"""
-
-# Every writer of a vector has locked its item first.
-PUT_OVER_VECTOR: Final = f"""
-WITH written AS ({PUT}, i.name),
-dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
-SELECT version FROM written
-"""
-
 # The columns of a batch: if all its items are in one namespace, there is one scope and path.
 _NAMES_OF_COLUMNS: Final = (
     *("name", "scope", "path", "key", "expires_at", "length", "metadata", "value", "words"),
@@ -152,6 +135,7 @@ written AS (
 _VERSIONS: Final = "SELECT string_agg(version::text, ' ' ORDER BY revision) FROM written"
 _WRITTEN_ITEMS: Final = _WRITTEN % (_GIVEN % ("", ", ".join(_COLUMNS_OF_BATCH[:-2])))
 PUT_MANY: Final = f"WITH {_WRITTEN_ITEMS} {_VERSIONS}"
+# Every writer of a vector has locked its item first.
 PUT_MANY_OVER_VECTORS: Final = f"""
 WITH {_WRITTEN_ITEMS},
 dropped AS (DELETE FROM {{vectors}} AS v USING written WHERE v.name = written.name)
@@ -176,6 +160,18 @@ dropped AS (
   DELETE FROM {{vectors}} AS v USING written JOIN given ON given.name = written.name
   WHERE v.name = written.name AND given.embedding IS NULL)
 {_VERSIONS}
+"""
+
+# The version and the moments of items that were put in the same transaction.
+SET_PAST: Final = f"""
+UPDATE {{items}} AS i SET
+  version = g.version::bigint, created_at = g.created_at::timestamptz,
+  updated_at = g.updated_at::timestamptz, expires_at = g.expires_at::timestamptz
+FROM (
+  SELECT unnest({split_names(1)}) AS name, unnest({split_column(2)}) AS version,
+    unnest({split_column(3)}) AS created_at, unnest({split_column(4)}) AS updated_at,
+    unnest({split_column(5)}) AS expires_at) AS g
+WHERE i.name = g.name
 """
 
 _PARAMETERS: Final = ", ".join(

@@ -34,7 +34,6 @@ __all__ = [
     "checksum_name",
     "contents_of",
     "embeddings_of",
-    "interval",
     "join_column",
     "join_names",
     "join_paths",
@@ -57,11 +56,6 @@ def join_paths(paths: Iterable[str]) -> str:
 def join_names(names: Iterable[str]) -> str:
     """Return names of items as one text."""
     return (MARK + MARK + MARK).join(names)
-
-
-def interval(ttl: float | None) -> str | None:
-    """Return a number of seconds as the server reads it."""
-    return None if ttl is None else f"{ttl:.6f} seconds"
 
 
 class Row(NamedTuple):
@@ -159,7 +153,7 @@ def contents_of(rows: Sequence[Row]) -> list[str]:
     """Return times to live, lengths, metadata, values, words and checksums, joined."""
     _, values, metadata, words, lengths, checksums, ttls, _ = zip(*rows, strict=True)
     return [
-        join_column(interval(ttl) or "" for ttl in ttls),
+        join_column("" if ttl is None else f"{ttl:.6f} seconds" for ttl in ttls),
         join_column(map(str, lengths)),
         join_column("" if each == NO_METADATA else each for each in metadata),
         join_column(values),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import orjson
 
@@ -89,33 +89,20 @@ class _Index:
     own: OwnIndex | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """The common parts of both kinds of search.
+def _parts(
+    scope: Scope, query: VectorQuery, own: OwnIndex | None = None
+) -> tuple[Arguments, str, str, str]:
+    """Return the common parts of both kinds of search.
 
-    Attributes:
-        arguments: The parameters.
-        scope: The condition on the vectors `v`.
-        live: The conditions on their items `i`.
-        vector: The parameter of the query.
+    These are the parameters, the conditions on the vectors `v` and on their items `i`, and the
+    parameter of the query.
     """
-
-    arguments: Arguments
-    scope: str
-    live: str
-    vector: str
-
-    @classmethod
-    def of(cls, scope: Scope, query: VectorQuery, own: OwnIndex | None = None) -> Self:
-        arguments = Arguments()
-        # The planner uses an index of one namespace only for a constant.
-        here = f"v.scope = '{own.scope}'" if own else scope.condition("v", arguments)
-        live = scope.live(arguments)
-        vector = arguments.bind(vector_text(query.vector), "text")
-        return cls(arguments, here, f"{live} AND {arguments.compile(query.condition)}", vector)
-
-    def bind(self, number: int) -> str:
-        return self.arguments.bind(number, "bigint")
+    arguments = Arguments()
+    # The planner uses an index of one namespace only for a constant.
+    here = f"v.scope = '{own.scope}'" if own else scope.condition("v", arguments)
+    live = scope.live(arguments)
+    vector = arguments.bind(vector_text(query.vector), "text")
+    return arguments, here, f"{live} AND {arguments.compile(query.condition)}", vector
 
 
 class VectorSearch:
@@ -235,43 +222,40 @@ class VectorSearch:
         self, scope: Scope, query: VectorQuery, page: Page, first: Sequence[Record]
     ) -> list[Record]:
         """Return a page of the hits; those that the index found come first."""
-        statement = _Statement.of(scope, query)
-        limit, offset = statement.bind(page.limit), statement.bind(page.offset)
-        names = (
-            statement.arguments.bind(tuple(row["name"] for row in first), "text[]") if first else ""
-        )
+        arguments, here, live, vector = _parts(scope, query)
+        limit, offset = arguments.bind(page.limit, "bigint"), arguments.bind(page.offset, "bigint")
+        names = arguments.bind(tuple(row["name"] for row in first), "text[]") if first else ""
         template = queries.nearest_exactly(
-            statement.scope,
-            statement.live,
+            here,
+            live,
             query.dimension,
-            query=statement.vector,
+            query=vector,
             first=names,
             limit=limit,
             offset=offset,
         )
-        return await self._pool.fetch(template, *statement.arguments.values)
+        return await self._pool.fetch(template, *arguments.values)
 
     async def _ask_index(
         self, scope: Scope, query: VectorQuery, page: Page, index: _Index
     ) -> list[Record]:
         """Return the first hits; those not on the page are without their items."""
-        statement = _Statement.of(scope, query, index.own)
-        start, end = statement.bind(page.offset), statement.bind(page.offset + page.limit)
+        arguments, here, live, vector = _parts(scope, query, index.own)
+        start = arguments.bind(page.offset, "bigint")
+        end = arguments.bind(page.offset + page.limit, "bigint")
         template = queries.nearest_by_index(
-            statement.scope,
-            statement.live,
+            here,
+            live,
             query.dimension,
             kind=index.kind,
-            query=statement.vector,
+            query=vector,
             most=_FIRST,
             page=f"hit.place > {start} AND hit.place <= {end}",
         )
 
         async def ask(connection: Connection) -> list[Record]:
             await connection.execute(queries.SETTINGS, _BREADTH, _MOST_SCANNED)
-            rows: list[Record] = await connection.fetch(
-                self._pool.sql(template), *statement.arguments.values
-            )
+            rows: list[Record] = await connection.fetch(self._pool.sql(template), *arguments.values)
             return rows
 
         return await self._pool.transact(ask)

@@ -43,11 +43,6 @@ def index_words(value: Any, text: str | None) -> tuple[str, int]:
 
 
 def _vector(words: list[str]) -> str:
-    if len(words) <= _MOST_POSITIONS:
-        # The server merges the positions of a word.
-        text = _template(len(words)) % tuple(words)
-        if len(text) <= _LONGEST or max(map(len, words)) <= _LONGEST:
-            return text
     # A generator, not a list: to count a list blocks every other thread.
     entries = _that_fit(Counter(word[:_LONGEST] for word in words))
     return " ".join(f"'{word}':{_positions(count)}" for word, count in entries)
@@ -60,11 +55,6 @@ def _that_fit(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         if room < 0:
             return
         yield word, count
-
-
-@lru_cache(maxsize=_MOST_POSITIONS)
-def _template(count: int) -> str:
-    return " ".join(f"'%s':{position}" for position in range(1, count + 1))
 
 
 @lru_cache(maxsize=_MOST_POSITIONS)

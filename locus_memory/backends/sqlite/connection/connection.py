@@ -112,7 +112,7 @@ class SQLiteDatabase(SharedConnection):
             BackendCorruptError: It is damaged, or not one of ours.
             ConfigurationError: A newer locus_memory wrote it.
         """
-        await self.read(_nothing)
+        await self.read(lambda _: None)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside one consistent snapshot, and return its result.
@@ -218,8 +218,3 @@ class SQLiteDatabase(SharedConnection):
                 f"sqlite {self.path}: opened before fork(); open it in the child process only, "
                 "or start the child with 'spawn'"
             )
-
-
-def _nothing(connection: sqlite3.Connection) -> None:
-    """Do no work: the thread opens its connection to do it."""
-    del connection

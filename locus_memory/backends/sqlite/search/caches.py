@@ -11,8 +11,10 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.selection import Page
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import Scope, item_of, item_of_hit
@@ -62,16 +64,11 @@ class Found(NamedTuple):
 
 
 class ItemCache:
-    """A cache of the last candidates, shared by the reader threads.
-
-    It holds two generations: when the younger one is full, the older one is dropped.
-    """
+    """A cache of the last candidates, shared by the reader threads."""
 
     def __init__(self) -> None:
         # Each with about how many bytes it takes.
-        self._young: dict[int, tuple[StoreItem, int]] = {}
-        self._old: dict[int, tuple[StoreItem, int]] = {}
-        self._size = 0
+        self._kept: RecentlyUsed[tuple[StoreItem, int]] = RecentlyUsed(_CAPACITY, itemgetter(1))
 
     def candidates(
         self,
@@ -89,28 +86,18 @@ class ItemCache:
             (by_text, queries.ITEMS, item_of),
             (by_vector, queries.ITEMS_OF_VECTORS, item_of_hit),
         ):
-            unknown = [each.id for each in found if not self._holds(each.revision, items)]
+            for revision in {each.revision for each in found}:
+                if (kept := self._kept.get(str(revision))) is not None:
+                    self._kept.touch(str(revision))
+                    items[revision] = kept[0]
+            unknown = [each.id for each in found if each.revision not in items]
             if unknown:
                 rows = connection.execute(statement, {"ids": json.dumps(unknown)})
                 for revision, *row in rows:
                     size = len(row[_VALUE]) + len(row[_METADATA]) + _OVERHEAD
-                    items[revision] = self._hold(revision, decode(row), size)
+                    items[revision] = decode(row)
+                    self._kept.put(str(revision), (items[revision], size))
         return Candidates(_scored(by_text, items), _scored(by_vector, items), kept=True)
-
-    def _holds(self, revision: int, items: dict[int, StoreItem]) -> bool:
-        """Return whether an item is cached, which is added to `items` then."""
-        held = self._young.get(revision) or self._old.get(revision)
-        if held is not None and revision not in items:
-            items[revision] = self._hold(revision, *held)
-        return revision in items
-
-    def _hold(self, revision: int, item: StoreItem, size: int) -> StoreItem:
-        if self._size > _CAPACITY // 2:
-            self._old, self._young, self._size = self._young, {}, 0
-        if revision not in self._young:
-            self._young[revision] = item, size
-            self._size += size
-        return item
 
 
 def _scored(found: Iterable[Found], items: Mapping[int, StoreItem]) -> list[Candidate]:

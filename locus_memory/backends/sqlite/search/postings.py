@@ -14,6 +14,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,13 +23,13 @@ from numpy.typing import NDArray
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import OutdatedError
 from locus_memory.backends.sqlite.search.ranking import (
-    Everything,
     Ids,
     Lengths,
     Postings,
     Text,
     Weighed,
     best_first,
+    best_of,
     score_of,
     scores_of,
     shared,
@@ -159,7 +160,7 @@ class PostedSearch:
         ]
         ids = self._ids(matches, view)
         if ids is None:
-            parts = best_first(Everything(words, view.lengths, totals, replaced).best, limit)
+            parts = best_first(partial(best_of, words, view.lengths, totals, replaced), limit)
         else:
             scores = scores_of(ids, words, view.lengths, totals)
             scores[shared(replaced, ids)[1]] = 0.0

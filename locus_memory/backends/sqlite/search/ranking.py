@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from locus_memory.backends.sqlite.search.texts import Totals
 
 __all__ = [
-    "Everything",
     "Ids",
     "Lengths",
     "Postings",
     "Text",
     "Weighed",
     "best_first",
+    "best_of",
     "score_of",
     "scores_of",
     "shared",
@@ -142,55 +142,52 @@ def scores_of(ids: Ids, words: Sequence[Weighed], lengths: Lengths, totals: Tota
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Everything:
-    """All items that have any of some words.
+def best_of(
+    words: Sequence[Weighed], lengths: Lengths, totals: Totals, replaced: Ids, limit: int
+) -> tuple[Ids, Scores]:
+    """Return the best items with their scores, the best first, and all with the last score.
 
-    Attributes:
-        words: The words.
+    Args:
+        words: The words, of which an item has any.
         lengths: The number of words of each item, by its id.
         totals: The number of items and of words.
         replaced: The ids of items whose postings do not count.
+        limit: How many.
     """
+    floor, ids, found = np.float64(0), [np.zeros(0, np.int64)], [np.zeros(0)]
+    for start, scores in _blocks(words, lengths, totals, replaced):
+        places = np.flatnonzero(scores >= floor if floor else scores > 0)
+        ids.append(places + start)
+        found.append(scores[places])
+        if len(places) > limit:
+            floor = max(floor, np.partition(found[-1], -limit)[-limit])
+    all_ids, all_scores = np.concatenate(ids), np.concatenate(found)
+    if len(all_ids) > limit:
+        kept = all_scores >= np.partition(all_scores, -limit)[-limit]
+        all_ids, all_scores = all_ids[kept], all_scores[kept]
+    order = np.argsort(-all_scores, kind="stable")
+    return all_ids[order], all_scores[order]
 
-    words: Sequence[Weighed]
-    lengths: Lengths
-    totals: Totals
-    replaced: Ids
 
-    def best(self, limit: int) -> tuple[Ids, Scores]:
-        """Return the best items with their scores, the best first, and all with the last score."""
-        floor, ids, found = np.float64(0), [np.zeros(0, np.int64)], [np.zeros(0)]
-        for start, scores in self._blocks():
-            places = np.flatnonzero(scores >= floor if floor else scores > 0)
-            ids.append(places + start)
-            found.append(scores[places])
-            if len(places) > limit:
-                floor = max(floor, np.partition(found[-1], -limit)[-limit])
-        all_ids, all_scores = np.concatenate(ids), np.concatenate(found)
-        if len(all_ids) > limit:
-            kept = all_scores >= np.partition(all_scores, -limit)[-limit]
-            all_ids, all_scores = all_ids[kept], all_scores[kept]
-        order = np.argsort(-all_scores, kind="stable")
-        return all_ids[order], all_scores[order]
-
-    def _blocks(self) -> Iterator[tuple[int, Scores]]:
-        """Yield the first id of each block, and the scores of its items until the next one."""
-        norms = _norms(np.arange(int(self.lengths.max(initial=0)) + 1), self.totals)
-        starts = np.arange(0, len(self.lengths) + _BLOCK, _BLOCK)
-        ends = [np.searchsorted(each.postings.ids, starts).tolist() for each in self.words]
-        last = len(self.lengths)
-        for number, start in enumerate(starts[:-1].tolist()):
-            lengths, scores = self.lengths[start : start + _BLOCK], np.zeros(_BLOCK)
-            for each, end in zip(self.words, ends, strict=True):
-                having = slice(end[number], end[number + 1])
-                if start + _BLOCK > last:
-                    having = slice(end[number], int(np.searchsorted(each.postings.ids, last)))
-                places = each.postings.ids[having].astype(np.intp) - start
-                each.add(scores, places, having, norms[lengths[places]])
-            inside = slice(*self.replaced.searchsorted((start, start + _BLOCK)))
-            scores[self.replaced[inside] - start] = 0.0
-            yield start, scores
+def _blocks(
+    words: Sequence[Weighed], lengths: Lengths, totals: Totals, replaced: Ids
+) -> Iterator[tuple[int, Scores]]:
+    """Yield the first id of each block, and the scores of its items until the next one."""
+    norms = _norms(np.arange(int(lengths.max(initial=0)) + 1), totals)
+    starts = np.arange(0, len(lengths) + _BLOCK, _BLOCK)
+    ends = [np.searchsorted(each.postings.ids, starts).tolist() for each in words]
+    last = len(lengths)
+    for number, start in enumerate(starts[:-1].tolist()):
+        here, scores = lengths[start : start + _BLOCK], np.zeros(_BLOCK)
+        for each, end in zip(words, ends, strict=True):
+            having = slice(end[number], end[number + 1])
+            if start + _BLOCK > last:
+                having = slice(end[number], int(np.searchsorted(each.postings.ids, last)))
+            places = each.postings.ids[having].astype(np.intp) - start
+            each.add(scores, places, having, norms[here[places]])
+        inside = slice(*replaced.searchsorted((start, start + _BLOCK)))
+        scores[replaced[inside] - start] = 0.0
+        yield start, scores
 
 
 def best_first(

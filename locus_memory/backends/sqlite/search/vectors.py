@@ -14,11 +14,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.products import products
 from locus_memory.backends.selection import Page, VectorQuery, check_dimension
 from locus_memory.backends.sqlite import queries
@@ -29,7 +31,7 @@ from locus_memory.errors import BackendCorruptError
 from locus_memory.store.filters import All
 from locus_memory.store.item import SemanticSearchResult
 
-__all__ = ["NearVector", "VectorCache", "find_vectors", "search_vectors"]
+__all__ = ["VectorCache", "find_vectors", "search_vectors"]
 
 Ids = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -64,18 +66,6 @@ _LOOKED_UP: Final = 65_536
 
 _MASKS: Final = 8
 """The number of filters whose result is cached, of each search."""
-
-
-class NearVector(NamedTuple):
-    """A vector that was found, by the revision of its item, and its cosine."""
-
-    id: int
-    cosine: float
-
-    @property
-    def score(self) -> float:
-        """Its similarity, from 0 to 1."""
-        return max(0.0, self.cosine)
 
 
 class _VectorRows:
@@ -144,10 +134,8 @@ class VectorCache:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._exact = max(capacity // 4, min(capacity, _SMALL))
-        self._held: OrderedDict[tuple[str, bool, int], _Rows] = OrderedDict()
+        self._held: RecentlyUsed[_Rows] = RecentlyUsed(capacity, attrgetter("size"))
         self._lock = threading.Lock()
-        self.size = 0
-        """The size of the cache in bytes."""
 
     def find(self, connection: sqlite3.Connection, scope: Scope, dimension: int) -> _Rows | None:
         """Return the rows of a search as this transaction sees them; `None`: too many to cache.
@@ -155,14 +143,12 @@ class VectorCache:
         Raises:
             OutdatedError: The cache is of a later transaction.
         """
-        name = scope.path, scope.recursive, dimension
+        name = f"{dimension} {scope.recursive} {scope.path}"
         (newest,) = connection.execute(queries.NEWEST_REVISION).fetchone()
         with self._lock:
-            rows = held = self._held.pop(name, None)
+            rows = held = self._held.get(name)
             if held is not None:
-                self.size -= held.size
                 if held.newest > newest:
-                    self._hold(name, held)
                     raise OutdatedError
                 if held.newest < newest:
                     rows = _extended(connection, scope, dimension, held, newest)
@@ -171,15 +157,11 @@ class VectorCache:
                     rows = None if gone * _WORN > rows.count else replace(rows, since=newest)
             if rows is None:
                 rows = self._read(connection, scope, dimension, newest)
-            if rows is not None:
-                self._hold(name, rows)
+            if rows is None:
+                self._held.discard(name)
+            else:
+                self._held.put(name, rows)
             return rows
-
-    def _hold(self, name: tuple[str, bool, int], rows: _Rows) -> None:
-        self._held[name] = rows
-        self.size += rows.size
-        while self.size > self._capacity:
-            self.size -= self._held.popitem(last=False)[1].size
 
     def _read(
         self, connection: sqlite3.Connection, scope: Scope, dimension: int, newest: int
@@ -265,10 +247,10 @@ def search_vectors(
         OutdatedError: The transaction is older than the cache.
     """
     found = find_vectors(connection, cache, scope, query, page)
-    items = items_of_vectors(connection, {vector.id: vector.score for vector in found})
+    items = items_of_vectors(connection, {place: max(0.0, cosine) for place, cosine in found})
     return [
-        SemanticSearchResult(items[vector.id], vector.score, 1.0 - vector.cosine)
-        for vector in found
+        SemanticSearchResult(items[place], max(0.0, cosine), 1.0 - cosine)
+        for place, cosine in found
     ]
 
 
@@ -278,7 +260,7 @@ def find_vectors(
     scope: Scope,
     query: VectorQuery,
     page: Page,
-) -> list[NearVector]:
+) -> list[tuple[int, float]]:
     """Return the vectors that are nearest to the query by cosine, the best first.
 
     The result is exact unless codes select the candidates: float32 selects them otherwise, and
@@ -302,7 +284,7 @@ def find_vectors(
     if not len(ids):
         _refuse_dimension(connection, scope, query)
     order = np.lexsort((-ids, -cosines))[page.offset : wanted]
-    return list(map(NearVector, ids[order].tolist(), cosines[order].tolist()))
+    return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
 
 
 def _refuse_dimension(connection: sqlite3.Connection, scope: Scope, query: VectorQuery) -> None:

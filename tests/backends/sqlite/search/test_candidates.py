@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.sqlite.search import caches
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import (
     BackendCorruptError,
@@ -137,14 +136,13 @@ async def test_an_item_is_decoded_once(store):
 
 
 async def test_what_is_held_is_bounded(store, monkeypatch):
-    monkeypatch.setattr(caches, "_CAPACITY", 40_000)
+    kept = store._caches.last.items._kept
+    monkeypatch.setattr(kept, "_capacity", 40_000)
     await fill(store, 100, size=3_000)
     for _ in range(3):
         found = await store.candidates(NS, 100, words="tea", embedding=VECTOR)
         assert len({item.key for item, _ in found.by_text}) == len(found.by_vector) == 100
-    cache = store._caches.last.items
-    held = len(cache._young) + len(cache._old)
-    assert 5 <= held <= 15
+    assert 5 <= len(kept) <= 15
 
 
 async def test_one_search_alone(store):

@@ -289,7 +289,7 @@ async def test_writes_elsewhere_do_not_read_all_again(store, coded):
 
     async def found():
         hits = await store.search_by_embedding(NS, [1.0, 0.0], 3)
-        [rows] = store._caches.last.vectors._held.values()
+        [rows] = store._caches.last.vectors._held.all().values()
         return [hit.item.key for hit in hits], rows
 
     before = (await found())[1]
