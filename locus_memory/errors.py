@@ -15,7 +15,7 @@ LocusMemoryError
 │   ├── UnsetVariableError                     a preset needs a variable that is not set
 │   └── MissingDriverError (ImportError)
 ├── StoreCapabilityError (NotImplementedError)
-├── VersionConflictError                       a conditional write lost
+├── VersionConflictError                       a conditional write lost: read again
 ├── EncryptionError                            a value that cannot be decrypted
 ├── ArchiveError (ValueError)                  an archive that is not as it was written, or newer
 ├── BlockingCallError (RuntimeError)           a call of `sync` that would wait for itself
@@ -35,11 +35,11 @@ LocusMemoryError
 │   └── ModelAnswerError (TypeError)           the answer is not an assistant message
 ├── CheckpointError
 │   ├── CheckpointNotFoundError (LookupError)
-│   ├── CheckpointConflictError                another writer saved first
-│   ├── CheckpointCorruptError                 the stored bytes differ from those written
+│   ├── CheckpointConflictError                another writer saved first: load again
+│   ├── CheckpointCorruptError                 the stored bytes differ: run `locus-memory verify`
 │   └── StateTypeError (TypeError)             a stored state that `state_type` refuses
 └── BackendError (OSError)
-    ├── BackendUnavailableError (ConnectionError)
+    ├── BackendUnavailableError (ConnectionError)  retry later; it never means "not found"
     │   └── BackendTimeoutError (TimeoutError)     another process holds a lock for too long
     ├── BackendWriteError                      read-only, full disk: existing data is intact
     ├── BackendCorruptError

@@ -6,6 +6,7 @@ Run this file to draw the picture again.
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -184,6 +185,19 @@ def test_no_arrow_between_rooms_runs_back_up():
 @pytest.mark.slow
 def test_the_picture_is_that_of_the_imports():
     assert drawn() == picture()
+
+
+def test_what_the_table_says_to_open_is_there():
+    table = PAGE.read_text("utf-8").partition("## Where to make a change")[2]
+    rows = [line.split(" | ")[1] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 15
+    for row in rows:
+        folders = [PACKAGE]
+        for path in re.findall("`([^`]+)`", row):
+            # A name alone is a file beside the one before it, or in its folder.
+            found = [each for folder in folders for each in folder.glob(path)]
+            assert found, (row, path)
+            folders = [PACKAGE, *{each if each.is_dir() else each.parent for each in found}]
 
 
 def test_what_is_imported_by_name_is_a_backend():

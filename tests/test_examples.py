@@ -9,10 +9,11 @@ it:
   its first line is a comment that names it, or it calls `asyncio.run`), or it can be pasted line
   by line: into `python -m asyncio`, or into `python` where nothing is awaited.
 - `python`, marked `pytest`, is a test file: pytest must pass it. It sees the `python` block
-  before it on the page as the module `before`, and by the name of the file that it is. Of the
-  suite on `docs/testing.md` the tests of `delete` run, the verb that its store overrides, and
-  the one of any verbs in any order; of those on `docs/writing-a-backend.md` all tests but those
-  of many examples; `integration/` runs them whole.
+  before it on the page as the module `before`, and by the name of the file that it is, and the
+  files of `docs/examples`, which are themselves run as files. Of the suite on `docs/testing.md`
+  the tests of `delete` run, the verb that its store overrides, and the one of any verbs in any
+  order; of those on `docs/writing-a-backend.md` all tests but those of many examples;
+  `integration/` runs them whole.
 - `python`, marked `live`, needs what the `test` extra does not install; `integration/` runs it.
 - `python`, marked with a framework of `ELSEWHERE`, runs where that is: in the environments of
   `make frameworks`.
@@ -42,6 +43,7 @@ import code
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import types
@@ -66,6 +68,7 @@ COMMAND = Path(sys.executable).with_name("locus-memory")
 REDIS = "localhost:6379"
 WRAPPERS_PAGE = ROOT / "docs" / "testing.md"
 BACKEND_PAGE = ROOT / "docs" / "writing-a-backend.md"
+FILES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 OF_MANY_EXAMPLES = (
     *("test_any_", "behaves_like_a_dict", "hidden_cap", "what_is_recalled", "deleting_any"),
     *("forks_of_forks", "no_chain_is_longer"),
@@ -114,6 +117,7 @@ ELSEWHERE = {
 
 NOT_HERE = {"pytest", "live", "unrun", *ELSEWHERE}
 SCRIPTS = [block for block in PYTHON if block.mark not in NOT_HERE]
+SCRIPTS += [Block(path, 1, "python", None, path.read_text(encoding="utf-8")) for path in FILES]
 TESTS = [block for block in PYTHON if block.mark == "pytest"]
 CONSOLES = sorted({block.page for block in BLOCKS if block.language == "console"} - {OWN_TEST})
 
@@ -234,7 +238,7 @@ def file_of(block):
 
 def is_complete(block):
     """Whether the block shows a whole file."""
-    return "asyncio.run(" in block.code or file_of(block) is not None
+    return block.page in FILES or "asyncio.run(" in block.code or file_of(block) is not None
 
 
 def printed_by(block, run, *options):
@@ -389,6 +393,8 @@ def run_tests(block, folder, *selected):
     if before:
         for name in {"before.py", file_of(before[-1]) or "before.py"}:
             (folder / name).write_text(before[-1].code, encoding="utf-8")
+    for path in FILES:
+        shutil.copy(path, folder)
     (folder / "test_example.py").write_text(block.code, encoding="utf-8")
     # The plugins that it does not load take longer to import than most of the tests.
     absent = ("no:cacheprovider", "no:anyio", "no:langsmith_plugin", "no:xdist")

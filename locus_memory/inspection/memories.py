@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 from locus_memory.inspection.errors import CommandError
-from locus_memory.inspection.names import COMPARED, namespaces_below, near
+from locus_memory.inspection.names import COMPARED, find_thread, namespaces_below, near
 from locus_memory.inspection.sources import Sources
+from locus_memory.integrations.langgraph.threads import Place
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -315,11 +316,14 @@ async def runs_of(
     if user is None and thread is not None:
         # A provider may have no threads.
         with suppress(ConfigurationError):
-            newest = await backend.checkpointer.list_with_metadata(thread, 1)
+            name = await find_thread(backend.checkpointer, thread)
+            newest = await backend.checkpointer.list_with_metadata(name, 1)
             named = [info.metadata.get("user_id") for info in newest]
             user = next((each for each in named if isinstance(each, str)), None)
     scoped = manager if user is None else manager.for_user(user)
-    return user, await scoped.saw(thread, limit=limit)
+    # A run inside of LangGraph is recorded under LangGraph's id of its thread.
+    place = Place.named(thread or "")
+    return user, await scoped.saw(place.thread_id if place else thread, limit=limit)
 
 
 async def erased(report: ForgetReport, store: BaseStore | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from typing_extensions import override
 
+from locus_memory._internal.notebook import table
 from locus_memory._internal.offload import in_thread
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
@@ -110,6 +111,9 @@ class SearchResult(Sequence[Hit]):
     @override
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+    def _repr_html_(self) -> str:
+        return table((f"{hit.relevance:.2f} {hit.item.key}", hit.text) for hit in self.hits)
 
     def pack(self, budget: int, counter: object | None = None) -> Packed[Hit]:
         """Return the best hits whose texts together have at most `budget` tokens.

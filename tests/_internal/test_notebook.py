@@ -6,8 +6,11 @@ import pytest
 
 from locus_memory._internal.notebook import table
 from locus_memory.checkpoint import compare
+from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
+from locus_memory.memory.reading.reader import Plan
 from locus_memory.messages import Message
+from locus_memory.retrieval.hybrid import Hit, SearchResult
 from locus_memory.state import AgentState
 from locus_memory.store.item import StoreItem, timestamp
 
@@ -38,6 +41,9 @@ SHOWN = [
     item({EVIL: [EVIL]}),
     Memory(MemoryType.USER, EVIL, EVIL, {EVIL: EVIL}),
     AgentState(run_id=EVIL, messages=(Message.user(EVIL),), metadata={EVIL: EVIL}),
+    SearchResult((Hit(item(EVIL), 0.5, EVIL, relevance=0.5),), "text"),
+    Plan(stable=EVIL, tail=EVIL),
+    LLMMemoryManager("memory", namespace_prefix=(EVIL,)),
     compare({"messages": [EVIL], EVIL: EVIL}, {"messages": [EVIL, EVIL], EVIL: [EVIL]}),
 ]
 

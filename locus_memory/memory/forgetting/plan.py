@@ -21,7 +21,7 @@ from locus_memory.memory.forgetting.choice import (
     text_of,
     thread_of_job,
 )
-from locus_memory.memory.forgetting.threads import ThreadView, roots_of, view_thread
+from locus_memory.memory.forgetting.threads import ThreadView, beside, roots_of, view_thread
 from locus_memory.memory.layers.blocks import drop_blocks
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import read_record
@@ -222,6 +222,10 @@ class ForgetPlan:
                 roots |= await roots_of(checkpointer, view)
             elif self._is_wanted(view):
                 self.holders.append(name)
+        for name in {beside(thread) for thread in choice.threads} & self.seen:
+            view = await view_thread(checkpointer, name)
+            if not view.users:
+                choice.threads[name] = view.checkpoints
         return roots
 
     def _is_wanted(self, view: ThreadView) -> bool:

@@ -15,7 +15,7 @@ from locus_memory.conversation.summary.thread import root_digest
 from locus_memory.errors import CheckpointError
 from locus_memory.messages import Message
 
-__all__ = ["ThreadView", "roots_of", "view_thread"]
+__all__ = ["ThreadView", "beside", "roots_of", "view_thread"]
 
 _PAGE: Final = 500
 
@@ -55,6 +55,11 @@ async def view_thread(checkpointer: BaseCheckpointer, thread_id: str) -> ThreadV
     except CheckpointError:
         is_readable = False
     return ThreadView(thread_id, count, _names(users), _names(ids), oldest, is_readable)
+
+
+def beside(thread_id: str) -> str:
+    """Return the thread of a `LocusSaver` for pending writes, which name no user; or nothing."""
+    return f'{thread_id[:-1]},"writes"]' if thread_id.startswith("langgraph:[") else ""
 
 
 def _checkpoints(checkpointer: BaseCheckpointer, thread_id: str) -> AsyncIterator[CheckpointInfo]:

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, Final
 
+from locus_memory._internal.notebook import table
 from locus_memory.chat.base import CONTEXT_WINDOW, ChatModel
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING, runs_off_record
 from locus_memory.conversation.tokens import message_tokens
@@ -62,6 +63,9 @@ class Plan:
     since: str = ""
     shown: tuple[str, ...] = field(default=(), repr=False)
     lines: tuple[Line, ...] = field(default=(), repr=False)
+
+    def _repr_html_(self) -> str:
+        return table([("stable part", self.stable), ("tail", self.tail), ("tokens", self.tokens)])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, Unpack, cast
 
 from typing_extensions import override
 
+from locus_memory._internal.notebook import table
 from locus_memory._internal.options import Keywords
 from locus_memory._internal.running.schedule import Schedule
 from locus_memory.backends.base import Backend
@@ -135,6 +136,10 @@ class ScopedManager(BaseMemoryManager):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, namespace={self.namespace!r})"
+
+    def _repr_html_(self) -> str:
+        rows = ("store", repr(self._store)), ("namespace", self.namespace)
+        return table(rows)
 
     @property
     def namespace(self) -> Namespace:

@@ -19,10 +19,13 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import Field
 
-from locus_memory import LLMMemoryManager, open_backend
+from locus_memory import LLMMemoryManager, forget, open_backend
+from locus_memory.deletion import audit_deletion
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
+from locus_memory.inspection.memories import runs_of
 from locus_memory.integrations.langgraph import GraphMemory, LocusSaver, MemoryMiddleware
+from locus_memory.integrations.langgraph.threads import Place
 from locus_memory.memory.models import Memory, MemoryType
 
 HOME, QUESTION = "I live in Lisbon.", "Where do I live?"
@@ -366,3 +369,34 @@ async def test_what_was_forgotten_is_shown_no_more_without_ids():
     assert "whisky" in str(await memory.recall.ainvoke(state))
     await ada.forget("drink")
     assert "whisky" not in str(await memory.recall.ainvoke(state))
+
+
+async def test_an_erasure_of_a_user_takes_the_pending_writes_along(tmp_path):
+    where = f"sqlite:{tmp_path}/graph.db"
+    async with open_backend(where) as backend, LocusSaver(backend) as saver:
+        builder = StateGraph(MessagesState).add_node("answer", lambda _: {"messages": ["Noted."]})
+        graph = builder.add_edge(START, "answer").compile(checkpointer=saver)
+        for user in ("ada", "bob"):
+            place = {"configurable": {"thread_id": user, "user_id": user}}
+            await graph.ainvoke({"messages": [f"I keep bees in {user}ville."]}, place)
+        await forget(backend, user_id="ada")
+        await backend.compact()
+        assert (await audit_deletion(backend, ["adaville"])).is_proven
+        left = await backend.checkpointer.list_threads()
+        assert left
+        assert {Place.named(name).thread_id for name in left} == {"bob"}
+
+
+@pytest.mark.parametrize("name", ["friday", 'langgraph:["friday",""]'])
+async def test_what_a_run_saw_is_found_by_the_thread_alone(name):
+    async with (
+        open_backend("memory") as backend,
+        LocusSaver(backend) as saver,
+        MemoryMiddleware(backend, **INLINE) as memory,
+    ):
+        agent = create_agent(Model(), middleware=[memory], checkpointer=saver)
+        await agent.ainvoke(said(HOME), config("friday"))
+        await agent.ainvoke(said(QUESTION), config("friday"))
+        manager = LLMMemoryManager(backend)
+        user, [newest] = await runs_of(backend, manager, name, None, 1)
+        assert (user, newest.message) == ("ada", QUESTION)
