@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,9 +18,9 @@ from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory._internal.sameness import own_copy
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.base import BaseStore
-from locus_memory.store.batches import as_names
+from locus_memory.store.batches import as_names, as_operations, as_puts, as_restored
 from locus_memory.store.item import Namespace, StoreItem, check_key, check_namespace
-from locus_memory.store.wrappers.writes import WriteObserver, Written
+from locus_memory.store.wrappers.base import WRITES, StoreWrapper
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -52,7 +53,7 @@ class _Load:
     answer: asyncio.Future[StoreItem | None]
 
 
-class CachingStore(WriteObserver):
+class CachingStore(StoreWrapper):
     """A store that keeps the items read last, so that reading them again asks no database.
 
     `get`, `get_item`, `exists` and `get_batch` are answered from the cache, also that an item does
@@ -229,7 +230,14 @@ class CachingStore(WriteObserver):
             self._kept.popitem(last=False)
 
     @override
-    def _written(self, names: Sequence[Written]) -> None:
+    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+        try:
+            return await self.inner.clear_namespace(namespace, recursive=recursive)
+        finally:
+            self._forget([(namespace, None)])
+
+    def _forget(self, names: Iterable[tuple[Namespace, str | None]]) -> None:
+        """Drop items that may have changed; without a key, those of a namespace and below it."""
         with self._lock:
             for namespace, key in names:
                 # A name that has no hash is none, and nothing was written.
@@ -243,3 +251,44 @@ class CachingStore(WriteObserver):
                 continue
             for name in [name for name in cached if name[0][: len(namespace)] == namespace]:
                 del cached[name]
+
+
+_LISTED: Final[dict[str, Callable[..., list[Any]]]] = {
+    "put_batch": as_puts,
+    "delete_batch": as_names,
+    "write_batch": as_operations,
+    "restore": as_restored,
+}
+
+
+def _forgetting(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that writes to the inner store, and then drops the items it names.
+
+    It drops them after a write that failed or was cancelled as well, because that one may have been
+    done all the same. The names are those that the caller passed, valid or not.
+    """
+    listed = _LISTED.get(verb.__name__)
+
+    @wraps(verb)
+    async def one(self: Any, namespace: Namespace, key: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await getattr(self.inner, verb.__name__)(namespace, key, *args, **kwargs)
+        finally:
+            self._forget([(namespace, key)])
+
+    @wraps(verb)
+    async def several(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = [] if listed is None else listed(*args, **kwargs)
+        try:
+            return await getattr(self.inner, verb.__name__)(given)
+        finally:
+            self._forget(
+                each if isinstance(each, tuple) else (each.namespace, each.key) for each in given
+            )
+
+    return one if listed is None else several
+
+
+for _name in WRITES:
+    if _name not in ("clear_namespace", "compact"):
+        setattr(CachingStore, _name, _forgetting(getattr(StoreWrapper, _name)))
