@@ -52,7 +52,7 @@ class EncryptionKeys:
                 f"no key {quote(self.active)} to encrypt with; known: {sorted(self.keys)}"
             )
         for name, key in self.keys.items():
-            if not _is_key(key):
+            if not isinstance(key, bytes) or len(key) not in _KEY_SIZES:
                 raise ConfigurationError(f"key {quote(name)} must be bytes: 16, 24 or 32 of them")
             if len(name.encode()) > _LONGEST_ID:
                 raise ConfigurationError("the id of a key has at most 255 bytes")
@@ -91,7 +91,11 @@ class EncryptionKeys:
             ConfigurationError: The text has another form; the message holds no part of a key.
         """
         parts = [part.strip() for part in text.split(",")]
-        keys = dict(_parsed(part, place) for place, part in enumerate(parts, 1) if _is_pair(part))
+        keys = dict(
+            _parsed(part, place)
+            for place, part in enumerate(parts, 1)
+            if part not in ("", _ACCEPT_PLAIN)
+        )
         if not keys:
             raise ConfigurationError("encryption keys are ID=BASE64, joined by commas; none given")
         return cls(keys, next(iter(keys)), _ACCEPT_PLAIN in parts)
@@ -140,14 +144,6 @@ class EncryptionKeys:
                 f"{name} was altered, moved or encrypted with another key"
             ) from error
         return decrypted
-
-
-def _is_key(key: object) -> bool:
-    return isinstance(key, bytes) and len(key) in _KEY_SIZES
-
-
-def _is_pair(part: str) -> bool:
-    return part not in ("", _ACCEPT_PLAIN)
 
 
 def _parsed(part: str, place: int) -> tuple[str, bytes]:

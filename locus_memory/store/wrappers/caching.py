@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.base import BaseStore
 from locus_memory.store.batches import as_names, as_operations, as_puts, as_restored
 from locus_memory.store.item import Namespace, StoreItem, check_key, check_namespace
-from locus_memory.store.wrappers.base import WRITES, StoreWrapper
+from locus_memory.store.wrappers.base import StoreWrapper
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -30,6 +29,25 @@ __all__ = ["CachingStore"]
 _Name = tuple[Namespace, str]
 
 _COUNTS: Final = counts_of("store")
+
+
+_LISTED: Final[dict[str, Callable[..., list[Any]]]] = {
+    "put_batch": as_puts,
+    "delete_batch": as_names,
+    "write_batch": as_operations,
+    "restore": as_restored,
+}
+
+
+def _one(namespace: Namespace, key: str | None = None, *_: Any, **__: Any) -> list[Any]:
+    return [(namespace, key)]
+
+
+_WRITTEN: Final = {
+    **dict.fromkeys(("put", "put_with_embedding", "delete", "clear_namespace"), _one),
+    **_LISTED,
+}
+"""What each verb writes, by its arguments; without a key, a namespace and all below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +248,23 @@ class CachingStore(StoreWrapper):
             self._kept.popitem(last=False)
 
     @override
-    async def clear_namespace(self, namespace: Namespace, *, recursive: bool = False) -> int:
+    async def _call(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a verb, and drop the items that it may have changed.
+
+        They are dropped after a write that failed or was cancelled as well, because that one may
+        have been done all the same. The names are those that the caller passed, valid or not.
+        """
+        if verb not in _WRITTEN:
+            return await super()._call(verb, *args, **kwargs)
+        written = _WRITTEN[verb](*args, **kwargs)
+        if verb in _LISTED:
+            args, kwargs = (written,), {}
         try:
-            return await self.inner.clear_namespace(namespace, recursive=recursive)
+            return await super()._call(verb, *args, **kwargs)
         finally:
-            self._forget([(namespace, None)])
+            self._forget(
+                each if isinstance(each, tuple) else (each.namespace, each.key) for each in written
+            )
 
     def _forget(self, names: Iterable[tuple[Namespace, str | None]]) -> None:
         """Drop items that may have changed; without a key, those of a namespace and below it."""
@@ -251,44 +281,3 @@ class CachingStore(StoreWrapper):
                 continue
             for name in [name for name in cached if name[0][: len(namespace)] == namespace]:
                 del cached[name]
-
-
-_LISTED: Final[dict[str, Callable[..., list[Any]]]] = {
-    "put_batch": as_puts,
-    "delete_batch": as_names,
-    "write_batch": as_operations,
-    "restore": as_restored,
-}
-
-
-def _forgetting(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that writes to the inner store, and then drops the items it names.
-
-    It drops them after a write that failed or was cancelled as well, because that one may have been
-    done all the same. The names are those that the caller passed, valid or not.
-    """
-    listed = _LISTED.get(verb.__name__)
-
-    @wraps(verb)
-    async def one(self: Any, namespace: Namespace, key: str, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await getattr(self.inner, verb.__name__)(namespace, key, *args, **kwargs)
-        finally:
-            self._forget([(namespace, key)])
-
-    @wraps(verb)
-    async def several(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = [] if listed is None else listed(*args, **kwargs)
-        try:
-            return await getattr(self.inner, verb.__name__)(given)
-        finally:
-            self._forget(
-                each if isinstance(each, tuple) else (each.namespace, each.key) for each in given
-            )
-
-    return one if listed is None else several
-
-
-for _name in WRITES:
-    if _name not in ("clear_namespace", "compact"):
-        setattr(CachingStore, _name, _forgetting(getattr(StoreWrapper, _name)))

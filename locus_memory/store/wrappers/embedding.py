@@ -13,7 +13,7 @@ from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mark, without_mark
 from locus_memory.retrieval.embedding import embed, embedded_puts
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.store.base import BaseStore, has_semantic_search, put_one
 from locus_memory.store.batches import as_operations, as_puts, as_restored
 from locus_memory.store.item import (
     Delete,
@@ -110,30 +110,9 @@ class EmbeddingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
+        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
         [embedded] = await self._embedded([put])
-        if embedded.embedding is None:
-            return await super().put(
-                namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text
-            )
-        return await super().put_with_embedding(
-            namespace,
-            key,
-            value,
-            embedded.embedding,
-            embedded.metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
+        return await put_one(self.inner, embedded)
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
