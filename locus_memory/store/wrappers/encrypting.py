@@ -188,8 +188,17 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
-        return await put_one(self.inner, self._sealed(replace(put, embedding=embedding)))
+        sealed = self._sealed(Put(namespace, key, value, metadata, text=text))
+        return await self.inner.put_with_embedding(
+            namespace,
+            key,
+            sealed.value,
+            embedding,
+            sealed.metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text="",
+        )
 
     get = BaseStore.get
 
