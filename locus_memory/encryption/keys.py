@@ -52,7 +52,7 @@ class EncryptionKeys:
                 f"no key {quote(self.active)} to encrypt with; known: {sorted(self.keys)}"
             )
         for name, key in self.keys.items():
-            if not isinstance(key, bytes) or len(key) not in _KEY_SIZES:
+            if not _is_key(key):
                 raise ConfigurationError(f"key {quote(name)} must be bytes: 16, 24 or 32 of them")
             if len(name.encode()) > _LONGEST_ID:
                 raise ConfigurationError("the id of a key has at most 255 bytes")
@@ -144,6 +144,10 @@ class EncryptionKeys:
                 f"{name} was altered, moved or encrypted with another key"
             ) from error
         return decrypted
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, bytes) and len(key) in _KEY_SIZES
 
 
 def _parsed(part: str, place: int) -> tuple[str, bytes]:
