@@ -1,4 +1,4 @@
-"""Resources: objects that are opened and closed, by call or by `async with`."""
+"""Resources, which are opened and closed by call or by `async with`, and wrappers of objects."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 from locus_memory.errors import BackendUnavailableError
 from locus_memory.events import emit
 
-__all__ = ["Resource", "warn_unless_closed"]
+__all__ = ["Forwarding", "Resource", "forwarded", "warn_unless_closed"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def warn_unless_closed(
@@ -70,3 +73,27 @@ class Resource:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class Forwarding:
+    """An object whose `forwarded` methods call those of its attribute `inner`."""
+
+    async def _call(self: Any, method: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the inner object: a subclass overrides this for many at once."""
+        return await getattr(self.inner, method)(*args, **kwargs)
+
+
+def forwarded(method: _Method) -> _Method:
+    """Return a method that calls the one of the same name of the inner object.
+
+    Args:
+        method: A coroutine function of the contract, which may be abstract.
+    """
+
+    @wraps(method)
+    async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await self._call(method.__name__, *args, **kwargs)
+
+    # `wraps` copies this attribute from an abstract method.
+    vars(call).pop("__isabstractmethod__", None)
+    return cast("_Method", call)

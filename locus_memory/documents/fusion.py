@@ -6,12 +6,12 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
 from typing_extensions import override
 
-from locus_memory._internal.quoting import quote
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory._internal.resource import Resource
 from locus_memory.documents.values import RetrievalResult
 from locus_memory.errors import ConfigurationError
@@ -58,15 +58,11 @@ class HybridOptions:
     depth: int = 3
 
     def __post_init__(self) -> None:
-        if self.fusion not in ("weighted", "rrf"):
-            raise ConfigurationError(f"fusion is 'weighted' or 'rrf', not {quote(self.fusion)}")
-        for name in [each.name for each in fields(self) if each.name != "fusion"]:
-            value = getattr(self, name)
-            wrong = isinstance(value, bool) or not isinstance(value, int | float)
-            if wrong or not 0 <= value < math.inf:
-                raise ConfigurationError(f"{name} is a number of at least 0, not {quote(value)}")
-        if self.depth < 1 or self.depth != int(self.depth):
-            raise ConfigurationError(f"depth is a whole number from 1, not {quote(self.depth)}")
+        check_fields(self)
+        least = {"k": 0, "sparse_weight": 0, "dense_weight": 0, "depth": 1}
+        check_ranges("HybridOptions", self, least, one_of={"fusion": ("weighted", "rrf")})
+        if math.inf in (self.k, self.sparse_weight, self.dense_weight):
+            raise ConfigurationError("HybridOptions: k and the weights are finite")
 
     @classmethod
     def classic(cls) -> HybridOptions:

@@ -16,7 +16,14 @@ from locus_memory._internal.resource import Resource
 from locus_memory.documents.chunking.config import ChunkConfig, DocumentKind
 from locus_memory.documents.fusion import HybridOptions, fused
 from locus_memory.documents.ingest.adding import MOST_BYTES, PathAdding, counted
-from locus_memory.documents.layout import Document, chunks_of, piece, result_of
+from locus_memory.documents.layout import (
+    Document,
+    chunks_of,
+    info_of,
+    piece,
+    result_of,
+    sources_of,
+)
 from locus_memory.documents.values import Ingested, RetrievalResult, SourceInfo
 from locus_memory.documents.versions import search_shown
 from locus_memory.documents.writing import Writer
@@ -329,7 +336,10 @@ class DocumentIndex(Resource):
         Raises:
             BackendError: The store failed.
         """
-        return await self._writer.clear()
+        store = self._search.store
+        # The records go first: none may say that chunks are there which are gone.
+        await store.clear_namespace(sources_of(self.namespace))
+        return await store.clear_namespace(chunks_of(self.namespace))
 
     async def sources(self, limit: int = 100, after: str | None = None) -> list[SourceInfo]:
         """Return what the index holds, in the order of the names.
@@ -342,7 +352,8 @@ class DocumentIndex(Resource):
             InvalidArgumentError: An invalid limit or cursor.
             BackendError: The store failed.
         """
-        return await self._writer.sources(limit, after)
+        found = await self._search.store.scan(sources_of(self.namespace), limit, after=after)
+        return list(map(info_of, found))
 
     async def embedding_model(self) -> str | None:
         """Return the name of the model whose vectors the chunks have; `None`: they have none.

@@ -19,12 +19,10 @@ from locus_memory.documents.layout import (
     chunk_key,
     chunk_put,
     chunks_of,
-    info_of,
     record_put,
     source_range,
     sources_of,
 )
-from locus_memory.documents.values import SourceInfo
 from locus_memory.errors import (
     BackendError,
     ConfigurationError,
@@ -46,7 +44,7 @@ from locus_memory.store.base import (
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 from locus_memory.store.text import index_text
 
-__all__ = ["Change", "Known", "Outcome", "Writer"]
+__all__ = ["Change", "Outcome", "Writer"]
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -57,19 +55,6 @@ _ATOMIC: Final = 256
 """The most operations of one batch that replaces a document at once."""
 
 _PAGE: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The document of a source that is there.
-
-    Attributes:
-        id: Its id; empty if it was not written to its end.
-        root: The digest of the folder it is from; empty if it is from none.
-    """
-
-    id: str
-    root: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +109,10 @@ class Writer:
         self._embedder = embedder
         self._is_checked = False
 
-    async def known(self, sources: Sequence[str]) -> dict[str, Known]:
-        """Return the documents of these sources, as far as they are there."""
+    async def records(self, sources: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Return the records of these sources, as far as they are there."""
         found = await self._store.get_batch([(self._sources, each) for each in sources])
-        return {
-            key: Known(value["document"] if value["complete"] else "", value["root"])
-            for (_, key), value in found.items()
-        }
+        return {key: value for (_, key), value in found.items()}
 
     async def adopt(self, source: str, document: str, root: str) -> None:
         """Note that a document is from another folder by now, unless another writer is first."""
@@ -395,16 +377,6 @@ class Writer:
             yield item
         async for record in scan_all(self._store, self._sources, prefix=f"{source}\n"):
             yield record
-
-    async def clear(self) -> int:
-        """Delete all documents; returns how many chunks."""
-        # The records go first: none may say that chunks are there which are gone.
-        await self._store.clear_namespace(self._sources)
-        return await self._store.clear_namespace(self._chunks)
-
-    async def sources(self, limit: int, after: str | None) -> list[SourceInfo]:
-        """Return what is there, in the order of the names."""
-        return list(map(info_of, await self._store.scan(self._sources, limit, after=after)))
 
     async def sources_from(self, root: str) -> list[str]:
         """Return the sources that are from a folder."""

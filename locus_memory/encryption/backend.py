@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from locus_memory._internal.resource import Forwarding, forwarded
 from locus_memory.backends.advice import Advice
 from locus_memory.backends.base import Backend
-from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.checkpoint.base import BaseCheckpointer, StateT
 from locus_memory.encryption.checkpointer import EncryptingCheckpointer
 from locus_memory.encryption.keys import EncryptionKeys
@@ -29,7 +29,7 @@ _READABLE: Final = (
 _REMEDY: Final = "run locus-memory rotate with the same keys"
 
 
-class EncryptingBackend(Backend[StateT]):
+class EncryptingBackend(Forwarding, Backend[StateT]):
     """A backend with an `EncryptingStore` and an `EncryptingCheckpointer` over another one.
 
     Args:
@@ -50,6 +50,13 @@ class EncryptingBackend(Backend[StateT]):
         self.provider = backend.provider
         self._clock = clock
 
+    problems = forwarded(Backend.problems)
+    outdated = forwarded(Backend.outdated)
+    compact = forwarded(Backend.compact)
+    remains = forwarded(Backend.remains)
+    open = forwarded(Backend.open)
+    close = forwarded(Backend.close)
+
     @cached_property
     def _store(self) -> EncryptingStore:
         return EncryptingStore(self.inner, self.keys, clock=self._clock)
@@ -69,10 +76,6 @@ class EncryptingBackend(Backend[StateT]):
         return self._checkpointer
 
     @override
-    async def problems(self) -> list[str]:
-        return await self.inner.problems()
-
-    @override
     async def advice(self) -> list[Advice]:
         found = await self.inner.advice()
         # Not every provider has a store, and one that fails has told so already.
@@ -80,26 +83,6 @@ class EncryptingBackend(Backend[StateT]):
             if count := await self.store.count_readable():
                 found.append(Advice("encryption.names", _READABLE.format(count), _REMEDY))
         return found
-
-    @override
-    async def outdated(self) -> list[Advice]:
-        return await self.inner.outdated()
-
-    @override
-    async def compact(self) -> None:
-        await self.inner.compact()
-
-    @override
-    async def remains(self, search: ByteSearch) -> list[Place]:
-        return await self.inner.remains(search)
-
-    @override
-    async def open(self) -> None:
-        await self.inner.open()
-
-    @override
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 def encrypted(made: Any, encryption: object, options: Mapping[str, Any]) -> Any:

@@ -91,7 +91,11 @@ class EncryptionKeys:
             ConfigurationError: The text has another form; the message holds no part of a key.
         """
         parts = [part.strip() for part in text.split(",")]
-        keys = dict(_parsed(part, place) for place, part in enumerate(parts, 1) if _is_pair(part))
+        keys = dict(
+            _parsed(part, place)
+            for place, part in enumerate(parts, 1)
+            if part not in ("", _ACCEPT_PLAIN)
+        )
         if not keys:
             raise ConfigurationError("encryption keys are ID=BASE64, joined by commas; none given")
         return cls(keys, next(iter(keys)), _ACCEPT_PLAIN in parts)
@@ -144,10 +148,6 @@ class EncryptionKeys:
 
 def _is_key(key: object) -> bool:
     return isinstance(key, bytes) and len(key) in _KEY_SIZES
-
-
-def _is_pair(part: str) -> bool:
-    return part not in ("", _ACCEPT_PLAIN)
 
 
 def _parsed(part: str, place: int) -> tuple[str, bytes]:

@@ -18,12 +18,12 @@ import orjson
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.resource import Forwarding, forwarded
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import ENCRYPTED_VERSION, Record, RecordHead
 from locus_memory.checkpoint.storage import DeltaStorage, StaleChainError
 from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.errors import BackendUnavailableError, EncryptionError
-from locus_memory.store.filters import Condition
 
 __all__ = ["EncryptingStorage"]
 
@@ -36,7 +36,7 @@ _TOGETHER: Final = 16
 _ATTEMPTS: Final = 8
 
 
-class EncryptingStorage(DeltaStorage):
+class EncryptingStorage(Forwarding, DeltaStorage):
     """A storage that encrypts payloads; the inner one never sees a state.
 
     The associated data of a payload are its thread, its checkpoint id, its revision, its base, its
@@ -52,6 +52,15 @@ class EncryptingStorage(DeltaStorage):
         self.inner = inner
         self._keys = keys
         self.persistent = inner.persistent
+
+    find = forwarded(DeltaStorage.find)
+    list_checkpoints = forwarded(DeltaStorage.list_checkpoints)
+    sequences = forwarded(DeltaStorage.sequences)
+    list_threads = forwarded(DeltaStorage.list_threads)
+    query_by_metadata = forwarded(DeltaStorage.query_by_metadata)
+    reclaim = forwarded(DeltaStorage.reclaim)
+    open = forwarded(DeltaStorage.open)
+    close = forwarded(DeltaStorage.close)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
@@ -90,20 +99,6 @@ class EncryptingStorage(DeltaStorage):
         return await self.inner.with_chain(thread_id, checkpoint_id, opened)
 
     @override
-    async def find(self, thread_id: str, checkpoint_id: str | None = None) -> RecordHead | None:
-        return await self.inner.find(thread_id, checkpoint_id)
-
-    @override
-    async def list_checkpoints(
-        self, thread_id: str, limit: int | None = 10, *, before: int | None = None
-    ) -> list[RecordHead]:
-        return await self.inner.list_checkpoints(thread_id, limit, before=before)
-
-    @override
-    async def sequences(self, thread_id: str) -> list[int]:
-        return await self.inner.sequences(thread_id)
-
-    @override
     async def delete(
         self,
         thread_id: str,
@@ -112,16 +107,6 @@ class EncryptingStorage(DeltaStorage):
         rebased: Sequence[Record] = (),
     ) -> int:
         return await self.inner.delete(thread_id, revisions, rebased=self._sealed(rebased))
-
-    @override
-    async def list_threads(
-        self, limit: int = 100, *, prefix: str | None = None, after: str | None = None
-    ) -> list[str]:
-        return await self.inner.list_threads(limit, prefix=prefix, after=after)
-
-    @override
-    async def query_by_metadata(self, condition: Condition, limit: int) -> list[RecordHead]:
-        return await self.inner.query_by_metadata(condition, limit)
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:
@@ -198,18 +183,6 @@ class EncryptingStorage(DeltaStorage):
         except StaleChainError:
             return False
         return True
-
-    @override
-    async def reclaim(self) -> None:
-        await self.inner.reclaim()
-
-    @override
-    async def open(self) -> None:
-        await self.inner.open()
-
-    @override
-    async def close(self) -> None:
-        await self.inner.close()
 
     def _sealed(self, records: Sequence[Record]) -> list[Record]:
         return [self._seal(record) for record in records]

@@ -11,7 +11,7 @@ import os
 from collections.abc import Generator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -30,7 +30,6 @@ __all__ = [
     "read_journal",
 ]
 
-_BLOCK: Final = 65_536
 _START: Final = b'{"kind":"run"'
 """How a journal begins; a file that does not is none, even if its only line is torn."""
 
@@ -249,7 +248,8 @@ class Journal:
         with suppress(FileNotFoundError), closing(read_journal(path)) as records:
             next(records, None)
         self._file = Path(path).open("ab+")  # noqa: SIM115 - `close` closes it
-        self._file.truncate(_whole(self._file))
+        self._file.seek(0)
+        self._file.truncate(sum(len(line) for line in self._file if line.endswith(b"\n")))
 
     @property
     def is_empty(self) -> bool:
@@ -269,16 +269,3 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def _whole(file: BinaryIO) -> int:
-    """Return the length of a file up to the end of its last whole line, in bytes."""
-    end = file.seek(0, os.SEEK_END)
-    while end:
-        start = max(0, end - _BLOCK)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0

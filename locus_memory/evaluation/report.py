@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Final
 
 from locus_memory.evaluation.metrics import Interval, interval, ndcg_at, recall_at
@@ -64,12 +65,12 @@ class Scores:
         return cls(
             questions=len(answers),
             recall={
-                k: _mean(recall_at(each.found, each.evidence, k) for each in answers)
+                k: fmean(recall_at(each.found, each.evidence, k) for each in answers)
                 for k in DEPTHS
             },
-            ndcg=_mean(ndcg_at(each.found, each.evidence, NDCG_DEPTH) for each in answers),
+            ndcg=fmean(ndcg_at(each.found, each.evidence, NDCG_DEPTH) for each in answers),
             evidence_recall={
-                budget: _mean(
+                budget: fmean(
                     recall_at(each.packed[budget], each.evidence, len(each.packed[budget]))
                     for each in answers
                 )
@@ -108,7 +109,7 @@ class Margin:
         """Return the margin of some answers to those of the other searches, at least one."""
         own = list(map(_figures, answers))
         figures = {name: list(map(_figures, each)) for name, each in others.items()}
-        best = max(figures, key=lambda name: _mean(ndcg for _, ndcg in figures[name]))
+        best = max(figures, key=lambda name: fmean(ndcg for _, ndcg in figures[name]))
         apart = [
             (recall - other_recall, ndcg - other_ndcg)
             for (recall, ndcg), (other_recall, other_ndcg) in zip(own, figures[best], strict=True)
@@ -128,11 +129,6 @@ class Margin:
 def _figures(answer: Answer) -> tuple[float, float]:
     found, wanted = answer.found, answer.evidence
     return recall_at(found, wanted, _MARGIN_DEPTH), ndcg_at(found, wanted, NDCG_DEPTH)
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,8 @@ async def evaluate(
         prepared = None
         if embedder is not None and await has_semantic_search(found):
             prepared = _Prepared(embedder)
-        steps = _Steps.of(conversations, on_progress)
-        run = _Run(found, prepared, reranker, options, namespace, steps)
+        total = sum(len(each.sessions) + len(each.questions) for each in conversations)
+        run = _Run(found, prepared, reranker, options, namespace, on_progress, total)
         await found.clear_namespace(namespace, recursive=True)
         try:
             for conversation in conversations:
@@ -95,24 +95,6 @@ async def evaluate(
         finally:
             await found.clear_namespace(namespace, recursive=True)
         return run.report(conversations)
-
-
-@dataclass(slots=True)
-class _Steps:
-    """A counter of the steps done."""
-
-    total: int
-    told: Progress | None
-    done: int = 0
-
-    @classmethod
-    def of(cls, conversations: Sequence[Conversation], told: Progress | None) -> _Steps:
-        return cls(sum(len(each.sessions) + len(each.questions) for each in conversations), told)
-
-    def step(self) -> None:
-        self.done += 1
-        if self.told is not None:
-            self.told(self.done, self.total)
 
 
 class _Prepared:
@@ -145,7 +127,9 @@ class _Run:
     reranker: Reranker | None
     options: SearchOptions
     namespace: Namespace
-    steps: _Steps
+    told: Progress | None
+    total: int
+    done: int = 0
     answers: list[Answer] = field(default_factory=list[Answer])
     sides: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
     times: list[float] = field(default_factory=list[float])
@@ -159,7 +143,7 @@ class _Run:
             await self.store.put_batch(
                 await index_turns(place, session.turns, self.embedder, session=session.name)
             )
-            self.steps.step()
+            self._step()
         if self.embedder is not None:
             await self.embedder.prepare([each.text for each in conversation.questions])
         search = HybridSearch(
@@ -177,9 +161,14 @@ class _Run:
             self.mode = result.mode
             self.answers.append(plain.answer(question, _names(result)))
             await self._take_sides(plain, place, question)
-            self.steps.step()
+            self._step()
         async for block in shown(conversation, self.store, (*place, "memory")):
             self.blocks.append(block)
+
+    def _step(self) -> None:
+        self.done += 1
+        if self.told is not None:
+            self.told(self.done, self.total)
 
     async def _take_sides(self, plain: Plain, place: Namespace, question: Question) -> None:
         """Search in the other ways, for comparison."""

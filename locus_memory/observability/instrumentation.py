@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from types import ModuleType
 from typing import Any, Final
 
 from locus_memory._internal.providers.drivers import require
@@ -78,10 +77,16 @@ def instrument(
         MissingDriverError: `opentelemetry-api` is not installed.
         ConfigurationError: The process is instrumented already.
     """
-    telemetry = _telemetry(tracer_provider)
-    metrics = require("opentelemetry.metrics", _EXTRA, needed_by="instrument")
+    from locus_memory import __version__  # noqa: PLC0415 - the package is complete by now
+
+    trace, context, metrics = (
+        require(f"opentelemetry.{name}", _EXTRA, needed_by="instrument")
+        for name in ("trace", "context", "metrics")
+    )
     patches = _claimed()
-    meter = _meter(metrics, meter_provider)
+    tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=tracer_provider)
+    telemetry = Telemetry(tracer, trace, context)
+    meter = metrics.get_meter(SCOPE, __version__, meter_provider=meter_provider)
     client = telemetry.kinds.CLIENT if database_spans else None
     calls = Recorder(telemetry, _histogram(meter, DB_DURATION), client)
     operations = Recorder(telemetry, _histogram(meter, GEN_AI_DURATION), telemetry.kinds.INTERNAL)
@@ -117,21 +122,6 @@ def _claimed() -> Patches:
     return patches
 
 
-def _telemetry(provider: Any) -> Telemetry:
-    from locus_memory import __version__  # noqa: PLC0415 - the package is complete by now
-
-    trace = require("opentelemetry.trace", _EXTRA, needed_by="instrument")
-    context = require("opentelemetry.context", _EXTRA, needed_by="instrument")
-    tracer = trace.get_tracer(SCOPE, __version__, tracer_provider=provider)
-    return Telemetry(tracer, trace, context)
-
-
-def _meter(metrics: ModuleType, provider: Any) -> Any:
-    from locus_memory import __version__  # noqa: PLC0415 - as above
-
-    return metrics.get_meter(SCOPE, __version__, meter_provider=provider)
-
-
 def _histogram(meter: Any, metric: Metric) -> Any:
     return meter.create_histogram(
         metric.name,
@@ -143,7 +133,9 @@ def _histogram(meter: Any, metric: Metric) -> Any:
 
 def _record_databases(patches: Patches, recorder: Recorder) -> None:
     items = {verb: recorder.recorded(Verb(verb, "items")) for verb in STORE_VERBS}
-    patches.replace(BaseStore, items, _is_wrapper)
+    patches.replace(
+        BaseStore, items, lambda kind: issubclass(kind, StoreWrapper) or _is_adapter(kind)
+    )
     checkpoints = {
         verb: recorder.recorded(Verb(verb, "checkpoints")) for verb in CHECKPOINTER_VERBS
     }
@@ -164,10 +156,6 @@ def _record_memories(patches: Patches, recorder: Recorder, *, query_text: bool) 
             patches.replace(kind, wraps, _is_adapter)
     extraction = recorder.recorded(ExtractionVerb())
     patches.replace(Extraction, dict.fromkeys(EXTRACTION_VERBS, extraction))
-
-
-def _is_wrapper(kind: type[Any]) -> bool:
-    return issubclass(kind, StoreWrapper) or _is_adapter(kind)
 
 
 def _is_adapter(kind: type[Any]) -> bool:

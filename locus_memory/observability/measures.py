@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from locus_memory._internal.running.cache_counts import CACHES
@@ -82,44 +82,25 @@ def _summed(readings: Iterable[Reading]) -> list[Reading]:
     return [(value, dict(key)) for key, value in sums.items()]
 
 
-def _pools() -> Iterator[tuple[str, PoolUse]]:
+def _of_pools(read: Callable[[PoolUse], Mapping[str, int]]) -> Iterator[Reading]:
+    """Yield what is read of each pool, by the state of the connections; `""`: of any state."""
     for name, pool in POOLS.all():
-        yield name, pool.use()
+        for state, value in read(pool.use()).items():
+            yield value, {POOL_NAME: name, **({POOL_STATE: state} if state else {})}
 
 
-def _connections() -> Iterator[Reading]:
-    for name, use in _pools():
-        yield use.used, {POOL_NAME: name, POOL_STATE: "used"}
-        yield use.idle, {POOL_NAME: name, POOL_STATE: "idle"}
-
-
-def _largest() -> Iterator[Reading]:
-    for name, use in _pools():
-        yield use.size, {POOL_NAME: name}
-
-
-def _pending() -> Iterator[Reading]:
-    for name, use in _pools():
-        yield use.waiting, {POOL_NAME: name}
-
-
-def _queued() -> Iterator[Reading]:
-    for name, queue in QUEUES.all():
-        yield queue.pending, {QUEUE: name}
-
-
-def _cached() -> Iterator[Reading]:
+def _of_caches() -> Iterator[Reading]:
     for name, counts in tuple(CACHES.items()):
         yield counts.hits, {CACHE: name, CACHE_RESULT: "hit"}
         yield counts.misses, {CACHE: name, CACHE_RESULT: "miss"}
 
 
 _READ: Final[dict[Metric, Callable[[], Iterable[Reading]]]] = {
-    POOL_COUNT: _connections,
-    POOL_MAX: _largest,
-    POOL_PENDING: _pending,
-    QUEUE_LENGTH: _queued,
-    CACHE_REQUESTS: _cached,
+    POOL_COUNT: lambda: _of_pools(lambda use: {"used": use.used, "idle": use.idle}),
+    POOL_MAX: lambda: _of_pools(lambda use: {"": use.size}),
+    POOL_PENDING: lambda: _of_pools(lambda use: {"": use.waiting}),
+    QUEUE_LENGTH: lambda: ((each.pending, {QUEUE: name}) for name, each in QUEUES.all()),
+    CACHE_REQUESTS: _of_caches,
 }
 
 

@@ -36,6 +36,8 @@ async def embedded_puts(
     embedder: Embedder,
     texts: Sequence[str],
     sources: Sequence[str | None] | None = None,
+    *,
+    keep_text: bool = True,
 ) -> list[PutT]:
     """Return the puts, each that has a text with its vector and its mark.
 
@@ -44,6 +46,7 @@ async def embedded_puts(
         embedder: The embedder.
         texts: The text of each put; one of nothing but spaces has no vector.
         sources: The text that each mark keeps, see `embedded_put`.
+        keep_text: Whether the marks keep the texts of the puts, see `embedded_put`.
 
     Raises:
         InvalidEmbeddingError: As for `embed`.
@@ -51,6 +54,8 @@ async def embedded_puts(
     vectors = iter(await embed(embedder, [each for each in texts if each.strip()], "document"))
     told = zip(puts, texts, sources or [None] * len(puts), strict=True)
     return [
-        embedded_put(put, next(vectors), embedder, source=source) if text.strip() else put
+        embedded_put(put, next(vectors), embedder, source=source, keep_text=keep_text)
+        if text.strip()
+        else put
         for put, text, source in told
     ]

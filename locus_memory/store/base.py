@@ -30,6 +30,7 @@ __all__ = [
     "all_keys",
     "all_namespaces",
     "has_semantic_search",
+    "put_one",
     "scan_all",
     "write_together",
 ]
@@ -224,7 +225,7 @@ class BaseStore(Resource, ABC):
         Returns:
             The new versions, in the order of the items.
         """
-        return [await self._put_one(item) for item in as_puts(items)]
+        return [await put_one(self, item) for item in as_puts(items)]
 
     async def get_batch(
         self, keys: Iterable[tuple[Namespace, str]]
@@ -385,32 +386,19 @@ class BaseStore(Resource, ABC):
     def _unsupported(self, capability: str, hint: str | None = None) -> NoReturn:
         raise StoreCapabilityError(capability, type(self).__name__, hint)
 
-    async def _put_one(self, item: Put) -> int:
-        if item.embedding is None:
-            return await self.put(
-                item.namespace,
-                item.key,
-                item.value,
-                item.metadata,
-                ttl=item.ttl,
-                if_version=item.if_version,
-                text=item.text,
-            )
-        return await self.put_with_embedding(
-            item.namespace,
-            item.key,
-            item.value,
-            item.embedding,
-            item.metadata,
-            ttl=item.ttl,
-            if_version=item.if_version,
-            text=item.text,
-        )
-
     async def _targets(self, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
         if not recursive:
             return [namespace]
         return [each async for each in all_namespaces(self, namespace)]
+
+
+async def put_one(store: BaseStore, item: Put) -> int:
+    """Put an item that is one value, with its vector if it has one; return its version."""
+    options: dict[str, Any] = {"ttl": item.ttl, "if_version": item.if_version, "text": item.text}
+    place = item.namespace, item.key, item.value
+    if item.embedding is None:
+        return await store.put(*place, item.metadata, **options)
+    return await store.put_with_embedding(*place, item.embedding, item.metadata, **options)
 
 
 async def has_semantic_search(store: BaseStore) -> bool:

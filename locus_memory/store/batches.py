@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.store.item import Delete, Namespace, Put, Restored, quick_put
+from locus_memory.store.item import Delete, Namespace, Put, Restored
 
 __all__ = ["as_names", "as_operations", "as_puts", "as_restored"]
 
@@ -73,7 +73,7 @@ def _as_put(fields: object) -> Put:
             "an item of a batch is a Put, (namespace, key, value) or "
             f"(namespace, key, value, metadata), not a tuple of {len(fields)}"
         )
-    return quick_put(*fields)
+    return Put(*fields)
 
 
 def as_restored(items: Iterable[Restored]) -> list[Restored]:

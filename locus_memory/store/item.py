@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
 
@@ -183,7 +183,7 @@ class SemanticSearchResult:
             object.__setattr__(self, "distance", 1 - self.score)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Put:
     """One put of a batch; its fields are the arguments of `BaseStore.put`."""
 
@@ -191,6 +191,7 @@ class Put:
     key: str
     value: Any
     metadata: Mapping[str, Any] | None = None
+    _: KW_ONLY
     ttl: float | None = None
     if_version: int | None = None
     text: str | None = None
@@ -219,39 +220,8 @@ class Restored(Put):
 
 PutT = TypeVar("PutT", bound=Put)
 
-_put_class: Any = Put
-_set_namespace = _put_class.namespace.__set__
-_set_key = _put_class.key.__set__
-_set_value = _put_class.value.__set__
-_set_metadata = _put_class.metadata.__set__
-_set_ttl = _put_class.ttl.__set__
-_set_if_version = _put_class.if_version.__set__
-_set_text = _put_class.text.__set__
-_set_embedding = _put_class.embedding.__set__
-
-
-def quick_put(
-    namespace: Namespace,
-    key: str,
-    value: Any,
-    metadata: Mapping[str, Any] | None = None,
-    *,
-    ttl: float | None = None,
-    if_version: int | None = None,
-    text: str | None = None,
-    embedding: Sequence[float] | None = None,
-) -> Put:
-    """Return a put, in half the time that a frozen class takes to make itself."""
-    put = object.__new__(Put)
-    _set_namespace(put, namespace)
-    _set_key(put, key)
-    _set_value(put, value)
-    _set_metadata(put, metadata)
-    _set_ttl(put, ttl)
-    _set_if_version(put, if_version)
-    _set_text(put, text)
-    _set_embedding(put, embedding)
-    return put
+quick_put = Put
+"""The name under which integrations and backends make a `Put` by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

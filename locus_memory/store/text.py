@@ -99,11 +99,7 @@ def segment(text: str) -> str:
     These scripts have no spaces, so an engine that splits on spaces would read a sentence as one
     word. Hangul has spaces and is not changed, like all other scripts.
     """
-    return text if text.isascii() else _CJK.sub(_paired, text)
-
-
-def _paired(match: re.Match[str]) -> str:
-    return pairs(match[0])
+    return text if text.isascii() else _CJK.sub(lambda run: pairs(run[0]), text)
 
 
 def indexed(value: Any, text: str | None) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import embedded_put, without_mark
-from locus_memory.retrieval.embedding import embed
+from locus_memory.retrieval.embedders.marks import without_mark
+from locus_memory.retrieval.embedding import embedded_puts
 from locus_memory.retrieval.hybrid import HybridSearch, Mode
 from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.item import Namespace, Put, SemanticSearchResult, StoreItem, check_namespace
@@ -256,15 +256,11 @@ class StoreContext(StoreUser):
             return put
         # The model is not called for an item that the store would refuse.
         encode_json(put.value)
-        text = index_text(put.value)
-        if not text.strip():
-            return put
         try:
-            [vector] = await embed(embedder, [text], "document")
+            [put] = await embedded_puts([put], embedder, [index_text(put.value)])
         except Exception as error:  # noqa: BLE001 - reported; the memory is stored without a vector
             emit("memory.embed_failed", error=error, texts=1)
-            return put
-        return embedded_put(put, vector, embedder)
+        return put
 
     async def remember_with_embedding(
         self,

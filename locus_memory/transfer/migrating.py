@@ -93,7 +93,7 @@ class _Run:
         self._target = target
         self._stores = store_of(source), store_of(target)
         self._checkpointers = checkpointer_of(source), checkpointer_of(target)
-        self._on_progress = on_progress
+        self._told = on_progress or (lambda _: None)
         self._writer = Writer(options)
 
     async def work(self, name: str) -> None:
@@ -219,5 +219,4 @@ class _Run:
         self._show("threads", thread_id)
 
     def _show(self, step: str, name: str) -> None:
-        if self._on_progress is not None:
-            self._on_progress(Progress(step, self.report.passes, name, self.report.written))
+        self._told(Progress(step, self.report.passes, name, self.report.written))

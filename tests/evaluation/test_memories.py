@@ -11,7 +11,7 @@ from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError
 from locus_memory.evaluation.dataset import Session, load_sample
 from locus_memory.evaluation.questions.asking import Counted
-from locus_memory.evaluation.questions.memories import MEMORIES, Setting, message_of, moment_of
+from locus_memory.evaluation.questions.memories import MEMORIES, message_of, moment_of
 from locus_memory.retrieval.turns import Turn
 from locus_memory.testing import FakeEmbedder
 from tests.evaluation.scripted import MOMENT, Scripted, asked_by, dataset
@@ -23,8 +23,8 @@ BOUNDED = [name for name in OWN if name != "full-context"]
 async def blocks(path, name, sessions, questions, *, budget=1000, embedder=None):
     """Return the blocks of questions about sessions."""
     async with asked_by(path) as made:
-        setting = Setting(model=Counted(made(Scripted(), "m")), embedder=embedder)
-        async with MEMORIES[name](setting) as memory:
+        given = Counted(made(Scripted(), "m")), embedder
+        async with MEMORIES[name](*given) as memory:
             for session in sessions:
                 await memory.ingest(session, moment_of(session) or MOMENT)
             return [await memory.block(each, MOMENT, budget) for each in questions]
@@ -80,7 +80,7 @@ def test_the_last_turns_have_no_gap(texts, budget):
     session = Session("session-0001", tuple(turns))
 
     async def asked():
-        async with MEMORIES["last-n"](Setting(model=None)) as memory:
+        async with MEMORIES["last-n"](None, None) as memory:
             await memory.ingest(session, MOMENT)
             return await memory.block("?", MOMENT, budget)
 
@@ -124,8 +124,8 @@ async def test_without_instructions_nothing_is_extracted(tmp_path):
     model = Scripted()
     model.follows_instructions = False
     async with asked_by(tmp_path / "r") as made:
-        setting = Setting(model=Counted(made(model, "m")))
-        async with MEMORIES["ours"](setting) as memory:
+        given = Counted(made(model, "m"))
+        async with MEMORIES["ours"](given, None) as memory:
             for session in conversation.sessions:
                 await memory.ingest(session, moment_of(session))
     assert model.calls == []

@@ -17,7 +17,7 @@ from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.evaluation.journal import Answered, Ingested, Judged, read_journal
 from locus_memory.evaluation.questions.answering import Models, ask_all, sampled
 from locus_memory.evaluation.questions.asking import Counted
-from locus_memory.evaluation.questions.memories import MEMORIES, Setting
+from locus_memory.evaluation.questions.memories import MEMORIES
 from locus_memory.testing import FakeEmbedder
 from tests.evaluation.scripted import Scripted, asked_by, dataset, run_of
 
@@ -135,17 +135,17 @@ async def test_a_peer_that_could_not_extract_is_not_measured(tmp_path, name):
 async def test_without_its_package_there_is_a_clear_sentence(tmp_path, name, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     async with asked_by(tmp_path / "r") as made:
-        setting = Setting(model=Counted(made(Scripted(), "m")), embedder=FakeEmbedder())
+        given = Counted(made(Scripted(), "m")), FakeEmbedder()
         with pytest.raises(MissingDriverError, match=rf"{name!r} needs: pip install '?{name}"):
-            await MEMORIES[name](setting).__aenter__()
+            await MEMORIES[name](*given).__aenter__()
 
 
 @pytest.mark.parametrize("name", PEERS)
 async def test_a_peer_needs_an_embedder(tmp_path, name):
     async with asked_by(tmp_path / "r") as made:
-        setting = Setting(model=Counted(made(Scripted(), "m")))
+        given = Counted(made(Scripted(), "m")), None
         with pytest.raises(ConfigurationError, match=f"{name!r} needs --embedder"):
-            await MEMORIES[name](setting).__aenter__()
+            await MEMORIES[name](*given).__aenter__()
 
 
 @pytest.mark.slow
@@ -154,6 +154,6 @@ async def test_a_peer_needs_an_embedder(tmp_path, name):
 async def test_a_peer_extracts_with_an_endpoint(tmp_path, name):
     pytest.importorskip(name)
     async with asked_by(tmp_path / "r") as made:
-        setting = Setting(model=Counted(made(Scripted(), "m")), embedder=FakeEmbedder())
+        given = Counted(made(Scripted(), "m")), FakeEmbedder()
         with pytest.raises(ConfigurationError, match="OpenAI-compatible"):
-            await MEMORIES[name](setting).__aenter__()
+            await MEMORIES[name](*given).__aenter__()

@@ -42,7 +42,6 @@ from locus_memory.store.item import (
     check_namespace,
     check_ttl,
     check_version,
-    quick_put,
     timestamp,
 )
 from locus_memory.store.json_values import (
@@ -282,12 +281,10 @@ def test_an_item_round_trips_as_a_dict():
         StoreItem.from_dict({"key": "k"})
 
 
-def test_a_quick_put_is_a_put():
-    assert quick_put(("n",), "k", 1) == Put(namespace=("n",), key="k", value=1)
-    put = quick_put(("n",), "k", 1, {"a": 1})
+def test_a_put_is_made_by_position():
+    assert Put(("n",), "k", 1) == Put(namespace=("n",), key="k", value=1)
+    put = Put(("n",), "k", 1, {"a": 1})
     assert put == Put(namespace=("n",), key="k", value=1, metadata={"a": 1})
     assert repr(put) == repr(Put(namespace=("n",), key="k", value=1, metadata={"a": 1}))
     options = {"ttl": 2.0, "if_version": 3, "text": "t", "embedding": [1.0]}
-    assert quick_put(("n",), "k", 1, **options) == Put(
-        namespace=("n",), key="k", value=1, **options
-    )
+    assert Put(("n",), "k", 1, **options) == Put(namespace=("n",), key="k", value=1, **options)

@@ -159,16 +159,26 @@ def evaluate(
         raise UsageError(
             "--memory, --extract, --prices, --sample, --max-cost and --resume need --answer"
         )
+    session = Session.of(context, url or context.obj.url or _IN_MEMORY, as_json=as_json)
+    _measure(session, path, embedder, reranker, plot)
+
+
+def _measure(
+    session: Session,
+    path: Path | None,
+    embedder: str | None,
+    reranker: str | None,
+    plot: Path | None,
+) -> None:
+    """Measure retrieval on a data set, and print and draw the figures."""
     from locus_memory.evaluation.dataset import (  # noqa: PLC0415 - help must be quick
         load_sample,
         read_dataset,
     )
 
-    conversations = load_sample() if path is None else read_dataset(path)
-    session = Session.of(context, url or context.obj.url or _IN_MEMORY, as_json=as_json)
     work = partial(
         _run,
-        conversations=conversations,
+        conversations=load_sample() if path is None else read_dataset(path),
         embedder=None if embedder is None else open_embedder(embedder),
         reranker=None if reranker is None else open_reranker(reranker),
     )

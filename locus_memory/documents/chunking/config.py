@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
@@ -13,8 +14,6 @@ __all__ = ["Blocks", "Chunk", "ChunkConfig", "DocumentKind"]
 
 DocumentKind = Literal["text", "markdown", "code"]
 """The shape of a text: what its headings and its blocks look like."""
-
-_UNITS: Final = ("tokens", "words")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +40,14 @@ class ChunkConfig:
     unit: Literal["tokens", "words"] = "tokens"
 
     def __post_init__(self) -> None:
-        for name in ("chunk_size", "chunk_overlap", "min_chunk_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ConfigurationError(f"{name} is a whole number, not {quote(value)}")
-        if self.chunk_size < 1:
-            raise ConfigurationError(f"chunk_size is at least 1, not {quote(self.chunk_size)}")
-        if not 0 <= self.chunk_overlap < self.chunk_size:
+        check_fields(self)
+        least = {"chunk_size": 1, "chunk_overlap": 0, "min_chunk_size": 0}
+        check_ranges("ChunkConfig", self, least, one_of={"unit": ("tokens", "words")})
+        if self.chunk_overlap >= self.chunk_size:
             raise ConfigurationError(
-                f"chunk_overlap is at least 0 and below chunk_size ({self.chunk_size}), not"
+                f"ChunkConfig: chunk_overlap is below chunk_size ({self.chunk_size}), not"
                 f" {quote(self.chunk_overlap)}"
             )
-        if self.min_chunk_size < 0:
-            raise ConfigurationError(
-                f"min_chunk_size is at least 0, not {quote(self.min_chunk_size)}"
-            )
-        if self.unit not in _UNITS:
-            raise ConfigurationError(f"unit is 'tokens' or 'words', not {quote(self.unit)}")
 
 
 @dataclass(frozen=True, slots=True)

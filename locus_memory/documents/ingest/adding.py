@@ -23,7 +23,7 @@ from locus_memory.documents.layout import (
     document_id,
 )
 from locus_memory.documents.values import Ingested
-from locus_memory.documents.writing import Change, Known, Outcome, Writer
+from locus_memory.documents.writing import Change, Outcome, Writer
 from locus_memory.errors import InvalidArgumentError, MissingDriverError
 from locus_memory.events import emit
 from locus_memory.store.item import check_limit, check_text
@@ -108,7 +108,7 @@ class PathAdding:
         done = Ingested()
         for start in range(0, len(files), _LOOKED_UP):
             part = files[start : start + _LOOKED_UP]
-            known = await self._writer.known(list(filter(_is_source, map(self._source, part))))
+            known = await self._writer.records(list(filter(_is_source, map(self._source, part))))
             group: list[_Planned] = []
             for number, file in enumerate(part, start + 1):
                 group.append(await self._planned(file, number, root, known))
@@ -125,20 +125,21 @@ class PathAdding:
         return self._prefix + file.source
 
     async def _planned(
-        self, file: File, number: int, root: str, known: Mapping[str, Known]
+        self, file: File, number: int, root: str, known: Mapping[str, Mapping[str, Any]]
     ) -> _Planned:
         source = self._source(file)
         was = known.get(source)
+        root_was = root if was is None else was["root"]
         try:
             check_source(source)
-            known_id = None if was is None else was.id
+            known_id = was["document"] if was is not None and was["complete"] else None
             name, digest, text = await in_thread(self._read, file, known_id)
         except (OSError, InvalidArgumentError, MissingDriverError) as error:
             return _Planned(file, number, Ingested(skipped=((file.shown, reason_of(error)),)))
         if text is None:
             # A file that is added alone stays with its folder.
-            if self._adopts and was is not None and was.root != root:
-                await self._writer.adopt(source, was.id, root)
+            if self._adopts and known_id is not None and root_was != root:
+                await self._writer.adopt(source, known_id, root)
             return _Planned(file, number, counted("unchanged", 0))
         document = Document(
             id=name,
@@ -148,7 +149,7 @@ class PathAdding:
             kind=text.kind,
             metadata=self._metadata,
             record=source,
-            root=was.root if was is not None and self._stays(source, was.root) else root,
+            root=root_was if self._stays(source, root_was) else root,
         )
         change = await self._writer.change(document, self._config)
         if change.chunks > self._reader.limits.chunks:

@@ -69,70 +69,80 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
+_SERIES: Final = ("memory", ">budget", "judge")
+
+
 def quality_tables(quality: Quality) -> list[Table]:
     """Return the tables of a report, without those that would be empty."""
+    makers = (_accuracy, _costs, _categories, _differences, _agreements, _runs)
+    return [table for make in makers if (table := make(quality)).rows]
 
-    def who(series: Series) -> list[str]:
-        run = f"{series.run}: " if len(quality.runs) > 1 else ""
-        return [
-            f"{run}{series.memory}",
-            f"{series.budget:,}" if series.budget else "all",
-            series.judge or _UNKNOWN,
+
+def _accuracy(quality: Quality) -> Table:
+    counts = (">questions", ">failed", ">judged", ">accuracy")
+    rows = [
+        [
+            *_who(quality, each.series),
+            *(f"{count:,}" for count in (each.questions, each.failed, each.judged)),
+            _interval(each.accuracy),
+            *_values(each.values, _WORTH),
         ]
+        for each in quality.figures
+    ]
+    return Table("Accuracy", [*_SERIES, *counts, *_titles(_WORTH)], rows)
 
-    named = ["memory", ">budget", "judge"]
-    made = [
-        Table(
-            "Accuracy",
-            [*named, ">questions", ">failed", ">judged", ">accuracy", *_titles(_WORTH)],
-            [
-                [*who(each.series), f"{each.questions:,}", f"{each.failed:,}", f"{each.judged:,}",
-                 _interval(each.accuracy), *_values(each.values, _WORTH)]
-                for each in quality.figures
-            ],
-        ),
-        Table(
-            "What it took",
-            [*named, *_titles(_TOOK)],
-            [[*who(each.series), *_values(each.values, _TOOK)] for each in quality.figures],
-        ),
-        Table(
-            "By category",
-            ["category", *named, ">questions", ">accuracy", *_titles(_WORTH)],
-            [
-                [str(each.category), *who(each.series), f"{each.questions:,}",
-                 _interval(each.accuracy), *_values(each.values, _WORTH)]
-                for each in quality.categories
-            ],
-        ),
-        Table(
-            "Paired differences",
-            ["first", "less", "judge", ">questions", ">difference"],
-            [
-                [", ".join(who(each.first)[:2]), ", ".join(who(each.second)[:2]),
-                 who(each.second)[2], f"{each.questions:,}", _interval(each.apart, "+")]
-                for each in quality.differences
-            ],
-        ),
-        Table(
-            "Agreement of judges",
-            ["judges", ">agreement", ">Cohen's kappa"],
-            [
-                [judges, f"{share:.3f}", _UNKNOWN if kappa is None else f"{kappa:.3f}"]
-                for judges, (share, kappa) in quality.agreements.items()
-            ],
-        ),
-        Table(
-            "Runs",
-            ["run", "file", "SHA-256", "answers", ">sample", ">seed"],
-            [
-                [name, run.file, run.digest[:12], run.answer,
-                 str(run.sample or "all"), str(run.seed)]
-                for name, run in quality.runs.items()
-            ],
-        ),
-    ]  # fmt: skip
-    return [table for table in made if table.rows]
+
+def _costs(quality: Quality) -> Table:
+    rows = [[*_who(quality, each.series), *_values(each.values, _TOOK)] for each in quality.figures]
+    return Table("What it took", [*_SERIES, *_titles(_TOOK)], rows)
+
+
+def _categories(quality: Quality) -> Table:
+    rows = [
+        [
+            str(each.category),
+            *_who(quality, each.series),
+            f"{each.questions:,}",
+            _interval(each.accuracy),
+            *_values(each.values, _WORTH),
+        ]
+        for each in quality.categories
+    ]
+    columns = ["category", *_SERIES, ">questions", ">accuracy", *_titles(_WORTH)]
+    return Table("By category", columns, rows)
+
+
+def _differences(quality: Quality) -> Table:
+    rows: list[list[str]] = []
+    for each in quality.differences:
+        first, second = _who(quality, each.first), _who(quality, each.second)
+        names = [", ".join(first[:2]), ", ".join(second[:2]), second[2]]
+        rows.append([*names, f"{each.questions:,}", _interval(each.apart, "+")])
+    columns = ["first", "less", "judge", ">questions", ">difference"]
+    return Table("Paired differences", columns, rows)
+
+
+def _agreements(quality: Quality) -> Table:
+    rows = [
+        [judges, f"{share:.3f}", _UNKNOWN if kappa is None else f"{kappa:.3f}"]
+        for judges, (share, kappa) in quality.agreements.items()
+    ]
+    return Table("Agreement of judges", ["judges", ">agreement", ">Cohen's kappa"], rows)
+
+
+def _runs(quality: Quality) -> Table:
+    rows = [
+        [name, run.file, run.digest[:12], run.answer, str(run.sample or "all"), str(run.seed)]
+        for name, run in quality.runs.items()
+    ]
+    return Table("Runs", ["run", "file", "SHA-256", "answers", ">sample", ">seed"], rows)
+
+
+def _who(quality: Quality, series: Series) -> list[str]:
+    """Return the cells of a series: its memory, its budget and its judge."""
+    run = f"{series.run}: " if len(quality.runs) > 1 else ""
+    budget = f"{series.budget:,}" if series.budget else "all"
+    return [f"{run}{series.memory}", budget, series.judge or _UNKNOWN]
 
 
 def write_markdown(tables: Sequence[Table], plots: Sequence[str]) -> str:

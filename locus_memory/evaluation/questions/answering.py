@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,7 +46,6 @@ from locus_memory.evaluation.questions.memories import (
     MEMORIES,
     UNBOUNDED,
     Memory,
-    Setting,
     moment_of,
 )
 from locus_memory.retrieval.embedders.base import Embedder
@@ -87,7 +86,7 @@ class Models:
         Raises:
             ConfigurationError: The memory lacks what it needs.
         """
-        return MEMORIES[name](Setting(model=model, embedder=self.embedder))
+        return MEMORIES[name](model, self.embedder)
 
 
 def digest_of(path: Path) -> str:
@@ -170,6 +169,30 @@ async def ask_all(
         # What a memory lacks is told before there is a journal, and before anything is paid for.
         async with models.memory(name, Counted(models.extract)):
             pass
+    ingested, answered = _done_before(path, run)
+    # The judgement of the last answer may be missing, and it comes before the next answer.
+    if models.judge is not None:
+        ended = await judge_all(path, models.judge, width=models.width, told=told)
+        if ended is not None:
+            return ended
+    works = (
+        _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
+        for conversation, questions in chosen
+        for name in run.memories
+        if (asked := [*_left(run, conversation, name, questions, answered)])
+    )
+    records = _in_order((work.records() for work in works), models.width)
+    return await _written(path, records, told)
+
+
+def _done_before(path: Path, run: Run) -> tuple[set[tuple[str, str]], set[_Key]]:
+    """Return the memories that a journal tells as filled, and the questions that it answers.
+
+    An empty journal gets the settings of the run.
+
+    Raises:
+        InvalidArgumentError: The journal is that of another run, or it is damaged.
+    """
     ingested, answered = set[tuple[str, str]](), set[_Key]()
     with closing(Journal(path)) as journal:
         if journal.is_empty:
@@ -184,26 +207,21 @@ async def ask_all(
                 answered.add(record.key)
             case _:
                 pass
-    # The judgement of the last answer may be missing, and it comes before the next answer.
-    if models.judge is not None:
-        ended = await judge_all(path, models.judge, width=models.width, told=told)
-        if ended is not None:
-            return ended
-    works = (
-        _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
-        for conversation, questions in chosen
-        for name in run.memories
-        if (
-            asked := [
-                (question, budget)
-                for budget in ((0,) if name in UNBOUNDED else run.budgets)
-                for question in questions
-                if (conversation.id, question.id, name, budget) not in answered
-            ]
-        )
-    )
-    records = _in_order((work.records() for work in works), models.width)
-    return await _written(path, records, told)
+    return ingested, answered
+
+
+def _left(
+    run: Run,
+    conversation: Conversation,
+    memory: str,
+    questions: Sequence[Question],
+    answered: Collection[_Key],
+) -> Iterator[tuple[Question, int]]:
+    """Yield the questions to a memory that have no answer yet, each with its budget."""
+    for budget in (0,) if memory in UNBOUNDED else run.budgets:
+        for question in questions:
+            if (conversation.id, question.id, memory, budget) not in answered:
+                yield question, budget
 
 
 async def judge_all(path: Path, judge: AskedModel, *, width: int, told: Told) -> str | None:

@@ -34,7 +34,7 @@ from locus_memory.retrieval.pack import pack
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.turns import Turn, index_turns
 
-__all__ = ["MEMORIES", "UNBOUNDED", "Block", "Memory", "Setting", "message_of", "moment_of"]
+__all__ = ["MEMORIES", "UNBOUNDED", "Block", "Memory", "message_of", "moment_of", "needed"]
 
 UNBOUNDED: Final = frozenset(("full-context",))
 """The memories that show the same whatever the budget is: a question is asked once, with 0."""
@@ -78,19 +78,6 @@ class Memory(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What a memory may use.
-
-    Attributes:
-        model: The model that extracts.
-        embedder: Finds by meaning; `None`: by words alone.
-    """
-
-    model: Counted
-    embedder: Embedder | None = None
-
-
 def moment_of(session: Session) -> datetime | None:
     """Return the moment of a session, which is that of its first turn that has one."""
     told = next((turn.said_at for turn in session.turns if turn.said_at), None)
@@ -113,10 +100,12 @@ class _Ours:
         quotes: Whether the words of the turns are shown.
     """
 
-    def __init__(self, setting: Setting, *, extracts: bool, quotes: bool) -> None:
-        self._embedder, self._quotes = setting.embedder, quotes
-        is_asked = extracts and setting.model.follows_instructions
-        self._extractor = LLMExtractor(setting.model) if is_asked else None
+    def __init__(
+        self, model: Counted, embedder: Embedder | None, *, extracts: bool, quotes: bool
+    ) -> None:
+        self._embedder, self._quotes = embedder, quotes
+        is_asked = extracts and model.follows_instructions
+        self._extractor = LLMExtractor(model) if is_asked else None
         self._now, self._names = 0.0, dict[str, str]()
         self._store = get_store("memory", clock=self._clock)
         self._writer = self._manager(self._clock)
@@ -164,8 +153,7 @@ class _Ours:
 class _FullContext:
     """All turns, as they were said."""
 
-    def __init__(self, setting: Setting) -> None:
-        del setting
+    def __init__(self) -> None:
         self.turns = dict[str, Turn]()
 
     async def ingest(self, session: Session, moment: datetime) -> None:
@@ -216,11 +204,9 @@ class _WordSearch(_FullContext):
 class _VectorSearch(_FullContext):
     """The turns that are nearest by their vectors, without our ranking."""
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        if setting.embedder is None:
-            raise ConfigurationError("the memory 'dense' needs --embedder, such as local")
-        self._embedder, self._store = setting.embedder, get_store("memory")
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__()
+        self._embedder, self._store = embedder, get_store("memory")
 
     @override
     async def ingest(self, session: Session, moment: datetime) -> None:
@@ -240,8 +226,21 @@ def _line(turn: Turn) -> str:
     return f"{day}{neutralise(turn.spoken)}"
 
 
-def _ours(setting: Setting, *, extracts: bool = True, quotes: bool = True) -> aclosing[_Ours]:
-    return aclosing(_Ours(setting, extracts=extracts, quotes=quotes))
+def needed(embedder: Embedder | None, name: str) -> Embedder:
+    """Return the embedder that a memory needs.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if embedder is None:
+        raise ConfigurationError(f"the memory {name!r} needs --embedder, such as local")
+    return embedder
+
+
+def _ours(
+    model: Counted, embedder: Embedder | None, *, extracts: bool = True, quotes: bool = True
+) -> aclosing[_Ours]:
+    return aclosing(_Ours(model, embedder, extracts=extracts, quotes=quotes))
 
 
 def _peers() -> Any:
@@ -249,15 +248,18 @@ def _peers() -> Any:
     return import_module("locus_memory.evaluation.questions.peers")
 
 
-MEMORIES: Final[dict[str, Callable[[Setting], AbstractAsyncContextManager[Memory]]]] = {
+MakeMemory = Callable[[Counted, Embedder | None], AbstractAsyncContextManager[Memory]]
+"""Makes a memory from the model that extracts, and what finds by meaning (`None`: words alone)."""
+
+MEMORIES: Final[dict[str, MakeMemory]] = {
     "ours": _ours,
     "ours-words": partial(_ours, extracts=False),
     "ours-notes": partial(_ours, quotes=False),
-    "full-context": lambda setting: nullcontext(_FullContext(setting)),
-    "last-n": lambda setting: nullcontext(_LastTurns(setting)),
-    "bm25": lambda setting: nullcontext(_WordSearch(setting)),
-    "dense": lambda setting: nullcontext(_VectorSearch(setting)),
-    "langmem": lambda setting: _peers().langmem(setting),
-    "mem0": lambda setting: _peers().mem0(setting),
+    "full-context": lambda *_: nullcontext(_FullContext()),
+    "last-n": lambda *_: nullcontext(_LastTurns()),
+    "bm25": lambda *_: nullcontext(_WordSearch()),
+    "dense": lambda _, embedder: nullcontext(_VectorSearch(needed(embedder, "dense"))),
+    "langmem": lambda *given: _peers().langmem(*given),
+    "mem0": lambda *given: _peers().mem0(*given),
 }
 """The memories by name: each makes one for a conversation, and closes it."""

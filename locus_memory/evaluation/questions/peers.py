@@ -23,7 +23,7 @@ from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.errors import ConfigurationError, MissingDriverError, ModelUnavailableError
 from locus_memory.evaluation.dataset import Session
 from locus_memory.evaluation.questions.asking import Counted
-from locus_memory.evaluation.questions.memories import Block, Memory, Setting, message_of
+from locus_memory.evaluation.questions.memories import Block, Memory, message_of, needed
 from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.pack import pack
@@ -65,40 +65,40 @@ class _Peer:
 
 
 @asynccontextmanager
-async def langmem(setting: Setting) -> AsyncGenerator[Memory]:
+async def langmem(counted: Counted, embedder: Embedder | None) -> AsyncGenerator[Memory]:
     """Yield a `MemoryStoreManager` of LangMem over LangGraph's store in memory.
 
     Raises:
         ConfigurationError: There is no embedder, or the model is not OpenAI-compatible.
         MissingDriverError: A package is not installed.
     """
-    embedder = _embedder_of(setting, "langmem")
+    finder = needed(embedder, "langmem")
     package = _package("langmem", "langmem", "langmem langchain-openai")
     stores = _package("langmem", "langgraph.store.memory", "langmem langchain-openai")
 
     async def embed(texts: Sequence[str]) -> list[list[float]]:
-        return [list(each) for each in await embedder.embed(texts, kind="document")]
+        return [list(each) for each in await finder.embed(texts, kind="document")]
 
-    store = stores.InMemoryStore(index={"dims": embedder.dimension, "embed": embed})
-    model = _chat(setting.model, "langmem")
+    store = stores.InMemoryStore(index={"dims": finder.dimension, "embed": embed})
+    model = _chat(counted, "langmem")
     manager = package.create_memory_store_manager(model, namespace=(_USER,), store=store)
 
     async def search(question: str) -> Iterable[str]:
         found = await store.asearch((_USER,), query=question, limit=_HITS)
         return (str(item.value["content"]["content"]) for item in found)
 
-    yield _Peer(setting.model, lambda said: manager.ainvoke({"messages": said}), search)
+    yield _Peer(counted, lambda said: manager.ainvoke({"messages": said}), search)
 
 
 @asynccontextmanager
-async def mem0(setting: Setting) -> AsyncGenerator[Memory]:
+async def mem0(counted: Counted, embedder: Embedder | None) -> AsyncGenerator[Memory]:
     """Yield a `Memory` of mem0 over its own local Qdrant, in a folder that is deleted.
 
     Raises:
         ConfigurationError: There is no embedder, or the model is not OpenAI-compatible.
         MissingDriverError: A package is not installed.
     """
-    embedder, loop = _embedder_of(setting, "mem0"), asyncio.get_running_loop()
+    finder, loop = needed(embedder, "mem0"), asyncio.get_running_loop()
     # A measurement is nobody else's business.
     os.environ.setdefault("MEM0_TELEMETRY", "False")
     pip = "'mem0ai[nlp,extras]' langchain-openai"
@@ -107,16 +107,16 @@ async def mem0(setting: Setting) -> AsyncGenerator[Memory]:
 
     class Vectors(embeddings.Embeddings):  # type: ignore[name-defined,misc] # of an optional package
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            made = asyncio.run_coroutine_threadsafe(embedder.embed(texts, kind="document"), loop)
+            made = asyncio.run_coroutine_threadsafe(finder.embed(texts, kind="document"), loop)
             return [list(map(float, each)) for each in made.result()]
 
         def embed_query(self, text: str) -> list[float]:
             return self.embed_documents([text])[0]
 
     with TemporaryDirectory() as folder:
-        store = {"path": f"{folder}/qdrant", "embedding_model_dims": embedder.dimension}
+        store = {"path": f"{folder}/qdrant", "embedding_model_dims": finder.dimension}
         settings = {
-            "llm": {"provider": "langchain", "config": {"model": _chat(setting.model, "mem0")}},
+            "llm": {"provider": "langchain", "config": {"model": _chat(counted, "mem0")}},
             "embedder": {"provider": "langchain", "config": {"model": Vectors()}},
             "vector_store": {"provider": "qdrant", "config": store},
             "history_db_path": f"{folder}/history.db",
@@ -129,14 +129,8 @@ async def mem0(setting: Setting) -> AsyncGenerator[Memory]:
             return (str(each["memory"]) for each in found["results"])
 
         yield _Peer(
-            setting.model, lambda said: asyncio.to_thread(memory.add, said, user_id=_USER), search
+            counted, lambda said: asyncio.to_thread(memory.add, said, user_id=_USER), search
         )
-
-
-def _embedder_of(setting: Setting, name: str) -> Embedder:
-    if setting.embedder is None:
-        raise ConfigurationError(f"the memory {name!r} needs --embedder, such as local")
-    return setting.embedder
 
 
 def _package(name: str, module: str, pip: str) -> Any:

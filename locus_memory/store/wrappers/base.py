@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
+from locus_memory._internal.resource import Forwarding, forwarded
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.opening import store_of
@@ -29,22 +28,8 @@ WRITES: Final = (
 )
 """The verbs that may change the store."""
 
-_Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
-
-def _forward(verb: _Verb) -> _Verb:
-    """Return a method that calls the verb of the same name on the inner store."""
-
-    @wraps(verb)
-    async def forwarded(self: StoreWrapper, *args: Any, **kwargs: Any) -> Any:
-        return await getattr(self.inner, verb.__name__)(*args, **kwargs)
-
-    # `wraps` copies this attribute from the abstract verbs.
-    vars(forwarded).pop("__isabstractmethod__", None)
-    return cast("_Verb", forwarded)
-
-
-class StoreWrapper(BaseStore):
+class StoreWrapper(Forwarding, BaseStore):
     """A store that passes every verb on to an inner store; a subclass overrides some of them.
 
     Closing the wrapper closes the inner store, but the store of a backend stays open with it.
@@ -67,26 +52,26 @@ class StoreWrapper(BaseStore):
     def capabilities(self) -> StoreCapabilities:
         return self.inner.capabilities
 
-    put = _forward(BaseStore.put)
-    get = _forward(BaseStore.get)
-    get_item = _forward(BaseStore.get_item)
-    exists = _forward(BaseStore.exists)
-    delete = _forward(BaseStore.delete)
-    scan = _forward(BaseStore.scan)
-    list_keys = _forward(BaseStore.list_keys)
-    list_namespaces = _forward(BaseStore.list_namespaces)
-    clear_namespace = _forward(BaseStore.clear_namespace)
-    compact = _forward(BaseStore.compact)
-    put_batch = _forward(BaseStore.put_batch)
-    get_batch = _forward(BaseStore.get_batch)
-    delete_batch = _forward(BaseStore.delete_batch)
-    write_batch = _forward(BaseStore.write_batch)
-    restore = _forward(BaseStore.restore)
-    search = _forward(BaseStore.search)
-    put_with_embedding = _forward(BaseStore.put_with_embedding)
-    get_embedding = _forward(BaseStore.get_embedding)
-    search_by_embedding = _forward(BaseStore.search_by_embedding)
-    open = _forward(BaseStore.open)
+    put = forwarded(BaseStore.put)
+    get = forwarded(BaseStore.get)
+    get_item = forwarded(BaseStore.get_item)
+    exists = forwarded(BaseStore.exists)
+    delete = forwarded(BaseStore.delete)
+    scan = forwarded(BaseStore.scan)
+    list_keys = forwarded(BaseStore.list_keys)
+    list_namespaces = forwarded(BaseStore.list_namespaces)
+    clear_namespace = forwarded(BaseStore.clear_namespace)
+    compact = forwarded(BaseStore.compact)
+    put_batch = forwarded(BaseStore.put_batch)
+    get_batch = forwarded(BaseStore.get_batch)
+    delete_batch = forwarded(BaseStore.delete_batch)
+    write_batch = forwarded(BaseStore.write_batch)
+    restore = forwarded(BaseStore.restore)
+    search = forwarded(BaseStore.search)
+    put_with_embedding = forwarded(BaseStore.put_with_embedding)
+    get_embedding = forwarded(BaseStore.get_embedding)
+    search_by_embedding = forwarded(BaseStore.search_by_embedding)
+    open = forwarded(BaseStore.open)
 
     @override
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -17,9 +17,9 @@ from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory._internal.sameness import own_copy
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.store.base import BaseStore
-from locus_memory.store.batches import as_names
+from locus_memory.store.batches import as_names, as_operations, as_puts, as_restored
 from locus_memory.store.item import Namespace, StoreItem, check_key, check_namespace
-from locus_memory.store.wrappers.writes import WriteObserver, Written
+from locus_memory.store.wrappers.base import StoreWrapper
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -29,6 +29,25 @@ __all__ = ["CachingStore"]
 _Name = tuple[Namespace, str]
 
 _COUNTS: Final = counts_of("store")
+
+
+_LISTED: Final[dict[str, Callable[..., list[Any]]]] = {
+    "put_batch": as_puts,
+    "delete_batch": as_names,
+    "write_batch": as_operations,
+    "restore": as_restored,
+}
+
+
+def _one(namespace: Namespace, key: str | None = None, *_: Any, **__: Any) -> list[Any]:
+    return [(namespace, key)]
+
+
+_WRITTEN: Final = {
+    **dict.fromkeys(("put", "put_with_embedding", "delete", "clear_namespace"), _one),
+    **_LISTED,
+}
+"""What each verb writes, by its arguments; without a key, a namespace and all below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +71,7 @@ class _Load:
     answer: asyncio.Future[StoreItem | None]
 
 
-class CachingStore(WriteObserver):
+class CachingStore(StoreWrapper):
     """A store that keeps the items read last, so that reading them again asks no database.
 
     `get`, `get_item`, `exists` and `get_batch` are answered from the cache, also that an item does
@@ -229,7 +248,26 @@ class CachingStore(WriteObserver):
             self._kept.popitem(last=False)
 
     @override
-    def _written(self, names: Sequence[Written]) -> None:
+    async def _call(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a verb, and drop the items that it may have changed.
+
+        They are dropped after a write that failed or was cancelled as well, because that one may
+        have been done all the same. The names are those that the caller passed, valid or not.
+        """
+        if verb not in _WRITTEN:
+            return await super()._call(verb, *args, **kwargs)
+        written = _WRITTEN[verb](*args, **kwargs)
+        if verb in _LISTED:
+            args, kwargs = (written,), {}
+        try:
+            return await super()._call(verb, *args, **kwargs)
+        finally:
+            self._forget(
+                each if isinstance(each, tuple) else (each.namespace, each.key) for each in written
+            )
+
+    def _forget(self, names: Iterable[tuple[Namespace, str | None]]) -> None:
+        """Drop items that may have changed; without a key, those of a namespace and below it."""
         with self._lock:
             for namespace, key in names:
                 # A name that has no hash is none, and nothing was written.

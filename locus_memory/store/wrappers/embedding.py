@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders.base import Embedder
-from locus_memory.retrieval.embedders.marks import (
-    check_marks,
-    check_newest_mark,
-    embedded_put,
-    without_mark,
-)
-from locus_memory.store.base import BaseStore, has_semantic_search
+from locus_memory.retrieval.embedders.marks import check_marks, check_newest_mark, without_mark
+from locus_memory.retrieval.embedding import embed, embedded_puts
+from locus_memory.store.base import BaseStore, has_semantic_search, put_one
 from locus_memory.store.batches import as_operations, as_puts, as_restored
 from locus_memory.store.item import (
     Delete,
@@ -114,30 +110,9 @@ class EmbeddingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(
-            namespace=namespace,
-            key=key,
-            value=value,
-            metadata=metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
+        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
         [embedded] = await self._embedded([put])
-        if embedded.embedding is None:
-            return await super().put(
-                namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text
-            )
-        return await super().put_with_embedding(
-            namespace,
-            key,
-            value,
-            embedded.embedding,
-            embedded.metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text=text,
-        )
+        return await put_one(self.inner, embedded)
 
     @override
     async def put_batch(self, items: Iterable[Put | tuple[Any, ...]]) -> list[int]:
@@ -176,7 +151,8 @@ class EmbeddingStore(StoreWrapper):
             return []
         if query_prefix(query):
             self._unsupported("prefix_search", "search for whole words, or the inner store")
-        [vector] = await self._vectors([query], "query")
+        await self._need_vectors()
+        [vector] = await embed(self._embedder, [query], "query")
         try:
             hits = await super().search_by_embedding(
                 namespace, vector, limit, None, filter, offset=offset, recursive=recursive
@@ -241,16 +217,12 @@ class EmbeddingStore(StoreWrapper):
     async def _embedded(self, puts: list[PutT]) -> list[PutT]:
         """Return the puts, with a vector for each that has a text but no vector."""
         texts = [self._text(put) for put in puts]
-        chosen = [index for index, text in enumerate(texts) if text.strip()]
-        for namespace in {puts[index].namespace for index in chosen}:
+        read = zip(puts, texts, strict=True)
+        for namespace in {put.namespace for put, text in read if text.strip()}:
             await self._check_once(namespace)
-        vectors = await self._vectors([texts[index] for index in chosen], "document")
-        made = dict(zip(chosen, vectors, strict=True))
+        await self._need_vectors()
         keep = self.inner.capabilities.search
-        return [
-            embedded_put(put, made[index], self._embedder, keep_text=keep) if index in made else put
-            for index, put in enumerate(puts)
-        ]
+        return await embedded_puts(puts, self._embedder, texts, keep_text=keep)
 
     def _text(self, put: Put) -> str:
         # Refuse what the inner store would refuse, before the model is called.
@@ -262,16 +234,3 @@ class EmbeddingStore(StoreWrapper):
         if put.embedding is not None:
             return ""
         return self._text_of(put.value) if put.text is None else put.text
-
-    async def _vectors(
-        self, texts: Sequence[str], kind: Literal["document", "query"]
-    ) -> list[Sequence[float]]:
-        await self._need_vectors()
-        vectors = list(await self._embedder.embed(texts, kind=kind)) if texts else []
-        lengths = {len(vector) for vector in vectors}
-        if len(vectors) != len(texts) or not lengths <= {self._embedder.dimension}:
-            raise InvalidEmbeddingError(
-                f"{self._embedder.name} returned {len(vectors)} vectors of lengths "
-                f"{sorted(lengths)} for {len(texts)} texts"
-            )
-        return vectors

@@ -15,7 +15,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.encryption.names import hides, is_own
 from locus_memory.errors import EncryptionError, VersionConflictError
-from locus_memory.store.base import BaseStore, scan_all
+from locus_memory.store.base import BaseStore, put_one, scan_all
 from locus_memory.store.batches import as_operations, as_puts, as_restored
 from locus_memory.store.encoding import encode_namespace
 from locus_memory.store.filters import Condition, matches, parse_filter
@@ -172,11 +172,8 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(namespace=namespace, key=key, value=value, metadata=metadata, text=text)
-        sealed = self._sealed(put)
-        return await self.inner.put(
-            namespace, key, sealed.value, sealed.metadata, ttl=ttl, if_version=if_version, text=""
-        )
+        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
+        return await put_one(self.inner, self._sealed(put))
 
     @override
     async def put_with_embedding(
@@ -191,8 +188,7 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(namespace=namespace, key=key, value=value, metadata=metadata, text=text)
-        sealed = self._sealed(put)
+        sealed = self._sealed(Put(namespace, key, value, metadata, text=text))
         return await self.inner.put_with_embedding(
             namespace,
             key,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from locus_memory.store.base import BaseStore
-from locus_memory.store.wrappers.base import READS, WRITES, StoreWrapper
+from locus_memory.store.wrappers.base import StoreWrapper
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -68,13 +69,15 @@ class MetricsStore(StoreWrapper):
         with self._lock:
             return MappingProxyType(dict(self._metrics))
 
-    async def _measure(self, verb: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    @override
+    async def _call(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
         start, failed = self._timer(), True
         try:
-            result = await getattr(self.inner, verb)(*args, **kwargs)
+            result = await super()._call(verb, *args, **kwargs)
             failed = False
         finally:
-            self._note(verb, self._timer() - start, failed=failed)
+            if verb != "open":
+                self._note(verb, self._timer() - start, failed=failed)
         return result
 
     def _note(self, verb: str, seconds: float, *, failed: bool) -> None:
@@ -86,17 +89,3 @@ class MetricsStore(StoreWrapper):
                 seconds=known.seconds + seconds,
                 longest=max(known.longest, seconds),
             )
-
-
-def _measured(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that measures the verb of the inner store."""
-
-    @wraps(verb)
-    async def measured(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return await self._measure(verb.__name__, args, kwargs)
-
-    return measured
-
-
-for _name in (*READS, *WRITES):
-    setattr(MetricsStore, _name, _measured(getattr(StoreWrapper, _name)))

@@ -44,7 +44,7 @@ from locus_memory.store.item import (
     check_namespace,
     check_text,
 )
-from locus_memory.store.listing import Listing
+from locus_memory.store.listing import Listing, keys_in_range
 from locus_memory.store.wrappers.base import StoreWrapper
 
 if TYPE_CHECKING:
@@ -395,10 +395,8 @@ class NamingStore(StoreWrapper):
                 name = names.key_name(namespace, key)
                 if name != key or name not in found or space != namespace:
                     found[name] = (space, key)
-        chosen = [key for key in found if key.startswith(prefix or "")]
-        if after is not None:
-            chosen = [key for key in chosen if (key < after if descending else key > after)]
-        return {key: found[key] for key in sorted(chosen, reverse=descending)}, len(found)
+        chosen = keys_in_range(found, prefix, after, descending=descending)
+        return {key: found[key] for key in chosen}, len(found)
 
     async def _all(self, places: Sequence[Place]) -> list[StoreItem]:
         """Return the items that are there, of these places, from all items of their namespaces."""

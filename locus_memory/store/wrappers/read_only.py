@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
+
+from typing_extensions import override
 
 from locus_memory.errors import BackendWriteError
 from locus_memory.store.wrappers.base import WRITES, StoreWrapper
@@ -22,19 +22,10 @@ class ReadOnlyStore(StoreWrapper):
         store: The inner store, a backend that has one, or a provider string.
     """
 
-
-def _refused(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that refuses the verb of the same name."""
-
-    @wraps(verb)
-    async def refused(self: ReadOnlyStore, *args: Any, **kwargs: Any) -> Any:
-        del args, kwargs
-        raise BackendWriteError(
-            f"{verb.__name__}: this store is read-only: write through {self.inner!r} itself"
-        )
-
-    return refused
-
-
-for _name in WRITES:
-    setattr(ReadOnlyStore, _name, _refused(getattr(StoreWrapper, _name)))
+    @override
+    async def _call(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
+        if verb in WRITES:
+            raise BackendWriteError(
+                f"{verb}: this store is read-only: write through {self.inner!r} itself"
+            )
+        return await super()._call(verb, *args, **kwargs)

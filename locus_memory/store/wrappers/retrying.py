@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -67,27 +66,14 @@ class RetryingStore(StoreWrapper):
         self, keys: Iterable[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], Any]:
         # An iterator can be read once.
-        found: dict[tuple[Namespace, str], Any] = await self._repeat("get_batch", as_names(keys))
-        return found
+        return await super().get_batch(as_names(keys))
 
-    async def _repeat(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
+    @override
+    async def _call(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
+        if verb not in (*READS, "open"):
+            return await super()._call(verb, *args, **kwargs)
+
         def report(error: BaseException | None, attempt: int) -> None:
             emit("store.retried", error=error, verb=verb, attempt=attempt)
 
-        call = getattr(self.inner, verb)
-        return await self._patience.retrying(report)(call, *args, **kwargs)
-
-
-def _repeated(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that repeats the verb of the inner store."""
-
-    @wraps(verb)
-    async def repeated(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return await self._repeat(verb.__name__, *args, **kwargs)
-
-    return repeated
-
-
-for _name in (*READS, "open"):
-    if _name not in vars(RetryingStore):
-        setattr(RetryingStore, _name, _repeated(getattr(StoreWrapper, _name)))
+        return await self._patience.retrying(report)(super()._call, verb, *args, **kwargs)

@@ -75,7 +75,7 @@ class _Import:
         self._archive = archive
         self._only = options.only
         self._writer = Writer(options)
-        self._on_progress = on_progress
+        self._told = on_progress or (lambda _: None)
 
     async def entries(self, store: BaseStore | None, checkpointer: BaseCheckpointer | None) -> None:
         """Import the parts that are asked for."""
@@ -96,7 +96,7 @@ class _Import:
     async def _items(self, store: BaseStore, entry: Entry) -> None:
         """Import the items of a namespace that the target does not have, or has older."""
         report = self.report
-        for page in batches(self._archive.items(entry), PAGE):
+        for page in batches(self._archive.records(entry), PAGE):
             found = await items_at(store, entry.name, [item.key for item in page])
             known = {item.key: item for item in found}
             missing: list[Restored] = []
@@ -115,7 +115,7 @@ class _Import:
         """Import the checkpoints of a thread that the target does not have."""
         [thread_id] = entry.name
         heads, parent = await heads_of(checkpointer, thread_id), None
-        for place, checkpoint in enumerate(self._archive.checkpoints(entry)):
+        for place, checkpoint in enumerate(self._archive.records(entry)):
             if place >= len(heads):
                 await self._writer.checkpoint(checkpointer, thread_id, checkpoint, parent)
                 self.report.checkpoints += 1
@@ -128,9 +128,8 @@ class _Import:
         self._show("threads", entry)
 
     def _show(self, step: str, entry: Entry) -> None:
-        if self._on_progress is not None:
-            written = self.report.items + self.report.checkpoints
-            self._on_progress(Progress(step, 1, "/".join(entry.name), written))
+        written = self.report.items + self.report.checkpoints
+        self._told(Progress(step, 1, "/".join(entry.name), written))
 
 
 def _is_same(item: Restored, known: StoreItem) -> bool:

@@ -8,19 +8,17 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from typing import IO, Any, Final
 
-from locus_memory.checkpoint.base import RestoredCheckpoint
 from locus_memory.errors import ArchiveError
-from locus_memory.store.item import Restored, check_limit
+from locus_memory.store.item import check_limit
 from locus_memory.transfer.archive.format import MANIFEST, SEAL, Entry, Manifest, seal_of
 from locus_memory.transfer.archive.lines import CheckpointReader, read_item
 
 __all__ = ["MOST_LINE", "Archive", "check_archive", "open_archive"]
-
-T = TypeVar("T")
 
 _MOST_MANIFEST: Final = 512 * 2**20
 """Bytes of a manifest: one of this size would have over a million entries."""
@@ -120,29 +118,21 @@ class Archive:
         if digest.hexdigest() != entry.digest:
             raise ArchiveError(self.path, entry.file, "its SHA-256 is not that in the manifest")
 
-    def items(self, entry: Entry) -> Iterator[Restored]:
-        """Yield the items of a namespace.
+    def records(self, entry: Entry) -> Iterator[Any]:
+        """Yield the items of a namespace, or the checkpoints of a thread.
 
         Raises:
-            ArchiveError: As for `lines`; or a line is no item.
+            ArchiveError: As for `lines`; or a line is none.
         """
-        return self._parsed(entry, lambda line: read_item(line, entry.name))
-
-    def checkpoints(self, entry: Entry) -> Iterator[RestoredCheckpoint]:
-        """Yield the checkpoints of a thread.
-
-        Raises:
-            ArchiveError: As for `lines`; or a line is no checkpoint.
-        """
-        return self._parsed(entry, CheckpointReader(entry.name[0]).read)
-
-    def _parsed(self, entry: Entry, read: Callable[[bytes], T]) -> Iterator[T]:
+        read: Callable[[bytes], Any] = partial(read_item, namespace=entry.name)
+        if entry.kind == "thread":
+            read = CheckpointReader(entry.name[0]).read
         for number, line in enumerate(self.lines(entry), 1):
             try:
-                parsed = read(line)
+                record = read(line)
             except ValueError as error:
                 raise ArchiveError(self.path, entry.file, f"line {number}: {error}") from error
-            yield parsed
+            yield record
 
     def check(self, entry: Entry) -> None:
         """Read an entry to its end.
@@ -150,7 +140,7 @@ class Archive:
         Raises:
             ArchiveError: It is not as it was written; the error names the entry and the line.
         """
-        for _ in self.items(entry) if entry.kind == "items" else self.checkpoints(entry):
+        for _ in self.records(entry):
             pass
 
 

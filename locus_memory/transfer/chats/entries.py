@@ -162,17 +162,15 @@ def _value(content: bytes | None) -> Any:
     except orjson.JSONDecodeError as error:
         whole = _HALF.sub(lambda half: half[1] or rb"\ufffd", content)
         try:
-            return json.loads(whole, parse_int=_integer, parse_constant=_refused)
+            return json.loads(
+                whole, parse_int=lambda digits: int(digits[:_MOST_DIGITS]), parse_constant=_refused
+            )
         except (ValueError, RecursionError):
             return ValueError(f"not JSON: {error}")
 
 
 def _refused(name: str) -> float:
     raise ValueError(name)
-
-
-def _integer(digits: str) -> int:
-    return int(digits[:_MOST_DIGITS])
 
 
 _CHUNK: Final = 2**15
