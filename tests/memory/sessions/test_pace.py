@@ -74,25 +74,6 @@ async def test_closing_the_manager_ends_all_sessions(tend, either):
         assert len(await episodes_of(either, Scope(("locus_memory", "users", user)))) == 1
 
 
-async def test_in_manual_mode_only_sync_now_distils(tend, either):
-    """Neither another session, draining, closing nor the next process does."""
-    model = Distiller()
-    manager = tend(extract_fn=model, extract_mode="manual")
-    await manager.on_session_end(run_of(turns_of(LONG), "a"))
-    await manager.on_session_end(run_of(turns_of(LONG), "b"))
-    assert timers(manager) == []
-    assert await manager.drain() == 2
-    assert (await manager.ingest("agent", "c", [{"user": LONG}]))["pending"] == 1
-    await manager.close()
-    manager = tend(extract_fn=model, extract_mode="manual")
-    await manager.open()
-    await idle(manager)
-    assert model.sessions == []
-    assert manager.pending == 3
-    assert await manager.sync_now() == 0
-    assert len(await episodes_of(either)) == 3
-
-
 async def test_sync_now_of_one_scope_leaves_the_others(tend, either):
     """The scope is the one that the manager is bound to."""
     manager = tend()
