@@ -130,7 +130,12 @@ class ScopedManager(BaseMemoryManager):
         self._pass = partial(
             Pass, store=self._store, ledger=self._ledger, options=options, clock=clock
         )
-        self._schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
+        self._schedule = Schedule(
+            self._run_due,
+            clock,
+            _HOURS,
+            failed=lambda error: emit("memory.consolidate_failed", error=error),
+        )
 
     @abstractmethod
     async def _run_due(self) -> None:
@@ -184,7 +189,3 @@ def _model_of(extractor: object) -> ChatModel | None:
     if not callable(model) or not getattr(model, "follows_instructions", True):
         return None
     return cast("ChatModel", model)
-
-
-def _report(error: Exception) -> None:
-    emit("memory.consolidate_failed", error=error)
