@@ -62,7 +62,7 @@ def fact_of(memory: Memory, scope: Scope) -> dict[str, Any]:
         memory: The memory.
         scope: The scope of the memory.
     """
-    told = memory.metadata
+    told, place = memory.metadata, (*scope.namespace, memory.type.value, memory.key)
     since = read_moment(said_at(memory))
     # The moment of a statement, which the ledger wrote, is that of the fact.
     names = _OWN | {VALID_FROM} if "sequence" in told and not stated(memory) else _OWN
@@ -70,7 +70,7 @@ def fact_of(memory: Memory, scope: Scope) -> dict[str, Any]:
     taken = {name: value for name, value in own.items() if name in _FIELDS or name == _REST}
     foreign: object = told.get(_FOREIGN)
     fact = {
-        "id": told.get(_ID) or _id_of(memory, scope),
+        "id": told.get(_ID) or uuid5(NAMESPACE_OID, encode_namespace(place)).hex,
         "content": memory.content,
         "source": str(told.get(_SOURCE) or ""),
         "created_at": None if since is None else since.isoformat(timespec="microseconds"),
@@ -105,11 +105,6 @@ def read_fact(value: object) -> Fact:
     kind: Any = _text(fact, "type", MemoryType.USER.value)
     memory = Memory(kind, key, _text(fact, "content"), metadata)
     return Fact(check_length(memory, LONGEST_CONTENT), _moment(fact))
-
-
-def _id_of(memory: Memory, scope: Scope) -> str:
-    name = encode_namespace((*scope.namespace, memory.type.value, memory.key))
-    return uuid5(NAMESPACE_OID, name).hex
 
 
 def _metadata(fact: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final
 
 from locus_memory._internal.running.paging import paged
 from locus_memory.errors import VersionConflictError
@@ -19,12 +20,8 @@ _BATCH: Final = 100
 _PAGE: Final = 500
 
 
-class _Head(NamedTuple):
-    """An item without its value, in the order of its last update."""
-
-    updated_at: datetime
-    key: str
-    version: int
+_Head = tuple[datetime, str, Delete]
+"""An item without its value: when it was updated, its key, and its deletion as it is."""
 
 
 async def retain_items(
@@ -63,42 +60,40 @@ async def _retain(
     *,
     dry_run: bool,
 ) -> Retained:
-    heads = [
-        _Head(item.updated_at, item.key, item.version) async for item in scan_all(store, namespace)
-    ]
+    heads: list[_Head] = []
+    async for item in scan_all(store, namespace):
+        gone = Delete(namespace=namespace, key=item.key, if_version=item.version)
+        heads.append((item.updated_at, item.key, gone))
     condemned = _expendable(heads, rule, now)
     deleted = len(condemned)
     if not dry_run:
         batches = (condemned[at : at + _BATCH] for at in range(0, len(condemned), _BATCH))
-        deleted = sum([await _delete(store, namespace, each) for each in batches])
+        deleted = sum([await _delete(store, each) for each in batches])
     kept = len(heads) - deleted
     return Retained(rule=place, namespace=namespace, deleted=deleted, kept=kept)
 
 
-def _expendable(heads: Sequence[_Head], rule: ItemRule, now: datetime) -> list[_Head]:
+def _expendable(heads: Sequence[_Head], rule: ItemRule, now: datetime) -> list[Delete]:
     """Return the items over every limit of a rule, the oldest first."""
-    newest_first = sorted(heads, reverse=True)
+    newest_first = sorted(heads, key=itemgetter(0, 1), reverse=True)
     before = moment_before(rule.older_than, now)
     over = newest_first[rule.keep_last or 0 :]
-    return [each for each in over if before is None or each.updated_at < before][::-1]
+    return [gone for at, _, gone in over if before is None or at < before][::-1]
 
 
-async def _delete(store: BaseStore, namespace: Namespace, heads: Sequence[_Head]) -> int:
+async def _delete(store: BaseStore, batch: Sequence[Delete]) -> int:
     """Delete items that have not changed; return how many."""
     if store.capabilities.transactions:
-        batch = [
-            Delete(namespace=namespace, key=each.key, if_version=each.version) for each in heads
-        ]
         try:
             return sum(bool(each) for each in await store.write_batch(batch))
         except VersionConflictError:
             # One of them has changed: the others are deleted one by one.
             pass
-    return sum([await _delete_one(store, namespace, each) for each in heads])
+    return sum([await _delete_one(store, each) for each in batch])
 
 
-async def _delete_one(store: BaseStore, namespace: Namespace, head: _Head) -> bool:
+async def _delete_one(store: BaseStore, gone: Delete) -> bool:
     try:
-        return await store.delete(namespace, head.key, if_version=head.version)
+        return await store.delete(gone.namespace, gone.key, if_version=gone.if_version)
     except VersionConflictError:
         return False

@@ -19,7 +19,6 @@ _OWN: Final = ("locus_memory", "*")
 """First labels that no rule may have: the memories' own bookkeeping would be cut."""
 
 _AGES: Final = ("older_than", "idle_for")
-_COUNTS: Final = ("keep_last", "keep_threads")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,8 +62,12 @@ class RetentionTask(Resource):
         self._rules = list(rules)
         self._every = every.total_seconds()
         self._clock = clock
-        hours = self._every / 3_600
-        self._schedule = Schedule(self.run_due, clock, hours, failed=_report)
+        self._schedule = Schedule(
+            self.run_due,
+            clock,
+            self._every / 3_600,
+            failed=lambda error: emit("retention.failed", error=error),
+        )
 
     @override
     async def open(self) -> None:
@@ -104,8 +108,7 @@ class RetentionTask(Resource):
 
     async def _run(self, lease: Lease, ran_at: Any, version: int) -> RetentionReport:
         """Apply the rules under a lease, which ends with it."""
-        started, finished = self._clock(), False
-        results: list[Retained] = []
+        started, results = self._clock(), list[Retained]()
         try:
             async with aclosing(
                 retention_steps(self._backend, self._rules, clock=self._clock)
@@ -113,11 +116,10 @@ class RetentionTask(Resource):
                 async for result in steps:
                     results.append(result)
                     version = await self._prolonged(lease, ran_at, version)
-            finished = True
-        finally:
-            if not finished:
-                with suppress(BackendError, VersionConflictError):
-                    await self._write(ran_at, None, version)
+        except BaseException:
+            with suppress(BackendError, VersionConflictError):
+                await self._write(ran_at, None, version)
+            raise
         await self._write(started, None, version)
         report = RetentionReport.of(results, dry_run=False)
         announce(report)
@@ -139,7 +141,3 @@ class RetentionTask(Resource):
     async def _write(self, ran_at: Any, lease: Lease | None, version: int) -> int:
         value = {"ran_at": ran_at, "lease": None if lease is None else lease.to_value()}
         return await self._store.put(_SPACE, _KEY, value, if_version=version, text="")
-
-
-def _report(error: Exception) -> None:
-    emit("retention.failed", error=error)

@@ -162,7 +162,9 @@ class _Work:
         """
         try:
             total = await self._count(thread.name)
-            if self._rule.deletes_threads and not is_kept and self._is_idle(thread):
+            before = self._idle_before
+            is_idle = before is None or thread.newest.created_at < before
+            if self._rule.deletes_threads and not is_kept and is_idle:
                 deleted = total if self._dry_run else await self._delete(thread)
             else:
                 deleted = await self._prune(thread.name) if self._rule.prunes else 0
@@ -170,9 +172,6 @@ class _Work:
             return _skipped(self._place, thread.name, error)
         kept = total - deleted if self._dry_run else await self._count(thread.name)
         return Retained(rule=self._place, thread_id=thread.name, deleted=deleted, kept=kept)
-
-    def _is_idle(self, thread: _Thread) -> bool:
-        return self._idle_before is None or thread.newest.created_at < self._idle_before
 
     async def _count(self, name: str) -> int:
         stats = await self._checkpointer.get_storage_stats(name)

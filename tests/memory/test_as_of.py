@@ -174,7 +174,9 @@ async def test_a_block_shows_the_days_of_the_user():
         assert "- Ada has a dog. (from 2026-05-12)" in (await manager.plan("A dog?")).block
 
 
-@pytest.mark.parametrize("nonsense", [True, [], {}, float("nan"), 10**400, "1" * 5000])
+@pytest.mark.parametrize(
+    "nonsense", [True, [], {}, "", "yesterday", b"2026-01-01", float("nan"), 10**400, "1" * 5000]
+)
 async def test_what_is_no_moment_is_refused(nonsense):
     async with clocked() as (manager, _):
         with pytest.raises(InvalidArgumentError):

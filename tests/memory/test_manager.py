@@ -57,13 +57,6 @@ async def test_the_newest_come_first_never_the_oldest(make, clock):
     assert await contents(manager, limit=0) == []
 
 
-async def test_the_same_key_replaces(make):
-    manager = make()
-    await manager.save([fact("city", "Lives in Oslo.")])
-    await manager.save([fact("city", "Lives in Rome.")])
-    assert await contents(manager) == ["Lives in Rome."]
-
-
 async def test_the_same_key_of_another_type_is_another_memory(make):
     manager = make()
     await manager.save([fact("it", "One."), fact("it", "Two.", PROJECT)])
@@ -101,31 +94,6 @@ async def test_a_duplicate_under_another_key_is_dropped(make, events, one, other
     assert await contents(manager) == [one]
     (event,) = events.of("memory.duplicate_dropped")
     assert event.attributes == {"type": "user", "key": "b", "duplicate_of": "a"}
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("I have 2 cats", "I have 3 cats"),
-        ("likes tea", "does not like tea"),
-        ("Ana likes Bob", "Bob likes Ana"),
-        ("moved from Oslo", "moved to Oslo"),
-        ("tea with sugar", "tea without sugar"),
-        ("likes C", "likes C++"),
-        ("I like tea", "She likes tea"),
-        ("is a teacher", "was a teacher"),
-        ("Page when load is > 5.", "Page when load is < 5."),
-        ("The user has 2 cats", "user has 2 cats!"),
-        ("Negation is written !debug.", "Negation is written debug."),
-        ("The user is cold.", "The user has a cold."),
-    ],
-)
-async def test_what_differs_in_meaning_stays_apart(make, one, other):
-    manager = make()
-    await manager.save([fact("a", one), fact("b", other)])
-    assert sorted(await contents(manager)) == sorted([one, other])
-    await manager.save([fact("a", other)])
-    assert await contents(manager, limit=1) == [other]
 
 
 async def test_a_duplicate_of_another_type_is_kept(make):

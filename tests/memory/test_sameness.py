@@ -106,6 +106,8 @@ PAIRS = [
     ("אוהב דגים.", "לא אוהב דגים."),
     ("Thích ăn cá.", "Không thích ăn cá."),
     ("ชอบกินปลา", "ไม่ชอบกินปลา"),
+    ("I like tea", "She likes tea"),
+    ("Negation is written !debug.", "Negation is written debug."),
     ("Oui.", "Non."),
     ("\U0001f44d", "\U0001f44e"),
 ]

@@ -115,29 +115,6 @@ async def test_an_update_sets_the_end_and_keeps_the_content() -> None:
     assert await manager.get(TEA.id) is None
 
 
-async def test_what_was_current_at_a_moment_is_listed() -> None:
-    """A past moment shows the versions of then: replaced, retired and later ones."""
-    clock = clock_at_start()
-    manager = managed(clock)
-    await manager.save([HOME, TEA])
-    clock.advance(3600)
-    await manager.update("user:home", "Ada lives in Graz.")
-    await manager.delete("user:likes:tea")
-    clock.advance(3600)
-    await manager.save(Memory(MemoryType.USER, "job", "Ada is a chemist."))
-
-    async def at(hours: float) -> list[str]:
-        moment = START + timedelta(hours=hours)
-        return [each.content async for each in manager.memories(at=moment)]
-
-    assert await at(-1) == []
-    assert await at(0.5) == [HOME.content, TEA.content]
-    assert await at(1.5) == ["Ada lives in Graz."]
-    assert await at(3) == ["Ada lives in Graz.", "Ada is a chemist."]
-    text = (START + timedelta(hours=0.5)).isoformat()
-    assert [each.key async for each in manager.memories("user", at=text)] == ["home", "likes:tea"]
-
-
 async def test_an_undone_change_counts_as_never_made() -> None:
     """At the moment of a change that was undone, the version before it is listed."""
     clock = clock_at_start()
@@ -149,11 +126,3 @@ async def test_an_undone_change_counts_as_never_made() -> None:
     await manager.undo("home")
     moment = START + timedelta(hours=1.5)
     assert [each.content async for each in manager.memories(at=moment)] == [HOME.content]
-
-
-@pytest.mark.parametrize("at", ["yesterday", True, "", float("nan"), b"2026-01-01"])
-async def test_a_moment_is_a_datetime_iso_8601_or_seconds(at: object) -> None:
-    """Anything else is refused."""
-    manager = managed(clock_at_start())
-    with pytest.raises(InvalidArgumentError, match="a moment is"):
-        _ = [each async for each in manager.memories(at=at)]  # type: ignore[arg-type] # the subject

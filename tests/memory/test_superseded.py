@@ -231,10 +231,3 @@ async def test_nothing_that_is_found_stands_above_what_supersedes_it(make, searc
     recalled = await make().retrieve(query="Where in Vienna?")
     assert [memory.key for memory in recalled] == ["new", "old"]
     assert recalled[0].metadata == of_new
-
-
-async def test_a_search_finds_a_memory_by_what_it_superseded(make):
-    manager = make()
-    await manager.save(Memory("user", "employer", "The user works at Acme."))
-    await manager.save(Memory("user", "employer", "The user works at Globex."))
-    assert [each.content for each in await manager.search("Acme")] == ["The user works at Globex."]

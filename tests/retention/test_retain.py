@@ -201,9 +201,9 @@ async def test_an_item_that_is_put_meanwhile_stays(backend, monkeypatch):
     await backend.store.put_batch([(("log",), str(n), n) for n in range(9)])
     delete = items_module._delete
 
-    async def late(store, namespace, heads):
+    async def late(store, batch):
         await store.put(("log",), "3", "new")
-        return await delete(store, namespace, heads)
+        return await delete(store, batch)
 
     monkeypatch.setattr(items_module, "_delete", late)
     report = await retain(backend, [ItemRule(namespace=("log",), keep_last=0)])

@@ -20,7 +20,7 @@ from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.origin import Speakers
 from locus_memory.memory.extraction.prompt import TOOL_OUTPUT
 from locus_memory.memory.extraction.source import Told, cited, source_of
-from locus_memory.memory.extraction.thread import roles_and_texts, text_of
+from locus_memory.memory.extraction.thread import text_of
 from locus_memory.memory.layers.episodes import Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.layers.log import LogEntry, log_put, timed, write_log
 from locus_memory.memory.layers.vitals import VitalsBook, VitalsChange
@@ -254,12 +254,12 @@ class Extraction:
         """Whether somebody else than the phrases extracts, who understands what is said."""
         return not isinstance(self._extractor, HeuristicExtractor)
 
-    def seconds_for(self, jobs: Sequence[Job]) -> float:
-        """Return how long the extraction of jobs may take."""
-        return self._seconds(pair for job in jobs for pair in roles_and_texts(job.messages))
+    def seconds_for(self, said: Iterable[tuple[str, str]]) -> float:
+        """Return how long an extraction may take: each prompt has the `extract_timeout`.
 
-    def _seconds(self, said: Iterable[tuple[str, str]]) -> float:
-        """Return how long an extraction may take: each prompt has the `extract_timeout`."""
+        Args:
+            said: The role and the text of each message.
+        """
         sizes = (
             min(len(text), TOOL_OUTPUT) if role == "tool" else len(text) for role, text in said
         )
@@ -270,7 +270,7 @@ class Extraction:
         """Return the answer of the extractor, which gets the memories that it may change."""
         texts = [(role_of(each), text_of(each)) for each in messages]
         said = "\n".join(text for role, text in texts if role != "tool")
-        async with asyncio.timeout(self._seconds(texts)):
+        async with asyncio.timeout(self.seconds_for(texts)):
             known = await self._recall.find(scope, _SHOWN, said)
             if self.distils:
                 ask: Any = self._extractor

@@ -105,9 +105,8 @@ async def _root_at(
     """Return the root of a state; `None` if a `SummarizingManager` could not have seen it."""
     with suppress(CheckpointError, ValidationError, TypeError, AttributeError):
         state = await checkpointer.load(thread_id, checkpoint_id)
-        return root_digest(map(_as_message, _messages_in(state)))
+        return root_digest(
+            Message.from_checkpoint(each) if isinstance(each, dict) else each
+            for each in _messages_in(state)
+        )
     return None
-
-
-def _as_message(document: Any) -> Any:
-    return Message.from_checkpoint(document) if isinstance(document, dict) else document

@@ -59,7 +59,8 @@ async def _within(seconds: float | None, work: Callable[[], Any]) -> Any:
         return await returned
     # A task of its own: code that ignores its cancellation must not hold the caller.
     task = kept(asyncio.ensure_future(returned))
-    task.add_done_callback(_retrieve)
+    # Its error is read, also if nothing waits for it any more.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
         await asyncio.wait({task}, timeout=seconds)
         if task.done():
@@ -67,9 +68,3 @@ async def _within(seconds: float | None, work: Callable[[], Any]) -> Any:
     finally:
         task.cancel()
     raise TimeoutError(f"it took more than {seconds:g} seconds")
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Read the error of a task that nothing waits for any more."""
-    if not task.cancelled():
-        task.exception()

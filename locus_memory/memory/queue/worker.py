@@ -17,6 +17,7 @@ from locus_memory._internal.running.live import QUEUES
 from locus_memory.errors import LocusMemoryError
 from locus_memory.events import emit, uncollected
 from locus_memory.memory.extraction.extraction import Extraction
+from locus_memory.memory.extraction.thread import roles_and_texts
 from locus_memory.memory.options import MemoryOptions
 from locus_memory.memory.queue.jobs import Job, sessions_of
 from locus_memory.memory.queue.pace import A_CALL, Allowance, Pace, Trip
@@ -369,7 +370,8 @@ class Worker:
 
     async def _claimed(self, unit: _Unit, jobs: Sequence[Job]) -> None:
         """Handle jobs under a lease, if no other process has them, and the day has a call left."""
-        with Lease(self._clock() + self._extraction.seconds_for(jobs) + _SLACK) as lease:
+        said = (pair for job in jobs for pair in roles_and_texts(job.messages))
+        with Lease(self._clock() + self._extraction.seconds_for(said) + _SLACK) as lease:
             held = await self._queue.claim(jobs, lease)
             if not held:
                 self._put_off(unit, jobs, self._pace.quiet)

@@ -43,16 +43,14 @@ def is_everyday(message: str, found: Sequence[str]) -> bool:
         found: The texts that a search found.
     """
     words = _content_words(message)
-    return not any(_weight(words & _content_words(text)) >= _TWO for text in found)
+    shared = (words & _content_words(text) for text in found)
+    weights = (sum(1.0 if len(w) > 1 or w.isascii() else 0.5 for w in each) for each in shared)
+    return all(weight < _TWO for weight in weights)
 
 
 def _content_words(text: str) -> frozenset[str]:
     readable = both_ends(text).encode("utf-8", "replace").decode()
     return frozenset(stem(word) for word in query_words(readable) if word not in STOP_WORDS)
-
-
-def _weight(words: frozenset[str]) -> float:
-    return sum(1.0 if len(word) > 1 or word.isascii() else 0.5 for word in words)
 
 
 def _shown(message: str) -> str:

@@ -202,7 +202,7 @@ class Reader(Reading):
         found = await tail_lines(self, scope, query, stable, thread)
         is_open = await self._opens(scope if logs else None, query, found)
         begun = stable.tokens + self._fence if stable.text else 0
-        room, zone = budget - begun - self._fence, self.zone
+        room, zone = budget - begun - self._fence, self.options.zone()
         chosen, spent = fitting(found, room, self.count, zone) if is_open else ([], 0)
         tail = "".join(
             f"{text}\n" for text in grouped(sorted(chosen, key=attrgetter("moment")), zone)

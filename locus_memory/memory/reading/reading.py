@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
-from datetime import tzinfo
 from typing import Final
 
 from locus_memory.conversation.tokens import TokenCounter
@@ -42,11 +41,6 @@ class Reading:
     count: TokenCounter
     now: Callable[[], str]
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    @property
-    def zone(self) -> tzinfo | None:
-        """The time zone of the user; `None`: that of the machine."""
-        return self.options.zone()
 
     @property
     def fixed_room(self) -> int:

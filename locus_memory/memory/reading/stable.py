@@ -187,7 +187,7 @@ async def build(reading: Reading, scope: Scope, thread: str, budget: int) -> Sta
     told = [each for each in (*named.values(), *notes) if each.text and each.name not in holding]
     told.sort(key=attrgetter("moment"))
     lines = await _chosen(reading, scope, always, told, quotes, budget=budget)
-    texts = list(grouped(lines, reading.zone))
+    texts = list(grouped(lines, reading.options.zone()))
     if any(line.kind in ("override", "rule") for line in lines):
         texts = [NOTE, *texts]
     return Stable(
@@ -227,15 +227,16 @@ async def _chosen(
         budget: The tokens of the block.
     """
     everything = [*always, *told, *quotes]
-    fits, _ = fitting(everything, budget * 3 // 4, reading.count, reading.zone)
+    fit = partial(fitting, count=reading.count, zone=reading.options.zone())
+    fits, _ = fit(everything, budget * 3 // 4)
     if len(fits) == len(everything):
         return fits
     now, names = reading.now(), {each.name for each in told}
     said = await VitalsBook(reading.recall.store).told(scope, names)
     best = sorted(told, key=attrgetter("moment"), reverse=True)
     best.sort(key=lambda e: -faded(e.importance, max(e.moment, said.get(e.name, "")), now))
-    _, spent = fitting(always, budget, reading.count, reading.zone)
-    chosen, _ = fitting(best, min(budget // 2, budget - spent), reading.count, reading.zone)
+    _, spent = fit(always, budget)
+    chosen, _ = fit(best, min(budget // 2, budget - spent))
     taken = set(map(id, chosen))
     return [*always, *(line for line in told if id(line) in taken)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from locus_memory._internal.running.background import BackgroundTasks
@@ -32,7 +32,6 @@ class Afterwards(BackgroundTasks):
         self._store = store
         self._vitals = VitalsBook(store)
         self._now = now
-        self._counting: asyncio.Task[None] | None = None
 
     def count_uses(self, scope: Scope, recalled: Iterable[str], thread: str) -> None:
         """Count a use of each memory that was recalled.
@@ -47,9 +46,7 @@ class Afterwards(BackgroundTasks):
             recalled, lambda memory, told: told.used(now, thread, trains=has_authority(memory))
         )
         if changes:
-            # Counts at once would refuse each other.
-            work = self._count(scope, changes, after=self._counting)
-            self._counting = self.later(work, _report_count)
+            self.later(self._vitals.change(scope, changes), _report_count)
 
     def log(self, scope: Scope, entry: LogEntry) -> None:
         """Write an entry to the log of a scope."""
@@ -65,17 +62,6 @@ class Afterwards(BackgroundTasks):
             failed: Reports an error.
         """
         return self.start(_reported(work, failed))
-
-    async def _count(
-        self,
-        scope: Scope,
-        changes: Mapping[str, VitalsChange],
-        *,
-        after: asyncio.Task[None] | None,
-    ) -> None:
-        if after is not None and after.get_loop() is asyncio.get_running_loop():
-            await asyncio.wait([after])
-        await self._vitals.change(scope, changes)
 
 
 async def _reported(work: Coroutine[Any, Any, object], failed: Callable[[Exception], None]) -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from locus_memory._internal.running.lease import Lease
 from locus_memory.chat.base import ChatModel
 from locus_memory.conversation.tokens import as_token_counter, expected_tokens
 from locus_memory.errors import VersionConflictError
@@ -37,18 +38,12 @@ from locus_memory.memory.tending.report import ConsolidationReport
 from locus_memory.store.base import BaseStore, all_namespaces, write_together
 from locus_memory.store.item import Namespace, Put, StoreItem
 
-__all__ = [
-    "Pass",
-    "PassRecord",
-    "is_over",
-    "make_steps",
-    "pages",
-    "read_record",
-    "scopes_below",
-    "write_record",
-]
+__all__ = ["LEASE", "Pass", "PassRecord", "is_over", "make_steps", "pages", "scopes_below"]
 
 _KEY: Final = "pass"
+
+LEASE: Final = 3_600.0
+"""The seconds of a lease, which is renewed before a model is asked about the facts."""
 
 _SHARE: Final = 4
 """Notes are condensed once they take more than this part of the budget of a block."""
@@ -62,33 +57,6 @@ _LAYERS: Final = ("current", "vitals", "identity", "episodes")
 """Not the log: a pass would keep a scope alive that has nothing else."""
 
 _TYPES: Final = frozenset(MemoryType)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """A pass over one scope.
-
-    Attributes:
-        store: The store, which this never closes.
-        ledger: The ledger of the memories.
-        options: The retention, and the budget of a block.
-        scope: The scope.
-        now: The moment of the pass, in the format of `Ledger.now`.
-        model: Condenses notes and tidies facts; `None`: neither is done.
-        dry_run: Only report; nothing is written.
-    """
-
-    store: BaseStore
-    ledger: Ledger
-    options: MemoryOptions
-    scope: Scope
-    now: str
-    model: ChatModel | None
-    dry_run: bool
-
-    def before(self, days: float) -> datetime:
-        """Return the moment so many days before this pass."""
-        return datetime.fromisoformat(self.now) - timedelta(days=days)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,42 +76,91 @@ class PassRecord:
     version: Annotated[int, Field(exclude=True)] = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A pass over one scope.
+
+    Attributes:
+        store: The store, which this never closes.
+        ledger: The ledger of the memories.
+        options: The retention, and the budget of a block.
+        clock: Returns seconds since the epoch.
+        scope: The scope.
+        now: The moment of the pass, in the format of `Ledger.now`.
+        model: Condenses notes and tidies facts; `None`: neither is done.
+        dry_run: Only report; nothing is written.
+    """
+
+    store: BaseStore
+    ledger: Ledger
+    options: MemoryOptions
+    clock: Callable[[], float]
+    scope: Scope
+    now: str
+    model: ChatModel | None
+    dry_run: bool = False
+
+    def before(self, days: float) -> datetime:
+        """Return the moment so many days before this pass."""
+        return datetime.fromisoformat(self.now) - timedelta(days=days)
+
+    async def is_due(self) -> bool:
+        """Return whether the last pass was a day ago; at the first look, the day begins.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        record = await self.record()
+        if record.version:
+            return is_over(record.ran_at, self.now)
+        await self.write(replace(record, ran_at=self.now))
+        return False
+
+    async def record(self) -> PassRecord:
+        """Return the record of the scope; an empty one if there is none.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        item = await self.store.get_item(self.scope.tending, _KEY)
+        if item is None:
+            return PassRecord()
+        known = readable(partial(record_of, PassRecord), item.value, "tending")
+        return replace(known or PassRecord(), version=item.version)
+
+    async def write(
+        self, record: PassRecord, *more: Put, lease: Lease | None = None
+    ) -> PassRecord | None:
+        """Write a record in place of its version, but in a dry run.
+
+        Args:
+            record: The record.
+            more: Further writes, together with it.
+            lease: The right to the pass, which is taken or prolonged; `None`: it is given back.
+
+        Returns:
+            The record as it is stored; `None`: another process was faster, or the scope was erased.
+
+        Raises:
+            BackendError: The store failed.
+        """
+        if self.dry_run:
+            return record
+        if lease is not None:
+            lease.until = self.clock() + LEASE
+        held = replace(record, lease=None if lease is None else lease.to_value())
+        space, value = self.scope.tending, value_of(held)
+        put = Put(namespace=space, key=_KEY, value=value, if_version=record.version, text="")
+        try:
+            await write_together(self.store, [put, *more])
+        except VersionConflictError:
+            return None
+        return replace(held, version=record.version + 1)
+
+
 def is_over(since: str | None, now: str) -> bool:
     """Return whether a day went by since a moment; `None`: long ago."""
     return since is None or days_between(since, now) >= 1.0
-
-
-async def read_record(store: BaseStore, scope: Scope) -> PassRecord:
-    """Return the record of a scope; an empty one if there is none.
-
-    Raises:
-        BackendError: The store failed.
-    """
-    item = await store.get_item(scope.tending, _KEY)
-    if item is None:
-        return PassRecord()
-    known = readable(partial(record_of, PassRecord), item.value, "tending")
-    return replace(known or PassRecord(), version=item.version)
-
-
-async def write_record(
-    store: BaseStore, scope: Scope, record: PassRecord, *more: Put
-) -> PassRecord | None:
-    """Write a record in place of its version, together with more.
-
-    Returns:
-        The record as it is stored; `None`: another process was faster, or the scope was erased.
-
-    Raises:
-        BackendError: The store failed.
-    """
-    value = value_of(record)
-    put = Put(namespace=scope.tending, key=_KEY, value=value, if_version=record.version, text="")
-    try:
-        await write_together(store, [put, *more])
-    except VersionConflictError:
-        return None
-    return replace(record, version=record.version + 1)
 
 
 async def make_steps(work: Pass) -> ConsolidationReport:
@@ -215,12 +232,9 @@ async def _prune_turns(work: Pass, oldest: datetime) -> int:
     """Erase the turns said before a moment; returns how many."""
     if not work.store.capabilities.list_namespaces:
         return 0
-
-    def is_old(item: StoreItem) -> bool | None:
-        return _is_before(oldest, item, item.metadata.get("date"))
-
     root = work.scope.transcripts
     threads = [each async for each in all_namespaces(work.store, root) if each[:-1] == root]
+    is_old = partial(_is_before, oldest, lambda turn: turn.metadata.get("date"))
     return sum([await _prune(work, thread, is_old, in_order=True) for thread in threads])
 
 
@@ -232,13 +246,10 @@ async def _prune_log(work: Pass, oldest: datetime | None) -> int:
         oldest: The moment before which words were said that a record may not show any more;
             `None`: there is none.
     """
-    logged = work.before(LOG_DAYS)
-
-    def is_old(item: StoreItem) -> bool | None:
-        return _is_before(logged, item, _part(item, "at"))
+    is_old = partial(_is_before, work.before(LOG_DAYS), partial(_part, "at"))
 
     def shows_old(item: StoreItem) -> bool | None:
-        since = read_moment(_part(item, "since"))
+        since = read_moment(_part("since", item))
         return is_old(item) or (oldest is not None and since is not None and since < oldest)
 
     gone = await _prune(work, work.scope.log, is_old, in_order=True)
@@ -272,15 +283,15 @@ async def _prune(
     return count
 
 
-def _is_before(oldest: datetime, item: StoreItem, at: object) -> bool | None:
+def _is_before(oldest: datetime, at: Callable[[StoreItem], object], item: StoreItem) -> bool | None:
     """Return whether the moment of an item is before another one; one without is as its write."""
-    moment = read_moment(at)
+    moment = read_moment(at(item))
     if moment is None:
         return item.created_at < oldest or None
     return moment < oldest
 
 
-def _part(item: StoreItem, name: str) -> Any:
+def _part(name: str, item: StoreItem) -> Any:
     return item.value.get(name) if isinstance(item.value, dict) else None
 
 

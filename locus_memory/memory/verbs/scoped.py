@@ -6,7 +6,7 @@ import copy
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Self, Unpack, cast
 
 from typing_extensions import override
@@ -39,6 +39,7 @@ from locus_memory.memory.reading.reader import Reader
 from locus_memory.memory.reading.uses import Afterwards
 from locus_memory.memory.recall.recall import Recall
 from locus_memory.memory.scope import NamespaceResolver, Scope, namespace_of, user_namespace
+from locus_memory.memory.tending.passes import Pass
 from locus_memory.registry import as_store
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.store.base import BaseStore
@@ -127,8 +128,15 @@ class ScopedManager(BaseMemoryManager):
             now=self._ledger.now,
             model=asked if options.gate == "model" else None,
         )
-        self._clock = clock
-        self._schedule = Schedule(self._run_due, clock, _HOURS, failed=_report)
+        self._pass = partial(
+            Pass, store=self._store, ledger=self._ledger, options=options, clock=clock
+        )
+        self._schedule = Schedule(
+            self._run_due,
+            clock,
+            _HOURS,
+            failed=lambda error: emit("memory.consolidate_failed", error=error),
+        )
 
     @abstractmethod
     async def _run_due(self) -> None:
@@ -186,7 +194,3 @@ def _model_of(extractor: object) -> ChatModel | None:
     if not callable(model) or not getattr(model, "follows_instructions", True):
         return None
     return cast("ChatModel", model)
-
-
-def _report(error: Exception) -> None:
-    emit("memory.consolidate_failed", error=error)

@@ -32,11 +32,6 @@ def test_all_parts_are_read():
     assert read.refused == ()
 
 
-def test_nothing_is_an_answer():
-    read = parse_distillate(json.dumps(NOTHING))
-    assert (read.notes, read.changes) == ((), ())
-
-
 def test_other_parts_are_left_alone():
     """A model may still answer in the form of an earlier version."""
     answer = answer_of(notes=[NOTE], identity=[{"text": "Ada.", "messages": [1]}])
@@ -106,17 +101,6 @@ def test_an_answer_that_cannot_be_read_is_repaired(text):
     assert "Ada" not in str(refused.value)
 
 
-def test_what_the_prompt_says_is_not_the_answer():
-    """A web page in the conversation can quote an answer."""
-    quoted = json.dumps({"changes": [CHANGE], "notes": [NOTE]})
-    text = f"The page says {quoted}, but I say {json.dumps(NOTHING)}"
-    assert parse_distillate(text, f"1. tool: {quoted}").changes == ()
-    with pytest.raises(InvalidArgumentError, match="differ"):
-        parse_distillate(text)
-    thought = f"<think>{quoted}</think>{json.dumps(NOTHING)}"
-    assert parse_distillate(thought).changes == ()
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
@@ -176,9 +160,3 @@ def _fits(size):
     except InvalidArgumentError:
         return False
     return True
-
-
-async def test_without_messages_the_model_is_not_called():
-    model = FakeModel([])
-    made = await LLMExtractor(model).distill([Message.system("Help.")], [])
-    assert (made.notes, made.changes, model.calls) == ((), (), [])

@@ -275,16 +275,6 @@ async def test_numbers_of_messages_that_are_none_are_dropped():
     assert found[0].sources == (4,)
 
 
-async def test_surplus_changes_are_dropped_and_reported(emitted):
-    found, _ = await extract(answer(*(change(key=f"k{n}") for n in range(50))))
-    assert [each.key for each in found] == [f"k{n}" for n in range(40)]
-    [event] = emitted
-    assert (event.name, event.attributes["reason"]) == (
-        "memory.change_refused",
-        "changes: at most 40 are read",
-    )
-
-
 def numbered(call):
     """The numbered lines of a prompt."""
     rows = call[1].content.splitlines()

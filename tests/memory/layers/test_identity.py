@@ -364,13 +364,6 @@ async def test_what_is_saved_over_a_fixed_memory_has_room_or_is_refused(manager)
     assert await texts(manager) == ["Call me Ada."]
 
 
-async def test_what_is_known_under_another_key_is_fixed_there(manager):
-    await manager.save(Memory("user", "tea", "The user likes tea."))
-    [saved] = await manager.save(Memory("user", "tee", "The user likes tea.", {FIXED: True}))
-    assert (saved.key, is_fixed(saved)) == ("tea", True)
-    assert await listed(manager) == ["The user likes tea."]
-
-
 async def test_a_fixed_sentence_is_not_repeated_in_the_tail(store):
     state = AgentState(metadata={"user_id": "ada", "thread_id": "t"})
     async with LLMMemoryManager(store) as manager:

@@ -81,19 +81,6 @@ async def test_no_history_if_none_is_wanted(make):
     assert await current(manager) == ["Rome"]
 
 
-async def test_undoing_goes_back_one_change_at_a_time(make):
-    manager = make()
-    await told(manager, "Oslo", "Rome", "Bern")
-    assert (await manager.undo("city")).content == "Rome"
-    assert await current(manager) == ["Rome"]
-    assert await history(manager) == ["Rome", "Bern", "Oslo"]
-    assert (await manager.undo("city")).content == "Oslo"
-    assert await manager.undo("city") is None
-    assert await current(manager) == []
-    assert await manager.undo("city") is None
-    assert sorted(await history(manager)) == ["Bern", "Oslo", "Rome"]
-
-
 async def test_what_was_undone_is_marked(make):
     manager = make()
     await told(manager, "Oslo", "Rome")
@@ -102,16 +89,6 @@ async def test_what_was_undone_is_marked(make):
     (_, undone) = await manager.history("city")
     assert undone.metadata["superseded_by"]["change"] == "undo"
     assert undone.metadata["superseded_by"]["sequence"] == 1
-
-
-async def test_a_change_after_an_undo_is_undone_first(make):
-    manager = make()
-    await told(manager, "Oslo", "Rome")
-    await manager.undo("city")
-    await told(manager, "Bern")
-    assert await history(manager) == ["Bern", "Rome", "Oslo"]
-    assert (await manager.undo("city")).content == "Oslo"
-    assert await manager.undo("city") is None
 
 
 async def test_a_delete_is_undone(make, scripted):
@@ -132,23 +109,6 @@ async def test_what_no_longer_is_kept_cannot_be_brought_back(make):
     assert (await manager.undo("city")).content == "Rome"
     assert await manager.undo("city") is None
     assert await current(manager) == ["Rome"]
-
-
-async def test_without_a_type_the_last_changed_one_is_undone(make, clock):
-    manager = make()
-    for content, kind in (("Oslo", USER), ("Site", PROJECT), ("Rome", USER)):
-        await manager.save([fact(content, kind=kind)])
-        clock.advance(60)
-    assert (await manager.undo("city")).content == "Oslo"
-    assert await history(manager) == ["Oslo", "Rome", "Site"]
-    assert await history(manager, kind="project") == ["Site"]
-
-
-async def test_old_contents_are_never_found(make):
-    manager = make(embedder=FakeEmbedder())
-    await told(manager, "Likes green tea", "Likes black coffee")
-    found = await manager.retrieve(query="green tea")
-    assert [memory.content for memory in found] == ["Likes black coffee"]
 
 
 async def test_a_restored_memory_is_found_again(make):

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.ledger.ledger import Retirement
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.models import Memory, MemoryChange, MemoryType
-from locus_memory.messages import Message
-from locus_memory.state import AgentState
+from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.testing import FakeClock
 
 USER, PROJECT = MemoryType.USER, MemoryType.PROJECT
@@ -57,30 +55,6 @@ async def test_what_an_earlier_version_evicted_is_brought_back(make, store):
     assert (await manager.undo("old")).content == "Old one"
     assert {each.key async for each in manager.memories()} == {"old", "new"}
     assert await manager.undo("old") is None
-
-
-async def test_without_a_type_one_change_after_another_is_taken_back(saved):
-    manager = await saved(("Oslo", USER), ("Site", PROJECT), ("Rome", USER), ("Lab", PROJECT))
-    assert (await manager.undo("k")).content == "Site"
-    assert (await manager.undo("k")).content == "Oslo"
-    assert await manager.undo("k") is None
-    assert await current(manager) == {(USER, "k"): "Oslo"}
-    assert await manager.undo("k") is None
-    assert await current(manager) == {}
-    assert await manager.undo("k") is None
-
-
-async def test_a_deletion_is_the_latest_change(make, scripted, clock):
-    delete = MemoryChange(op="delete", type=USER, key="k")
-    manager = make(extract_fn=scripted([delete]))
-    await manager.save([fact("k", "Oslo")])
-    clock.advance(60)
-    await manager.save([fact("k", "Site", PROJECT)])
-    clock.advance(60)
-    await manager.on_session_end(AgentState(messages=(Message.user("Forget it"),)))
-    assert (await manager.undo("k")).content == "Oslo"
-    assert await manager.undo("k") is None
-    assert await current(manager) == {(USER, "k"): "Oslo"}
 
 
 async def test_a_type_with_nothing_left_to_take_back_is_passed_over(saved):

@@ -103,5 +103,6 @@ def quick_retries(monkeypatch):
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch):
     names = ("API_KEY", "API_URL", "BANK_ID", "RECALL_BUDGET")
-    for name in ("MEM0_API_KEY", "MEM0_API_URL", *(f"HINDSIGHT_{each}" for each in names)):
-        monkeypatch.delenv(name, raising=False)
+    for maker in ("HINDSIGHT", "MEM0", "SUPERMEMORY"):
+        for name in names:
+            monkeypatch.delenv(f"{maker}_{name}", raising=False)

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from locus_memory._internal.running.lease import Lease
 from locus_memory.memory.scope import Scope
 from tests.memory.conftest import idle, ring, timers
 from tests.memory.sessions.conftest import (
@@ -74,25 +73,6 @@ async def test_closing_the_manager_ends_all_sessions(tend, either):
         assert len(await episodes_of(either, Scope(("locus_memory", "users", user)))) == 1
 
 
-async def test_in_manual_mode_only_sync_now_distils(tend, either):
-    """Neither another session, draining, closing nor the next process does."""
-    model = Distiller()
-    manager = tend(extract_fn=model, extract_mode="manual")
-    await manager.on_session_end(run_of(turns_of(LONG), "a"))
-    await manager.on_session_end(run_of(turns_of(LONG), "b"))
-    assert timers(manager) == []
-    assert await manager.drain() == 2
-    assert (await manager.ingest("agent", "c", [{"user": LONG}]))["pending"] == 1
-    await manager.close()
-    manager = tend(extract_fn=model, extract_mode="manual")
-    await manager.open()
-    await idle(manager)
-    assert model.sessions == []
-    assert manager.pending == 3
-    assert await manager.sync_now() == 0
-    assert len(await episodes_of(either)) == 3
-
-
 async def test_sync_now_of_one_scope_leaves_the_others(tend, either):
     """The scope is the one that the manager is bound to."""
     manager = tend()
@@ -117,22 +97,6 @@ async def test_orphans_are_distilled_at_the_first_use(tend, either, clock):
     await second.retrieve()
     await second.on_session_start(run_of(turns_of("Hi")))
     await idle(second)
-    assert len(await episodes_of(either)) == 1
-
-
-async def test_turns_that_end_each_process_wait_until_somebody_insists(tend, either, events):
-    """They are not tried at every start for ever, and they are not lost."""
-    writer = tend(extract_mode="manual")
-    await writer.on_session_end(run_of(turns_of(LONG)))
-    (item,) = await either.scan(SCOPE.queue)
-    dead = {**Lease(0).to_value(), "pid": 2**22 + 1}
-    await either.put(SCOPE.queue, item.key, {**item.value, "attempts": 5, "lease": dead}, text="")
-    manager = tend()
-    await manager.open()
-    assert await manager.drain() == 1
-    (event,) = events.of("memory.extract_parked")
-    assert event.attributes == {"thread": "t", "attempts": 5}
-    assert await manager.sync_now() == 0
     assert len(await episodes_of(either)) == 1
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 
 from locus_memory.memory.extraction.extractors import LLMExtractor
+from locus_memory.memory.extraction.thread import roles_and_texts
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.messages import Message
 from tests.memory.sessions.conftest import episodes_of, run_of, turns_of
@@ -48,7 +49,7 @@ async def test_each_prompt_has_the_time_of_one(either):
     said = turns_of(*(f"{n} {LONG}" for n in range(20)))
     await manager.on_session_end(run_of(said, "t"))
     [job] = [each async for each in manager._queue.jobs()]
-    assert manager._extraction.seconds_for([job]) >= 0.3 * 8
+    assert manager._extraction.seconds_for(roles_and_texts(job.messages)) >= 0.3 * 8
     assert await manager.sync_now() == 0
     assert 0.3 / 0.05 < model.calls < 20
     await manager.close()
@@ -56,7 +57,7 @@ async def test_each_prompt_has_the_time_of_one(either):
 
 def test_the_output_of_tools_counts_as_far_as_it_is_shown():
     manager = LLMMemoryManager("memory", extract_fn=LLMExtractor(Noting(), max_prompt_tokens=2_000))
-    one, many = (manager._extraction._seconds([("tool", "x" * 4_000)] * n) for n in (1, 100))
+    one, many = (manager._extraction.seconds_for([("tool", "x" * 4_000)] * n) for n in (1, 100))
     assert one < 4_000 / 100 * 60
     assert many > 60 * 10
 

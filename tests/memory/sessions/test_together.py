@@ -133,17 +133,6 @@ async def test_short_sessions_are_enough_for_one_another(tend):
     assert [len(call) for call in model.calls] == [5]
 
 
-async def test_other_scopes_stay_out(tend):
-    model = Listener()
-    manager = tend(extract_fn=model)
-    await manager.on_session_end(run_of(said_by("I am Bo."), "bo's", user_id="bo"))
-    await manager.on_session_end(run_of(said_by("I am Ada."), "ada's", user_id="ada"))
-    await manager.on_session_end(run_of(said_by("And Bo here."), "bo's next", user_id="bo"))
-    await manager.on_session_end(run_of(said_by(LONG), "ada's next", user_id="ada"))
-    assert await manager.drain() == 0
-    assert sorted(model.calls) == [["I am Ada.", LONG], ["I am Bo.", "And Bo here."]]
-
-
 @pytest.mark.parametrize("ends", ["drain", "sync_now", "close"])
 async def test_the_wait_ends_on_demand(tend, either, ends):
     """All that waits is in one call."""
