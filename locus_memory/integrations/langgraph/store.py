@@ -34,13 +34,21 @@ from locus_memory.errors import (
 from locus_memory.integrations.langgraph.items.bursts import Bursts
 from locus_memory.integrations.langgraph.items.filter_translation import compile_filter
 from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
-from locus_memory.integrations.langgraph.items.namespaces import list_namespaces
 from locus_memory.integrations.langgraph.items.notes import updated_at
-from locus_memory.integrations.langgraph.items.restoring import PastItem, Restoring, restore
-from locus_memory.integrations.langgraph.items.search import Wanted, find, side_by_side
-from locus_memory.integrations.langgraph.items.sweeping import Sweeping
-from locus_memory.integrations.langgraph.items.writing import renew, write
-from locus_memory.integrations.langgraph.opening import Opened
+from locus_memory.integrations.langgraph.items.search import (
+    Wanted,
+    find,
+    list_namespaces,
+    side_by_side,
+)
+from locus_memory.integrations.langgraph.items.writing import (
+    PastItem,
+    Restoring,
+    renew,
+    restore,
+    write,
+)
+from locus_memory.integrations.langgraph.opening import Opened, Sweeping
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore
 from locus_memory.store.base import has_semantic_search, read_together
