@@ -56,24 +56,24 @@ class Opened:
         self.close()
 
 
-class Number(int):
-    """A number that may be awaited."""
+class _Done:
+    """What is available at once, and may be awaited."""
 
     def __await__(self) -> Generator[None, None, Self]:
         yield from ()
         return self
 
 
-class NoSweeper(Future[None]):
+class Number(_Done, int):
+    """A number that may be awaited."""
+
+
+class NoSweeper(_Done, Future[None]):
     """A future that is done, and may be awaited."""
 
     def __init__(self) -> None:
         super().__init__()
         self.set_result(None)
-
-    def __await__(self) -> Generator[None, None, Self]:
-        yield from ()
-        return self
 
 
 class Sweeping:

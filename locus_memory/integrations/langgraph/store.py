@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from locus_memory._internal.quoting import quote
 from locus_memory._internal.sameness import own_copy
 from locus_memory.backends.base import Backend
 from locus_memory.errors import (
-    BackendError,
+    BackendCorruptError,
     BackendUnavailableError,
     ConfigurationError,
     InvalidArgumentError,
@@ -124,7 +125,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
         self.index_config = index
         self.ttl_config = ttl
         self.supports_ttl = self._store.capabilities.ttl
-        self._bursts = Bursts(self._read, self._write)
+        self._bursts = Bursts(self._read, partial(write, self._store, self._index))
 
     @override
     def __repr__(self) -> str:
@@ -192,7 +193,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
     async def _read(self, ops: Sequence[Op]) -> list[Result | Exception]:
         await self._need_vectors()
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
-        vectors = await self._index.queries(queries) if self._index and queries else None
+        vectors = await self._index.vectors(queries, "query") if self._index and queries else None
         # Equal reads of a burst are one; the numbers 1 and 1.0 in a filter differ in their text.
         texts = ["" if isinstance(op, PutOp) else repr(op) for op in ops]
         reads = {text: op for text, op in zip(texts, ops, strict=True) if text}
@@ -213,9 +214,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
         names = {text: (op.namespace, op.key) for text, op in reads.items() if type(op) is GetOp}
         try:
             known = await read_together(self._store, filter(itemgetter(0), names.values()))
-        except BackendUnavailableError:
-            raise
-        except (BackendError, InvalidArgumentError):
+        except (BackendCorruptError, InvalidArgumentError):
             return {}
         return {text: known.get(name) for text, name in names.items()}
 
@@ -253,9 +252,6 @@ class LocusStore(Opened, Sweeping, BaseStore):
                 items = found[text] if isinstance(found[text], list) else [found[text]]
                 read |= {(i.namespace, i.key): i for i in items if isinstance(i, StoreItem)}
         await renew(self._store, read.values())
-
-    async def _write(self, ops: Sequence[Op]) -> None:
-        await write(self._store, self._index, [op for op in ops if isinstance(op, PutOp)])
 
 
 def _result(op: Op, found: Any, *, is_copy: bool) -> Result | Exception:

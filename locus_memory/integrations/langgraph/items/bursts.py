@@ -14,7 +14,7 @@ from locus_memory.errors import BackendUnavailableError
 __all__ = ["Bursts"]
 
 _MOST: Final = 10_000
-"""The most operations of joined batches; a larger batch runs alone."""
+"""How many batches are run as one."""
 
 
 class _Batch(NamedTuple):
@@ -59,9 +59,9 @@ class Bursts:
     async def _burst(self, loop: asyncio.AbstractEventLoop) -> None:
         batches = self._waiting.pop(loop)
         try:
-            while joined := _first(batches):
-                await self._run([each for each in joined if not each.results.done()])
-                del batches[: len(joined)]
+            for start in range(0, len(batches), _MOST):
+                some = batches[start : start + _MOST]
+                await self._run([each for each in some if not each.results.done()])
         finally:
             for each in batches:
                 each.results.cancel()
@@ -106,13 +106,3 @@ def _fail(batches: Sequence[_Batch], error: Exception) -> None:
     for each in batches:
         if not each.results.done():
             each.results.set_exception(error)
-
-
-def _first(batches: Sequence[_Batch]) -> Sequence[_Batch]:
-    """Return the first batches that are run as one, at least one unless there is none."""
-    size = 0
-    for place, each in enumerate(batches):
-        size += len(each.ops)
-        if place and size > _MOST:
-            return batches[:place]
-    return batches[:]

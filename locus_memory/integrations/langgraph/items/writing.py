@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
-from langgraph.store.base import PutOp
+from langgraph.store.base import Op, PutOp
 
 from locus_memory.errors import BackendError, VersionConflictError
 from locus_memory.events import emit
@@ -59,12 +59,14 @@ class Writing(NamedTuple):
     outdated: Sequence[Name] = ()
 
 
-async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[PutOp]) -> None:
+async def write(store: BaseStore, index: VectorIndex | None, ops: Iterable[Op]) -> None:
     """Put and delete items, together with their vectors; the last of several for a key counts.
+
+    Other operations are ignored.
 
     Nothing is written before all operations are valid and every text has its vector.
     """
-    last = {(op.namespace, op.key): op for op in ops}
+    last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
     writings = await prepared(store, index, list(last.values()))
     await _apply(store, [put for writing in writings for put in writing.vectors])
     await _apply(store, [each for writing in writings for each in writing.items])
@@ -84,7 +86,8 @@ async def prepared(
         return [_writing(op, [], None) for op in ops]
     records = [Owned(op.namespace, op.key, "", 0).record for op in ops]
     vectors, known = await asyncio.gather(
-        index.documents([text for each in texts for text in each]), store.get_batch(records)
+        index.vectors([text for each in texts for text in each], "document"),
+        store.get_batch(records),
     )
     return [
         _writing(
