@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from itertools import islice
+from typing import Any, Final, NoReturn, TypeVar
 
 from locus_memory._internal.resource import Resource
 from locus_memory._internal.running.paging import paged
@@ -33,13 +34,17 @@ __all__ = [
     "has_semantic_search",
     "read_together",
     "scan_all",
+    "side_by_side",
     "write_together",
 ]
 
 _PAGE = 500
 
-_AT_ONCE = 32
-"""How many items are read side by side."""
+_AT_ONCE: Final = 32
+"""How many calls run side by side."""
+
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 EVERY = 2**31 - 1
 """A limit that lists all keys."""
 
@@ -416,14 +421,9 @@ class BaseStore(Resource, ABC):
         self, names: Sequence[tuple[Namespace, str]]
     ) -> dict[tuple[Namespace, str], StoreItem]:
         """Return the full items that exist; see `read_together`."""
-        found: dict[tuple[Namespace, str], StoreItem] = {}
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            items = await asyncio.gather(*(self.get_item(*name) for name in some))
-            found |= {
-                name: item for name, item in zip(some, items, strict=True) if item is not None
-            }
-        return found
+        items = await side_by_side(lambda name: self.get_item(*name), names)
+        pairs = zip(names, items, strict=True)
+        return {name: item for name, item in pairs if item is not None}
 
     async def _targets(self, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
         if not recursive:
@@ -474,6 +474,17 @@ def scan_all(
         lambda after: store.scan(namespace, _PAGE, prefix=prefix, after=after),
         lambda item: item.key,
     )
+
+
+async def side_by_side(
+    function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
+) -> list[_R]:
+    """Return the result of a function for each argument, a few at a time."""
+    remaining = iter(arguments)
+    results: list[_R] = []
+    while chunk := list(islice(remaining, _AT_ONCE)):
+        results += await asyncio.gather(*map(function, chunk))
+    return results
 
 
 async def read_together(

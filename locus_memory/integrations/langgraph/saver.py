@@ -138,8 +138,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         Args:
             extra_allowlist: The classes, or the module and the name of each.
         """
-        allowed: Any = extra_allowlist
-        return cast("Self", super().with_allowlist(allowed))
+        return cast("Self", super().with_allowlist(cast("Any", extra_allowlist)))
 
     @property
     def _reader(self) -> Reader:

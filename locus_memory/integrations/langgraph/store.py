@@ -40,7 +40,6 @@ from locus_memory.integrations.langgraph.items.search import (
     Wanted,
     find,
     list_namespaces,
-    side_by_side,
 )
 from locus_memory.integrations.langgraph.items.writing import (
     PastItem,
@@ -52,7 +51,7 @@ from locus_memory.integrations.langgraph.items.writing import (
 from locus_memory.integrations.langgraph.opening import Opened, Sweeping
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore
-from locus_memory.store.base import has_semantic_search, read_together
+from locus_memory.store.base import has_semantic_search, read_together, side_by_side
 from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
 from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.sync import blocking

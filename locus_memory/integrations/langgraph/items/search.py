@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
@@ -29,7 +29,7 @@ from locus_memory.integrations.langgraph.items.notes import (
     owner_of,
     updated_at,
 )
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, side_by_side
 from locus_memory.store.hidden_namespaces import FURTHER_VECTORS, further_vectors
 from locus_memory.store.item import (
     Namespace,
@@ -38,16 +38,12 @@ from locus_memory.store.item import (
     check_limit,
 )
 
-__all__ = ["Wanted", "find", "list_namespaces", "roots", "side_by_side"]
+__all__ = ["Wanted", "find", "list_namespaces", "roots"]
 
-_AT_ONCE: Final = 32
 _FIRST_PAGE: Final = 50
 _LARGEST_PAGE: Final = 1000
 _SETTLED: Final = timedelta(minutes=10)
 """A further vector younger than this may lack its item, because the item is being put."""
-
-_A = TypeVar("_A")
-_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +61,6 @@ class Wanted:
     filter: Filter
     query: str | None = None
     vector: Vector | None = None
-
-
-async def side_by_side(
-    function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
-) -> list[_R]:
-    """Return the result of a function for each argument, a few at a time."""
-    remaining = iter(arguments)
-    results: list[_R] = []
-    while chunk := list(islice(remaining, _AT_ONCE)):
-        results += await asyncio.gather(*map(function, chunk))
-    return results
 
 
 async def find(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:

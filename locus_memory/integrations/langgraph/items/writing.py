@@ -21,8 +21,7 @@ from locus_memory.integrations.langgraph.items.notes import (
     name_write,
     updated_at,
 )
-from locus_memory.integrations.langgraph.items.search import side_by_side
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, side_by_side
 from locus_memory.store.item import (
     Delete,
     Namespace,
