@@ -28,7 +28,7 @@ from locus_memory._internal.running.paging import batches
 from locus_memory.backends.base import Backend, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.checkpoint.encoding.chain_cache import replay
+from locus_memory.checkpoint.encoding.chain_cache import replay_kind
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import DeltaStorage
 from locus_memory.errors import (
@@ -273,7 +273,7 @@ async def _listed(checkpointer: BaseCheckpointer, thread: str) -> list[str]:
 
 
 def _replayed(chain: Sequence[Record]) -> int:
-    return len(replay(chain))
+    return len(replay_kind(chain)[0])
 
 
 Place = tuple[int | None, RecordHead | Exception]

@@ -13,8 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from locus_memory import open_backend
 from locus_memory.integrations.langgraph import LocusSaver, LocusStore
-from locus_memory.integrations.langgraph.importing.items import import_items
-from locus_memory.integrations.langgraph.importing.stores import items_of
+from locus_memory.integrations.langgraph.importing.items import import_items, items_of
 
 
 async def copy_threads(old, new, config=None):

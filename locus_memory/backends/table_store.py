@@ -12,7 +12,14 @@ from typing_extensions import override
 from locus_memory.backends.base import ConnectionT, OverConnection
 from locus_memory.backends.checked_store import CheckedStore, Encoded
 from locus_memory.backends.selection import KeyRange, Page, Selection
-from locus_memory.store.item import Delete, Namespace, Put, StoreItem
+from locus_memory.store.item import (
+    Delete,
+    Namespace,
+    Put,
+    StoreItem,
+    check_key,
+    check_namespace,
+)
 from locus_memory.store.listing import Listing
 
 __all__ = ["TableStore", "Verb", "Verbs"]
@@ -42,6 +49,8 @@ class Verbs:
             best first; `None`: the backend has its own `_search_text`.
         read_value: The value at an address at a moment, or `None`, if that is less work.
         exists: Whether there is an item at an address at a moment, likewise.
+        read_items: The items at addresses at a moment, by address, if that is less work than one
+            by one.
     """
 
     address: Callable[..., Any]
@@ -57,6 +66,7 @@ class Verbs:
     search_text: Verb[list[StoreItem]] | None = None
     read_value: Verb[Any] | None = None
     exists: Verb[bool] | None = None
+    read_items: Verb[dict[Any, StoreItem]] | None = None
 
 
 class TableStore(OverConnection[ConnectionT], CheckedStore[Encoded], Generic[ConnectionT, Encoded]):
@@ -126,6 +136,19 @@ class TableStore(OverConnection[ConnectionT], CheckedStore[Encoded], Generic[Con
         given = {self._verbs.address(*name): name for name in names}
         found = await self._ask(self._verbs.get_values, list(given), await self._now())
         return {given[address]: value for address, value in found.items()}
+
+    @override
+    async def _get_items(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], StoreItem]:
+        if self._verbs.read_items is None or not names:
+            return await super()._get_items(names)
+        given = {
+            self._verbs.address(check_namespace(each), check_key(key)): (each, key)
+            for each, key in names
+        }
+        found = await self._ask(self._verbs.read_items, list(given), await self._now())
+        return {given[address]: item for address, item in found.items()}
 
     @override
     async def _scan(self, namespace: Namespace, keys: KeyRange, limit: int) -> list[StoreItem]:

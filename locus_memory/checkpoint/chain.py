@@ -269,10 +269,6 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         check_names(thread_id, checkpoint_id)
         return await self.storage.with_chain(thread_id, checkpoint_id, self._restore)
 
-    def remembers(self, thread_id: str) -> bool:
-        """Whether this process has the last state of a thread in its cache."""
-        return self._chains.get(thread_id) is not None
-
     def recall(self, info: CheckpointInfo) -> dict[str, Any] | None:
         """Return the state of a checkpoint as a dict from the cache, without a read, or `None`.
 

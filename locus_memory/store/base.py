@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from itertools import islice
+from typing import Any, Final, NoReturn, TypeVar
 
 from locus_memory._internal.resource import Resource
 from locus_memory._internal.running.paging import paged
@@ -31,11 +33,19 @@ __all__ = [
     "all_namespaces",
     "has_semantic_search",
     "put_one",
+    "read_together",
     "scan_all",
+    "side_by_side",
     "write_together",
 ]
 
 _PAGE = 500
+
+_AT_ONCE: Final = 32
+"""How many calls run side by side."""
+
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 EVERY = 2**31 - 1
 """A limit that lists all keys."""
 
@@ -386,6 +396,14 @@ class BaseStore(Resource, ABC):
     def _unsupported(self, capability: str, hint: str | None = None) -> NoReturn:
         raise StoreCapabilityError(capability, type(self).__name__, hint)
 
+    async def _get_items(
+        self, names: Sequence[tuple[Namespace, str]]
+    ) -> dict[tuple[Namespace, str], StoreItem]:
+        """Return the full items that exist; see `read_together`."""
+        items = await side_by_side(lambda name: self.get_item(*name), names)
+        pairs = zip(names, items, strict=True)
+        return {name: item for name, item in pairs if item is not None}
+
     async def _targets(self, namespace: Namespace, *, recursive: bool) -> list[Namespace]:
         if not recursive:
             return [namespace]
@@ -444,6 +462,24 @@ def scan_all(
         lambda after: store.scan(namespace, _PAGE, prefix=prefix, after=after),
         lambda item: item.key,
     )
+
+
+async def side_by_side(
+    function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
+) -> list[_R]:
+    """Return the result of a function for each argument, a few at a time."""
+    remaining = iter(arguments)
+    results: list[_R] = []
+    while chunk := list(islice(remaining, _AT_ONCE)):
+        results += await asyncio.gather(*map(function, chunk))
+    return results
+
+
+async def read_together(
+    store: BaseStore, names: Iterable[tuple[Namespace, str]]
+) -> dict[tuple[Namespace, str], StoreItem]:
+    """Return the full items that exist, by name; in one round trip, if the database can do so."""
+    return await store._get_items(as_names(names))  # noqa: SLF001 - no verb of its own: no wrapper has to know it
 
 
 async def write_together(store: BaseStore, operations: Sequence[Put | Delete]) -> None:

@@ -87,6 +87,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
         read_value=items.read_value,
         exists=items.exists,
         get_values=items.get_values,
+        read_items=items.read_items,
         scan=items.scan,
         scan_keys=items.scan_keys,
         list_namespaces=items.list_namespaces,

@@ -47,6 +47,7 @@ __all__ = [
     "items_of_vectors",
     "namespaces",
     "read_item",
+    "read_items",
     "read_vector",
     "scan",
     "scan_keys",
@@ -316,8 +317,15 @@ def get_values(
     connection: sqlite3.Connection, addresses: Sequence[Address], now: float
 ) -> dict[Address, Any]:
     """Return the values of the items that exist, by address."""
-    found = {each: read_item(connection, each, now) for each in addresses}
-    return {address: item.value for address, item in found.items() if item is not None}
+    return {each: item.value for each, item in read_items(connection, addresses, now).items()}
+
+
+def read_items(
+    connection: sqlite3.Connection, addresses: Sequence[Address], now: float
+) -> dict[Address, StoreItem]:
+    """Return the items that exist, by address."""
+    found = ((each, read_item(connection, each, now)) for each in addresses)
+    return {address: item for address, item in found if item is not None}
 
 
 def read_vector(connection: sqlite3.Connection, address: Address, now: float) -> list[float] | None:

@@ -72,6 +72,7 @@ class SQLiteStore(TableStore[SQLiteDatabase, Row | Address], CandidateStore):
             read_item=items.read_item,
             exists=items.exists,
             get_values=items.get_values,
+            read_items=items.read_items,
             scan=items.scan,
             scan_keys=items.scan_keys,
             list_namespaces=items.namespaces,

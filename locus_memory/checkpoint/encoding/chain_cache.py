@@ -21,7 +21,7 @@ from locus_memory.checkpoint.record import Record
 from locus_memory.checkpoint.states import Kind
 from locus_memory.errors import CheckpointError
 
-__all__ = ["CachedChain", "ChainCache", "Link", "replay", "replay_kind"]
+__all__ = ["CachedChain", "ChainCache", "Link", "replay_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,6 @@ class Link:
     document: dict[str, Any] | None
     plain: bool
     texts: frozenset[str] = frozenset()
-
-    def lightened(self) -> Link:
-        """Return the link without its state."""
-        return replace(self, document=None)
 
 
 def texts_of(document: dict[str, Any] | None) -> frozenset[str]:
@@ -90,7 +86,7 @@ class CachedChain:
         """
         cached = cls()
         replayed = 0
-        for record, document in zip(chain, replay(chain), strict=True):
+        for record, document in zip(chain, replay_kind(chain)[0], strict=True):
             replayed += record.size
             link = Link(
                 revision=record.revision,
@@ -118,22 +114,13 @@ def _lightened(links: tuple[Link, ...]) -> tuple[Link, ...]:
     """
     if len(links) < 3 or links[-1].level < links[-2].level:  # noqa: PLR2004 - never the full one
         return links
-    return (*links[:-2], links[-2].lightened(), links[-1])
-
-
-def replay(chain: Sequence[Record]) -> list[Any]:
-    """Return the state after each record of a chain, the full record first.
-
-    The states share their unchanged parts.
-
-    Raises:
-        CheckpointCorruptError: A record is damaged.
-    """
-    return replay_kind(chain)[0]
+    return (*links[:-2], replace(links[-2], document=None), links[-1])
 
 
 def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
     """Return the state after each record of a chain, and the kind of the last one.
+
+    The states share their unchanged parts.
 
     Raises:
         CheckpointCorruptError: A record is damaged.

@@ -11,10 +11,8 @@ from locus_memory.inspection.names import format_namespace
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
-    from locus_memory.integrations.langgraph.importing.items import CopiedItems
-    from locus_memory.integrations.langgraph.importing.sources import Source
-    from locus_memory.integrations.langgraph.importing.stores import ItemSource
-    from locus_memory.integrations.langgraph.importing.threads import Copied
+    from locus_memory.integrations.langgraph.importing.items import CopiedItems, ItemSource
+    from locus_memory.integrations.langgraph.importing.threads import Copied, Source
     from locus_memory.integrations.langgraph.threads import Place
     from locus_memory.store.item import Namespace
 
@@ -46,7 +44,7 @@ _ITEM_FAULTS: Final = {"unreadable": "items that cannot be read are left out: {}
 def saver_importer(asked: Asked) -> Importer[Any]:
     """Return the import of the threads of a saver."""
     require("langgraph.checkpoint.base", "langgraph", needed_by="the import of a saver")
-    from locus_memory.integrations.langgraph.importing.sources import open_source  # noqa: PLC0415 - an extra
+    from locus_memory.integrations.langgraph.importing.threads import open_source  # noqa: PLC0415 - an extra
 
     async def copy(source: Source, backend: Backend, show: Show) -> list[Copied]:
         from locus_memory.integrations.langgraph.importing.threads import (  # noqa: PLC0415 - an extra
@@ -72,7 +70,7 @@ def saver_importer(asked: Asked) -> Importer[Any]:
 def store_importer(asked: Asked) -> Importer[Any]:
     """Return the import of the items of a store."""
     require("langgraph.store.base", "langgraph", needed_by="the import of a store")
-    from locus_memory.integrations.langgraph.importing.stores import open_items  # noqa: PLC0415 - an extra
+    from locus_memory.integrations.langgraph.importing.items import open_items  # noqa: PLC0415 - an extra
 
     index = None if asked.embedder is None else {"embed": open_embedder(asked.embedder)}
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -60,6 +61,25 @@ from locus_memory.registry import as_checkpointer
 from locus_memory.sync import blocking
 
 __all__ = ["LocusSaver"]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _waits(method: _Method, *, as_asked: bool = False) -> _Method:
+    """Return a synchronous method that waits for the asynchronous one of its name.
+
+    Args:
+        method: LangGraph's method.
+        as_asked: Whether it reads with the classes that the calling graph names.
+    """
+
+    @wraps(method)
+    def waits(self: LocusSaver, *arguments: Any, **options: Any) -> Any:
+        saver = self._asked() if as_asked else self
+        return getattr(blocking(saver), f"a{method.__name__}")(*arguments, **options)
+
+    return cast("_Method", waits)
 
 
 class LocusSaver(Opened, BaseCheckpointSaver[Any]):
@@ -118,8 +138,7 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
         Args:
             extra_allowlist: The classes, or the module and the name of each.
         """
-        allowed: Any = extra_allowlist
-        return cast("Self", super().with_allowlist(allowed))
+        return cast("Self", super().with_allowlist(cast("Any", extra_allowlist)))
 
     @property
     def _reader(self) -> Reader:
@@ -288,70 +307,15 @@ class LocusSaver(Opened, BaseCheckpointSaver[Any]):
             return {}
         return await self._reader.history(Place.of(config), get_checkpoint_id(config), channels)
 
-    @override
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        found: CheckpointTuple | None = blocking(self._asked()).aget_tuple(config)
-        return found
-
-    @override
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        found: Iterator[CheckpointTuple] = blocking(self._asked()).alist(
-            config, filter=filter, before=before, limit=limit
-        )
-        return found
-
-    @override
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        stored: RunnableConfig = blocking(self).aput(config, checkpoint, metadata, new_versions)
-        return stored
-
-    @override
-    def put_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        blocking(self).aput_writes(config, writes, task_id, task_path)
-
-    @override
-    def delete_thread(self, thread_id: str) -> None:
-        blocking(self).adelete_thread(thread_id)
-
-    @override
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        blocking(self).adelete_for_runs(run_ids)
-
-    @override
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        blocking(self).acopy_thread(source_thread_id, target_thread_id)
-
-    @override
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        blocking(self).aprune(thread_ids, strategy=strategy)
-
-    @override
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        found: Mapping[str, DeltaChannelHistory] = blocking(
-            self._asked()
-        ).aget_delta_channel_history(config=config, channels=channels)
-        return found
+    get_tuple = _waits(BaseCheckpointSaver.get_tuple, as_asked=True)
+    list = _waits(BaseCheckpointSaver.list, as_asked=True)
+    put = _waits(BaseCheckpointSaver.put)
+    put_writes = _waits(BaseCheckpointSaver.put_writes)
+    delete_thread = _waits(BaseCheckpointSaver.delete_thread)
+    delete_for_runs = _waits(BaseCheckpointSaver.delete_for_runs)
+    copy_thread = _waits(BaseCheckpointSaver.copy_thread)
+    prune = _waits(BaseCheckpointSaver.prune)
+    get_delta_channel_history = _waits(BaseCheckpointSaver.get_delta_channel_history, as_asked=True)
 
 
 def _of_documents(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any, cast
 
 from langgraph.store.base import (
@@ -25,22 +26,34 @@ from typing_extensions import override
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.sameness import own_copy
 from locus_memory.backends.base import Backend
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import (
+    BackendCorruptError,
+    BackendUnavailableError,
+    ConfigurationError,
+    InvalidArgumentError,
+)
 from locus_memory.integrations.langgraph.items.bursts import Bursts
 from locus_memory.integrations.langgraph.items.filter_translation import compile_filter
 from locus_memory.integrations.langgraph.items.index import Vector, VectorIndex
-from locus_memory.integrations.langgraph.items.namespaces import list_namespaces
 from locus_memory.integrations.langgraph.items.notes import updated_at
-from locus_memory.integrations.langgraph.items.restoring import PastItem, Restoring, restore
-from locus_memory.integrations.langgraph.items.search import Wanted, find, side_by_side
-from locus_memory.integrations.langgraph.items.sweeping import Sweeping
-from locus_memory.integrations.langgraph.items.writing import renew, write
-from locus_memory.integrations.langgraph.opening import Opened
+from locus_memory.integrations.langgraph.items.search import (
+    Wanted,
+    find,
+    list_namespaces,
+)
+from locus_memory.integrations.langgraph.items.writing import (
+    PastItem,
+    Restoring,
+    renew,
+    restore,
+    write,
+)
+from locus_memory.integrations.langgraph.opening import Opened, Sweeping
 from locus_memory.registry import as_store
 from locus_memory.store.base import BaseStore as OurStore
-from locus_memory.store.base import has_semantic_search
+from locus_memory.store.base import has_semantic_search, read_together, side_by_side
 from locus_memory.store.hidden_namespaces import FURTHER_VECTORS
-from locus_memory.store.item import StoreItem
+from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.sync import blocking
 
 __all__ = ["LocusStore"]
@@ -111,7 +124,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
         self.index_config = index
         self.ttl_config = ttl
         self.supports_ttl = self._store.capabilities.ttl
-        self._bursts = Bursts(self._run)
+        self._bursts = Bursts(self._read, partial(write, self._store, self._index))
 
     @override
     def __repr__(self) -> str:
@@ -126,15 +139,7 @@ class LocusStore(Opened, Sweeping, BaseStore):
             InvalidArgumentError: Another invalid argument. Nothing is written.
             BackendError: The database failed.
         """
-        return await self._bursts.join([_checked(op) for op in ops])
-
-    async def _run(self, ops: Sequence[Op]) -> list[Result]:
-        puts = [op for op in ops if isinstance(op, PutOp)]
-        await self._need_vectors()
-        results = await self._read(ops)
-        if puts:
-            await write(self._store, self._index, puts)
-        return results
+        return await self._bursts.joined([_checked(op) for op in ops])
 
     @override
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -184,89 +189,88 @@ class LocusStore(Opened, Sweeping, BaseStore):
         if self._index is not None and not await has_semantic_search(self._store):
             raise ConfigurationError(f"{quote(self._store)} has no semantic search for an index")
 
-    async def _read(self, ops: Sequence[Op]) -> list[Result]:
+    async def _read(self, ops: Sequence[Op]) -> list[Result | Exception]:
+        await self._need_vectors()
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
-        vectors = await self._index.queries(queries) if self._index and queries else None
+        vectors = await self._index.vectors(queries, "query") if self._index and queries else None
         # Equal reads of a burst are one; the numbers 1 and 1.0 in a filter differ in their text.
         texts = ["" if isinstance(op, PutOp) else repr(op) for op in ops]
         reads = {text: op for text, op in zip(texts, ops, strict=True) if text}
-        outcomes = await side_by_side(lambda op: self._answer(op, vectors), reads.values())
-        await renew(self._store, _distinct(outcomes))
-        results = {text: each.result for text, each in zip(reads, outcomes, strict=True)}
+        found: dict[str, Any] = await self._items(reads)
+        others = [text for text in reads if text not in found]
+        answers = await side_by_side(lambda text: self._answer(reads[text], vectors), others)
+        found |= zip(others, answers, strict=True)
+        await self._renew(reads, found)
         # A further caller has a copy, for each may change what it gets.
-        first = {text: place for place, text in reversed(list(enumerate(texts)))}
-        return [
-            results.get(text) if first[text] == place else _again(results.get(text))
-            for place, text in enumerate(texts)
-        ]
+        results, told = list[Result | Exception](), {""}
+        for op, text in zip(ops, texts, strict=True):
+            results.append(_result(op, found.get(text), is_copy=text in told))
+            told.add(text)
+        return results
 
-    async def _answer(self, op: Op, vectors: Mapping[str, Vector | None] | None) -> _Outcome:
-        if isinstance(op, GetOp):
-            return await self._get(op)
-        if isinstance(op, SearchOp):
-            return await self._search(op, vectors)
-        return _Outcome(await list_namespaces(self._store, cast("ListNamespacesOp", op)))
+    async def _items(self, reads: Mapping[str, Op]) -> dict[str, StoreItem | None]:
+        """Return what the store has for the reads of single items; nothing if one of them fails."""
+        names = {text: (op.namespace, op.key) for text, op in reads.items() if type(op) is GetOp}
+        try:
+            known = await read_together(self._store, filter(itemgetter(0), names.values()))
+        except (BackendCorruptError, InvalidArgumentError):
+            return {}
+        return {text: known.get(name) for text, name in names.items()}
 
-    async def _get(self, op: GetOp) -> _Outcome:
-        item = await self._store.get_item(op.namespace, op.key) if op.namespace else None
-        if item is None:
-            return _Outcome(None)
-        return _Outcome(_item(item), [item] if op.refresh_ttl else [])
+    async def _answer(self, op: Op, vectors: Mapping[str, Vector | None] | None) -> Any:
+        """Return what the store has for a read, or the error of that read alone."""
+        try:
+            if isinstance(op, SearchOp):
+                return await self._search(op, vectors)
+            if isinstance(op, ListNamespacesOp):
+                return await list_namespaces(self._store, op)
+            one = cast("GetOp", op)
+            return await self._store.get_item(*one[:2]) if one.namespace else None
+        except BackendUnavailableError:
+            # Each of the others would wait for the database as long.
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised by the call that has it
+            return error
 
-    async def _search(self, op: SearchOp, vectors: Mapping[str, Vector | None] | None) -> _Outcome:
+    async def _search(
+        self, op: SearchOp, vectors: Mapping[str, Vector | None] | None
+    ) -> list[StoreItem]:
         query = op.query or None
         vector = None if vectors is None or query is None else vectors[query]
         condition = compile_filter(op.filter)
         if vectors is not None and query is not None and vector is None:
-            return _Outcome([])
+            return []
         wanted = Wanted(op.namespace_prefix, condition, query, vector)
-        items = await find(self._store, wanted, op.limit, op.offset)
-        return _Outcome([_search_item(item) for item in items], items if op.refresh_ttl else [])
+        return await find(self._store, wanted, op.limit, op.offset)
+
+    async def _renew(self, reads: Mapping[str, Op], found: Mapping[str, Any]) -> None:
+        """Restart the TTL of the items that were read."""
+        read: dict[tuple[Namespace, str], StoreItem] = {}
+        for text, op in reads.items():
+            if isinstance(op, GetOp | SearchOp) and op.refresh_ttl:
+                items = found[text] if isinstance(found[text], list) else [found[text]]
+                read |= {(i.namespace, i.key): i for i in items if isinstance(i, StoreItem)}
+        await renew(self._store, read.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The result of an operation, and the items it read whose TTL restarts."""
-
-    result: Result
-    read: Sequence[StoreItem] = ()
-
-
-def _distinct(outcomes: Iterable[_Outcome]) -> list[StoreItem]:
-    read = (item for outcome in outcomes for item in outcome.read)
-    return list({(item.namespace, item.key): item for item in read}.values())
+def _result(op: Op, found: Any, *, is_copy: bool) -> Result | Exception:
+    """Return what a caller gets for what was found."""
+    if isinstance(found, StoreItem):
+        return Item(**_fields(found, is_copy=is_copy))
+    if isinstance(op, SearchOp) and isinstance(found, list):
+        items = cast("list[StoreItem]", found)
+        return [SearchItem(**_fields(item, is_copy=is_copy), score=item.score) for item in items]
+    return cast("Result", found.copy() if isinstance(found, list) else found)
 
 
-def _again(result: Any) -> Result:
-    """Return a copy of a result, which shares nothing that can be changed."""
-    if isinstance(result, list):
-        return cast("Result", list(map(_again, result)))
-    if not isinstance(result, Item):
-        return cast("Result", result)
-    fields = {name: getattr(result, name) for name in type(result).__slots__}
-    common = {name: getattr(result, name) for name in Item.__slots__}
-    return type(result)(**{**common, **fields, "value": own_copy(result.value)})
-
-
-def _item(item: StoreItem) -> Item:
-    return Item(
-        value=item.value,
-        key=item.key,
-        namespace=item.namespace,
-        created_at=item.created_at,
-        updated_at=updated_at(item),
-    )
-
-
-def _search_item(item: StoreItem) -> SearchItem:
-    return SearchItem(
-        namespace=item.namespace,
-        key=item.key,
-        value=item.value,
-        created_at=item.created_at,
-        updated_at=updated_at(item),
-        score=item.score,
-    )
+def _fields(item: StoreItem, *, is_copy: bool) -> dict[str, Any]:
+    return {
+        "namespace": item.namespace,
+        "key": item.key,
+        "value": own_copy(item.value) if is_copy else item.value,
+        "created_at": item.created_at,
+        "updated_at": updated_at(item),
+    }
 
 
 def _checked(op: Op) -> Op:
@@ -274,7 +278,7 @@ def _checked(op: Op) -> Op:
 
     Raises:
         InvalidNamespaceError: Its namespace is invalid.
-        InvalidArgumentError: Its value or its filter is invalid, or it is not an operation.
+        InvalidArgumentError: Its value is invalid, or it is not an operation.
     """
     if isinstance(op, PutOp):
         if not op.namespace:
@@ -286,7 +290,6 @@ def _checked(op: Op) -> Op:
         _check_labels(op.namespace)
     elif isinstance(op, SearchOp):
         _check_labels(op.namespace_prefix)
-        compile_filter(op.filter)
     elif not isinstance(op, ListNamespacesOp):
         raise InvalidArgumentError(f"not an operation of LangGraph's: {type(op).__name__}")
     return op

@@ -265,7 +265,7 @@ def test_an_interrupted_import_tells_how_to_go_on(run, monkeypatch, empty_direct
     ],
 )
 def test_an_interrupted_import_tells_no_password(run, monkeypatch, url, shown):
-    sources = pytest.importorskip("locus_memory.integrations.langgraph.importing.stores")
+    sources = pytest.importorskip("locus_memory.integrations.langgraph.importing.items")
 
     def interrupted(*_):
         raise KeyboardInterrupt

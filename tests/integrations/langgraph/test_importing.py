@@ -28,8 +28,7 @@ from locus_memory import open_backend
 from locus_memory.errors import CheckpointConflictError, ConfigurationError
 from locus_memory.events import collect
 from locus_memory.integrations.langgraph import LocusSaver
-from locus_memory.integrations.langgraph.importing.sources import open_source
-from locus_memory.integrations.langgraph.importing.threads import import_threads
+from locus_memory.integrations.langgraph.importing.threads import import_threads, open_source
 
 COMMAND = [sys.executable, "-W", "ignore", "-m", "locus_memory.cli"]
 

@@ -16,8 +16,7 @@ from langgraph.store.sqlite import SqliteStore
 from locus_memory import open_backend
 from locus_memory.errors import ConfigurationError, StoreCapabilityError
 from locus_memory.events import collect
-from locus_memory.integrations.langgraph.importing.items import import_items
-from locus_memory.integrations.langgraph.importing.stores import items_of, open_items
+from locus_memory.integrations.langgraph.importing.items import import_items, items_of, open_items
 from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock, FakeEmbedder

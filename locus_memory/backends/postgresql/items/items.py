@@ -59,6 +59,7 @@ __all__ = [
     "newest",
     "purge",
     "read_item",
+    "read_items",
     "read_value",
     "read_vector",
     "restore",
@@ -235,6 +236,15 @@ async def get_values(
     rows = await pool.fetch(queries.GET_MANY, join_names(places), now)
     found = ((places[row["name"]], row) for row in rows)
     return {address: _value_of(row, address) for address, row in found}
+
+
+async def read_items(
+    pool: PostgreSQLPool, addresses: Sequence[Address], now: str
+) -> dict[Address, StoreItem]:
+    """Return the items that exist, by address."""
+    places = {address.name: address for address in addresses}
+    rows = await pool.fetch(queries.GET_ITEMS, join_names(places), now)
+    return {places[row["name"]]: item_of(row) for row in rows}
 
 
 def _value_of(row: Record, address: Address) -> Any:

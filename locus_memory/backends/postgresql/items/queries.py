@@ -20,6 +20,7 @@ __all__ = [
     "DELETE_MANY",
     "EXISTS",
     "GET",
+    "GET_ITEMS",
     "GET_MANY",
     "GET_VALUE",
     "GET_VECTOR",
@@ -78,6 +79,10 @@ GET_VALUE: Final = f"SELECT i.value, i.checksum FROM {{items}} AS i WHERE i.name
 EXISTS: Final = f"SELECT true FROM {{items}} AS i WHERE i.name = $1 AND {_LIVE_2}"
 GET_MANY: Final = f"""
 SELECT i.name, i.value, i.checksum FROM {{items}} AS i
+WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
+"""
+GET_ITEMS: Final = f"""
+SELECT i.name, {COLUMNS} FROM {{items}} AS i
 WHERE i.name = ANY ({split_names(1)}) AND {_LIVE_2}
 """
 

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.integrations.langgraph.checkpoints.known import Known
+from locus_memory.integrations.langgraph.checkpoints.known import Index, Known, Lineage
 from locus_memory.integrations.langgraph.checkpoints.pending import merged
 from locus_memory.integrations.langgraph.checkpoints.records import (
     COUNTERS,
@@ -29,7 +29,6 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     opened,
     parent_of,
 )
-from locus_memory.integrations.langgraph.checkpoints.trails import Index, Lineage
 from locus_memory.integrations.langgraph.checkpoints.values import decode_value
 from locus_memory.integrations.langgraph.threads import WINDOW, Place, all_heads
 

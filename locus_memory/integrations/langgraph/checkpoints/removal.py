@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.errors import CheckpointConflictError
+from locus_memory.integrations.langgraph.checkpoints.known import Index
 from locus_memory.integrations.langgraph.checkpoints.reading import Reader
 from locus_memory.integrations.langgraph.checkpoints.records import (
     COUNTERS,
@@ -16,7 +17,6 @@ from locus_memory.integrations.langgraph.checkpoints.records import (
     parent_of,
     stored_by,
 )
-from locus_memory.integrations.langgraph.checkpoints.trails import Index
 from locus_memory.integrations.langgraph.threads import Place, all_heads, places
 
 __all__ = ["Remover"]

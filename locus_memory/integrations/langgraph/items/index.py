@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
@@ -57,8 +57,10 @@ class VectorIndex:
         found = [text for path in paths for text in get_text_at_path(op.value, path)]
         return [text for text in dict.fromkeys(found) if text.strip()]
 
-    async def documents(self, texts: Sequence[str]) -> dict[str, Vector | None]:
-        """Return the vectors of texts to store, from one call; `None`: the text has none.
+    async def vectors(
+        self, texts: Sequence[str], kind: Literal["document", "query"]
+    ) -> dict[str, Vector | None]:
+        """Return the vectors of texts to store, or of queries; `None`: the text has none.
 
         Raises:
             InvalidEmbeddingError: The embedder returned too few vectors, or invalid ones.
@@ -67,22 +69,12 @@ class VectorIndex:
         if not distinct:
             return {}
         made: Sequence[Sequence[float]]
-        if self._embedder is None:
+        if self._embedder is not None:
+            made = await self._embedder.embed(distinct, kind=kind)
+        elif kind == "document":
             made = await self._embeddings.aembed_documents(distinct)
         else:
-            made = await self._embedder.embed(distinct, kind="document")
-        return self._checked(distinct, made)
-
-    async def queries(self, texts: Sequence[str]) -> dict[str, Vector | None]:
-        """Return the vectors of queries, as `documents` does for texts."""
-        distinct = list(dict.fromkeys(texts))
-        if not distinct:
-            return {}
-        made: Sequence[Sequence[float]]
-        if self._embedder is None:
             made = await asyncio.gather(*map(self._embeddings.aembed_query, distinct))
-        else:
-            made = await self._embedder.embed(distinct, kind="query")
         return self._checked(distinct, made)
 
     def _checked(

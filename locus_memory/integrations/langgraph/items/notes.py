@@ -143,6 +143,8 @@ def is_current(vector: StoreItem, owner: StoreItem) -> bool:
 
 def updated_at(item: StoreItem) -> datetime:
     """Return when an item was last put; a restart of its TTL does not count."""
+    if NOTES not in item.metadata:
+        return item.updated_at
     notes = Notes.of(item.metadata)
     if notes.updated_at is None or notes.version != item.version:
         return item.updated_at

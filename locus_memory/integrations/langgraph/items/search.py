@@ -1,4 +1,7 @@
-"""LangGraph's searches through the store contract, with exact pages."""
+"""LangGraph's searches through the store contract, with exact pages, and its lists of namespaces.
+
+The hidden namespaces of further vectors are never listed.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final
 
-from locus_memory.errors import InvalidEmbeddingError
+from langgraph.store.base import ListNamespacesOp, MatchCondition
+
+from locus_memory._internal.quoting import quote
+from locus_memory.errors import InvalidArgumentError, InvalidEmbeddingError
 from locus_memory.integrations.langgraph.items.filter_translation import Filter
 from locus_memory.integrations.langgraph.items.index import Vector
-from locus_memory.integrations.langgraph.items.namespaces import roots
 from locus_memory.integrations.langgraph.items.notes import (
     Name,
     Owned,
@@ -24,8 +29,8 @@ from locus_memory.integrations.langgraph.items.notes import (
     owner_of,
     updated_at,
 )
-from locus_memory.store.base import BaseStore
-from locus_memory.store.hidden_namespaces import further_vectors
+from locus_memory.store.base import BaseStore, side_by_side
+from locus_memory.store.hidden_namespaces import FURTHER_VECTORS, further_vectors
 from locus_memory.store.item import (
     Namespace,
     SemanticSearchResult,
@@ -33,16 +38,12 @@ from locus_memory.store.item import (
     check_limit,
 )
 
-__all__ = ["Wanted", "find", "side_by_side"]
+__all__ = ["Wanted", "find", "list_namespaces", "roots"]
 
-_AT_ONCE: Final = 32
 _FIRST_PAGE: Final = 50
 _LARGEST_PAGE: Final = 1000
 _SETTLED: Final = timedelta(minutes=10)
 """A further vector younger than this may lack its item, because the item is being put."""
-
-_A = TypeVar("_A")
-_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,6 @@ class Wanted:
     filter: Filter
     query: str | None = None
     vector: Vector | None = None
-
-
-async def side_by_side(
-    function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
-) -> list[_R]:
-    """Return the result of a function for each argument, a few at a time."""
-    remaining = iter(arguments)
-    results: list[_R] = []
-    while chunk := list(islice(remaining, _AT_ONCE)):
-        results += await asyncio.gather(*map(function, chunk))
-    return results
 
 
 async def find(store: BaseStore, wanted: Wanted, limit: int, offset: int) -> list[StoreItem]:
@@ -277,3 +267,86 @@ class _Ranking:
 
 def _name(item: StoreItem) -> Name:
     return item.namespace, item.key
+
+
+_PAGE: Final = 500
+_AFTER_HIDDEN: Final = (FURTHER_VECTORS + "\x00",)
+
+
+async def roots(store: BaseStore) -> list[Namespace]:
+    """Return the first labels of all namespaces, each as a namespace."""
+    return [root async for root in _walk(store, max_depth=1)]
+
+
+async def list_namespaces(store: BaseStore, op: ListNamespacesOp) -> list[Namespace]:
+    """Return the namespaces that LangGraph requests, in ascending order.
+
+    Raises:
+        InvalidArgumentError: A match type that is neither prefix nor suffix, or an invalid number.
+    """
+    check_limit(op.offset, "offset")
+    end = op.offset + check_limit(op.limit)
+    depth = None if op.max_depth is None else check_limit(op.max_depth, "max_depth")
+    conditions = [each for each in op.match_conditions or () if each.path]
+    prefixes, suffixes = _paths(conditions, "prefix"), _paths(conditions, "suffix")
+    # The contract accepts one of each; further conditions are tested here.
+    is_simple = len(prefixes) <= 1 and len(suffixes) <= 1
+    fits = _matcher(prefixes[1:], suffixes[1:])
+    walk = _walk(
+        store,
+        prefix=prefixes[0] if prefixes else None,
+        suffix=suffixes[0] if suffixes else None,
+        max_depth=(depth or None) if is_simple else None,
+        page=min(_PAGE, max(1, end)) if is_simple else _PAGE,
+    )
+    listed: dict[Namespace, None] = {}
+    async for namespace in walk:
+        if len(listed) >= end:
+            break
+        if fits(namespace):
+            listed.setdefault(namespace[:depth])
+    return list(listed)[op.offset : end]
+
+
+async def _walk(
+    store: BaseStore,
+    *,
+    prefix: Namespace | None = None,
+    suffix: Namespace | None = None,
+    max_depth: int | None = None,
+    page: int = _PAGE,
+) -> AsyncIterator[Namespace]:
+    after: Namespace | None = None
+    while found := await store.list_namespaces(
+        prefix, page, suffix=suffix, max_depth=max_depth, after=after
+    ):
+        for namespace in found:
+            if namespace[0] != FURTHER_VECTORS:
+                yield namespace
+        # All hidden namespaces are skipped in one step.
+        after = _AFTER_HIDDEN if found[-1][0] == FURTHER_VECTORS else found[-1]
+
+
+def _paths(conditions: list[MatchCondition], kind: str) -> list[Namespace]:
+    for condition in conditions:
+        if condition.match_type not in ("prefix", "suffix"):
+            raise InvalidArgumentError(
+                f"a match type is 'prefix' or 'suffix', not {quote(condition.match_type)}"
+            )
+    return [tuple(each.path) for each in conditions if each.match_type == kind]
+
+
+def _matcher(prefixes: list[Namespace], suffixes: list[Namespace]) -> Callable[[Namespace], bool]:
+    def fits(namespace: Namespace) -> bool:
+        backwards = namespace[::-1]
+        return all(_begins(namespace, each) for each in prefixes) and all(
+            _begins(backwards, each[::-1]) for each in suffixes
+        )
+
+    return fits
+
+
+def _begins(namespace: Namespace, path: Namespace) -> bool:
+    return len(path) <= len(namespace) and all(
+        wanted in ("*", label) for wanted, label in zip(path, namespace, strict=False)
+    )

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from locus_memory.backends.inmemory.checkpoints import InMemoryDeltaStorage
 from locus_memory.checkpoint.chain import DeltaCheckpointer
-from locus_memory.integrations.langgraph.checkpoints.trails import Index
+from locus_memory.integrations.langgraph.checkpoints.known import Index
 from locus_memory.integrations.langgraph.saver import LocusSaver
 from locus_memory.integrations.langgraph.threads import Place
 

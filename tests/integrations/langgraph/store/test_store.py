@@ -38,10 +38,13 @@ from locus_memory.errors import (
     BackendUnavailableError,
     BackendWriteError,
     InvalidArgumentError,
+    InvalidKeyError,
 )
 from locus_memory.events import subscribe
 from locus_memory.integrations import langgraph
 from locus_memory.integrations.langgraph.store import LocusStore
+from locus_memory.store.base import read_together
+from locus_memory.store.item import Put
 from locus_memory.store.wrappers.base import StoreWrapper
 from locus_memory.testing import FakeClock
 
@@ -614,6 +617,42 @@ class TestBursts:
         assert [n for n, each in enumerate(answers) if each is not None] == [17]
         assert len(await store.asearch(("a",), limit=100)) == 63
         assert len(runs) <= 13
+
+    async def test_a_read_that_fails_has_its_error_alone(self, store):
+        """Its own batch writes nothing; the others have their results."""
+        await store.aput(("a",), "k", {"n": 1})
+        wrong = store.asearch(("a",), filter={"n": {"$near": 1}})
+        with_put = [
+            SearchOp(("a",), {"n": {"$near": 2}}),
+            PutOp(("a",), "not written", {"n": 2}),
+        ]
+        answers = await asyncio.gather(
+            store.aget(("a",), "k"),
+            wrong,
+            store.abatch(with_put),
+            store.aput(("a",), "written", {"n": 3}),
+            store.abatch([GetOp(("a",), "")]),
+            store.abatch([GetOp((), "k")]),
+            store.aget(("a",), "none"),
+            return_exceptions=True,
+        )
+        assert answers[0].value == {"n": 1}
+        assert [isinstance(each, InvalidFilterError) for each in answers[1:3]] == [True, True]
+        assert answers[3] is None
+        assert isinstance(answers[4], InvalidKeyError)
+        assert answers[5:] == [[None], None]
+        keys = {item.key for item in await store.asearch(("a",), limit=10)}
+        assert keys == {"k", "written"}
+
+    async def test_items_of_several_names_are_read_together(self, ours):
+        """The full items, by their names; a name without an item is left out."""
+        names = [(("a", f"{n % 3}"), f"ключ-{n}") for n in range(80)]
+        await ours.put_batch([Put(namespace=s, key=k, value={"k": k}) for s, k in names])
+        found = await read_together(ours, [*names, *names[:5], (("a", "0"), "none")])
+        assert found == {name: await ours.get_item(*name) for name in names}
+        assert await read_together(ours, []) == {}
+        with pytest.raises(InvalidArgumentError):
+            await read_together(ours, [names[0], ((), "k")])
 
     async def test_a_cancelled_call_takes_no_other_with_it(self, store):
         calls = [asyncio.create_task(store.aput(("a",), f"{n}", {"n": n})) for n in range(20)]
