@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.plug.data_folder import data_folder
 from locus_memory.plug.hosts import Host
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "Change",
     "Originals",
     "changes",
-    "data_folder",
     "plug_file",
     "write_secret",
 ]
@@ -44,12 +44,6 @@ _SECONDS: Final = 10
 
 Edit = Callable[[str, list[str] | None], str]
 """Returns the text of settings with the hooks and the server of a command; `None`: without them."""
-
-
-def data_folder() -> Path:
-    """Return the folder of the user's data, see https://specifications.freedesktop.org/basedir."""
-    named = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(named) if named else Path.home() / ".local" / "share") / "locus_memory"
 
 
 def plug_file(host: str, project: Path | None) -> Path:

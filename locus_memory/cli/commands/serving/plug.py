@@ -54,12 +54,12 @@ def plug(
     and --remove leaves the files as they were. The database is a file in your data folder unless
     --url names another.
     """
+    from locus_memory.plug.data_folder import data_folder  # noqa: PLC0415 - help must be quick
     from locus_memory.plug.hosts import HOSTS  # noqa: PLC0415 - help must be quick
     from locus_memory.plug.settings import (  # noqa: PLC0415 - the same
         COMMAND,
         Originals,
         changes,
-        data_folder,
         plug_file,
         write_secret,
     )
