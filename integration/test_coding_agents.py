@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -12,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from locus_memory.registry import get_store
 
 pytestmark = pytest.mark.slow
 
@@ -183,6 +186,23 @@ def write(path, text):
     path.write_text(text)
 
 
+def kept(home):
+    """The words of all sessions, in order."""
+
+    async def read():
+        async with get_store(f"sqlite:{home / '.local/share/locus_memory/agents.db'}") as store:
+            spaces = await store.list_namespaces(("locus_memory",))
+            found = [
+                item.value["text"]
+                for space in spaces
+                if "transcript" in space
+                for item in await store.search(space, None, 100)
+            ]
+        return sorted(found)
+
+    return asyncio.run(read())
+
+
 def test_a_second_session_is_shown_what_the_first_was_told(host, endpoint, tmp_path):
     name, command = host
     home, project = tmp_path / "home", tmp_path / "home" / "shop"
@@ -216,5 +236,9 @@ def test_a_second_session_is_shown_what_the_first_was_told(host, endpoint, tmp_p
     assert "ship on Fridays" in ask(TOLD)
     assert not (home / ".local/share/locus_memory/hook.log").exists()
     assert "ship on Fridays" in ask("How do we deploy?")
+    before = kept(home)
+    assert TOLD in before
+    run([*plug, "--import"])
+    assert kept(home) == before
     run([*plug, "--remove"])
     assert "ship on Fridays" not in ask("When do we deploy?")

@@ -19,10 +19,13 @@ from typing import Final, NoReturn
 from locus_memory import __version__
 from locus_memory.plug.data_folder import data_folder, log
 
-__all__ = ["NAMES", "SECONDS", "listen", "run"]
+__all__ = ["NAMES", "SECONDS", "STATUS", "listen", "run"]
 
 NAMES: Final = ("claude-code", "codex", "gemini", "opencode")
 """The names of the hosts."""
+
+STATUS: Final = "status"
+"""What a status line calls in the place of a hook of its host."""
 
 SECONDS: Final = 2.0
 """The most seconds that a hook runs."""
@@ -34,10 +37,10 @@ def run(arguments: Sequence[str]) -> list[str]:
     """Do what the settings of a host call; returns the command to run instead, if it is another.
 
     Args:
-        arguments: The name of a host, `distil` or `mcp`, and what `Settings.read` takes.
+        arguments: The name of a host, `status`, `distil` or `mcp`, and what `Settings.read` takes.
     """
     name, *options = arguments or ["--help"]
-    if name in NAMES:
+    if name in {*NAMES, STATUS}:
         _hook(name, options)
     if name not in {"mcp", "distil"}:
         return ["plug", "--help"]

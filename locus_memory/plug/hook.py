@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
 from locus_memory.registry import get_store
 from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
+from locus_memory.store.base import all_keys
 from locus_memory.store.item import Namespace
 
 __all__ = ["Settings", "answer", "distil", "give", "here", "show", "work"]
@@ -43,6 +45,9 @@ characters."""
 
 _KNOWN: Final = 1_000
 """The messages of a session without a file whose ids are remembered: one taken back may return."""
+
+_LATE: Final = 3_600.0
+"""The seconds for which a status line tells of a failure."""
 
 _SPACE: Final = ("locus_memory", "plug", "transcripts")
 _FIRST: Final = ("locus_memory", "plug", "first")
@@ -171,11 +176,13 @@ def show(arguments: Sequence[str], text: bytes) -> bytes:
     """Return the answer to an event that asks for what is known; empty: it asks to keep something.
 
     Args:
-        arguments: The name of the host, and the options of the hook.
+        arguments: The name of the host, or `status` for a status line, and the options of the hook.
         text: The event, as for `work`, which names the errors.
     """
     name, *options = arguments
     event, settings = read_json(text), Settings.read(options)
+    if name == "status":
+        return asyncio.run(_status(settings, event["cwd"])).encode()
     moment = HOSTS[name].moments[event["hook_event_name"]]
     if moment in KEEPING:
         return b""
@@ -183,6 +190,20 @@ def show(arguments: Sequence[str], text: bytes) -> bytes:
     if moment is Moment.START and journal.left():
         output["systemMessage"] = f"locus-memory has yet to keep a session: see {log_file()}"
     return orjson.dumps(output)
+
+
+async def _status(settings: Settings, folder: str) -> str:
+    """Return a line that tells how much is known, and whether hooks failed of late."""
+    users = {"project": settings.project(folder), "person": settings.person}
+    async with settings.opened() as store:
+        spaces = [
+            Scope(LLMMemoryManager(store).for_user(each).namespace) for each in users.values()
+        ]
+        counts = [len(await all_keys(store, each.current)) for each in spaces]
+    told = ", ".join(f"{count} of the {name}" for name, count in zip(users, counts, strict=True))
+    path = log_file()
+    failed = journal.left() or (path.exists() and time.time() - path.stat().st_mtime < _LATE)
+    return f"memories: {told}" + (f" | a hook failed: see {path}" if failed else "")
 
 
 def _make_up() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from locus_memory.plug.transcripts import (
     Turn,
@@ -60,6 +60,11 @@ class Host:
         project: The settings of a project, below its folder.
         turn: Reads a record of its transcripts, or a message that its plugin sends.
         second: One second, in the unit of its time limits.
+        sessions: Where its transcripts are, as a pattern below the folder of the user's settings;
+            empty: they are no files of JSON lines.
+        begun: Returns the id and the folder of a session from its file and a record near its
+            beginning; `None`, or a `LookupError` or `TypeError`: the record does not tell.
+        has_line: Whether its settings name a command that prints a status line.
         copies: Whether a session that is forked or resumed begins with the records of another one,
             each with the id that it has there.
     """
@@ -69,6 +74,9 @@ class Host:
     project: Files
     turn: Turn
     second: int = 1
+    sessions: str = ""
+    begun: Callable[[Path, Any], tuple[str, str] | None] = lambda path, record: None  # noqa: ARG005
+    has_line: bool = False
     copies: bool = False
 
     def files(self, project: Path | None) -> Files:
@@ -94,6 +102,13 @@ def _gemini_files() -> Files:
     return Files(file, file)
 
 
+def _gemini_begun(path: Path, record: Any) -> tuple[str, str] | None:
+    if record.get("kind", "main") != "main":
+        return None
+    root = path.parents[1] / ".project_root"
+    return record["sessionId"], root.read_text(encoding="utf-8").strip()
+
+
 def _opencode_files() -> Files:
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     return Files(folder / "plugins" / "locus-memory.js", folder / "opencode.json")
@@ -112,6 +127,9 @@ HOSTS: Final[Mapping[str, Host]] = {
         user=_claude_files,
         project=Files(Path(".claude/settings.local.json"), Path(".mcp.json")),
         turn=claude_turn,
+        sessions="projects/*/*.jsonl",
+        begun=lambda path, record: (path.stem, record["cwd"]),
+        has_line=True,
         copies=True,
     ),
     # https://developers.openai.com/codex/hooks, read on 2026-11-28, version 0.171. A session has no
@@ -126,6 +144,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         user=_codex_files,
         project=Files(Path(".codex/hooks.json"), Path(".codex/config.toml")),
         turn=codex_turn,
+        sessions="sessions/*/*/*/rollout-*.jsonl",
+        begun=lambda _, record: (record["payload"]["id"], record["payload"]["cwd"]),
     ),
     # https://geminicli.com/docs/hooks/reference, read on 2026-11-28, version 0.61
     "gemini": Host(
@@ -140,6 +160,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         project=Files(Path(".gemini/settings.json"), Path(".gemini/settings.json")),
         second=1_000,
         turn=gemini_turn,
+        sessions="tmp/*/chats/session-*.jsonl",
+        begun=_gemini_begun,
     ),
     # https://opencode.ai/docs/plugins, read on 2026-11-28, version 1.18: the events of our plugin
     "opencode": Host(

@@ -54,6 +54,12 @@ def event(folder: Path, name: str = "UserPromptSubmit") -> bytes:
 
 
 def hook(url: str, given: bytes, seconds: int = 60) -> tuple[Any, str]:
+    """What a hook showed, and the modules that it imported; it has more time, if need be."""
+    printed, modules = call("claude-code", url, given, seconds)
+    return json.loads(printed or b"{}"), modules
+
+
+def call(name: str, url: str, given: bytes, seconds: int = 60) -> tuple[bytes, str]:
     """What a hook printed, and the modules that it imported; it has more time, if need be."""
     code = (
         "import sys\nfrom locus_memory.plug import command\n"
@@ -61,13 +67,13 @@ def hook(url: str, given: bytes, seconds: int = 60) -> tuple[Any, str]:
     )
     python = [sys.executable, "-P", "-X", "importtime", "-c", code % seconds]
     done = subprocess.run(
-        [*python, "claude-code", "--url", url],
+        [*python, name, "--url", url],
         input=given,
         capture_output=True,
         check=True,
         timeout=60,
     )
-    return json.loads(done.stdout or b"{}"), done.stderr.decode()
+    return done.stdout, done.stderr.decode()
 
 
 @pytest.fixture
@@ -98,6 +104,21 @@ def test_the_server_of_a_session_answers_and_the_hook_imports_nothing(
     served.stdin.close()
     assert served.wait(60) == 0
     assert not [*(data / "run").glob("*")]
+
+
+def test_a_status_line_tells_how_much_is_known_and_that_a_hook_failed(
+    data: Path, url: str, tmp_path: Path
+) -> None:
+    given = json.dumps({"cwd": str(tmp_path / "shop"), "model": {"id": "x"}}).encode()
+    line, _ = call("status", url, given)
+    assert line == b"memories: 2 of the project, 0 of the person"
+    assert show(["status", "--url", url], given) == line
+    call("claude-code", url, b"{")
+    line, _ = call("status", url, given)
+    assert line.endswith(f" | a hook failed: see {data / 'hook.log'}".encode())
+    os.utime(data / "hook.log", (0, 0))
+    assert b"failed" not in call("status", url, given)[0]
+    assert call("status", url, b"{}")[0] == b""
 
 
 def test_a_server_that_was_killed_is_no_loss(
