@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 TOLD = "We deploy with make ship on Fridays, never on Mondays."
 ANSWER = "Noted."
+PATIENT = "from locus_memory.plug import command\ncommand.SECONDS = 9\n"
 ELSEWHERE = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
 PACKAGES = {
     "claude-code": "@anthropic-ai/claude-code@2.1",
@@ -211,7 +212,10 @@ def test_a_second_session_is_shown_what_the_first_was_told(host, endpoint, tmp_p
     address = f"http://127.0.0.1:{endpoint.server_address[1]}"
     own, arguments = settings(name, home, address)
     environment = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
-    environment |= {"HOME": str(home), **own}
+    # On a busy machine a hook needs more time than it takes elsewhere.
+    write(tmp_path / "patient/sitecustomize.py", PATIENT)
+    paths = [str(tmp_path / "patient"), environment.get("PYTHONPATH")]
+    environment |= {"HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, paths)), **own}
     plug = [sys.executable, "-m", "locus_memory", "plug", name]
 
     def run(program):
