@@ -35,7 +35,7 @@ def sessions_of(host: Host, since: float) -> Iterator[dict[str, Any]]:
         host: The host.
         since: Sessions without a change since then are left out, in seconds since the epoch.
     """
-    found = host.user().hooks.parent.glob(host.sessions) if host.sessions else ()
+    found = host.files(None).hooks.parent.glob(host.sessions) if host.sessions else ()
     name = next(name for name, each in host.moments.items() if each in KEEPING)
     dated = sorted((path.stat().st_mtime, path) for path in found)
     for changed, path in dated:
