@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -13,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from locus_memory.registry import get_store
+
 pytestmark = pytest.mark.slow
 
 TOLD = "We deploy with make ship on Fridays, never on Mondays."
 ANSWER = "Noted."
+PATIENT = "from locus_memory.plug import command\ncommand.SECONDS = 9\n"
 ELSEWHERE = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
 PACKAGES = {
     "claude-code": "@anthropic-ai/claude-code@2.1",
@@ -183,6 +187,23 @@ def write(path, text):
     path.write_text(text)
 
 
+def kept(home):
+    """The words of all sessions."""
+
+    async def read():
+        async with get_store(f"sqlite:{home / '.local/share/locus_memory/agents.db'}") as store:
+            spaces = await store.list_namespaces(("locus_memory",))
+            found = [
+                item.value["text"]
+                for space in spaces
+                if "transcript" in space
+                for item in await store.search(space, None, 100)
+            ]
+        return "\n".join(found)
+
+    return asyncio.run(read())
+
+
 def test_a_second_session_is_shown_what_the_first_was_told(host, endpoint, tmp_path):
     name, command = host
     home, project = tmp_path / "home", tmp_path / "home" / "shop"
@@ -191,7 +212,10 @@ def test_a_second_session_is_shown_what_the_first_was_told(host, endpoint, tmp_p
     address = f"http://127.0.0.1:{endpoint.server_address[1]}"
     own, arguments = settings(name, home, address)
     environment = {key: value for key, value in os.environ.items() if key not in ELSEWHERE}
-    environment |= {"HOME": str(home), **own}
+    # On a busy machine a hook needs more time than it takes elsewhere.
+    write(tmp_path / "patient/sitecustomize.py", PATIENT)
+    paths = [str(tmp_path / "patient"), environment.get("PYTHONPATH")]
+    environment |= {"HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, paths)), **own}
     plug = [sys.executable, "-m", "locus_memory", "plug", name]
 
     def run(program):
@@ -216,5 +240,8 @@ def test_a_second_session_is_shown_what_the_first_was_told(host, endpoint, tmp_p
     assert "ship on Fridays" in ask(TOLD)
     assert not (home / ".local/share/locus_memory/hook.log").exists()
     assert "ship on Fridays" in ask("How do we deploy?")
+    assert kept(home).count(TOLD) == 1
+    run([*plug, "--import"])
+    assert kept(home).count(TOLD) == 1
     run([*plug, "--remove"])
     assert "ship on Fridays" not in ask("When do we deploy?")

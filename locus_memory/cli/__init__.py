@@ -32,7 +32,7 @@ def _run(arguments: Sequence[str]) -> int | str:
     """Return the exit code or an error line; an interrupt may come during any import."""
     if arguments[:1] == ["hook"]:
         # A coding agent waits for it at each message, so it imports neither Typer nor Rich.
-        from locus_memory.plug.hook import run  # noqa: PLC0415
+        from locus_memory.plug.command import run  # noqa: PLC0415
 
         arguments = run(arguments[1:])
     from locus_memory._internal.providers.drivers import require  # noqa: PLC0415 - an interrupt prints no traceback

@@ -24,6 +24,10 @@ class OverStore(StoreUser):
         return self.store
 
     @override
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.store!r})"
+
+    @override
     async def open(self) -> None:
         """Connect now, also a store that is passed in: its server tells what it can do."""
         await self.store.open()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from locus_memory.errors import BackendCorruptError, EncryptionError
+from locus_memory.errors import BackendCorruptError, EncryptionError, ValueNotSerializableError
 from locus_memory.events import emit
 from locus_memory.store.base import BaseStore, all_keys
 from locus_memory.store.item import Namespace, StoreItem
@@ -13,8 +14,10 @@ from locus_memory.store.item import Namespace, StoreItem
 __all__ = [
     "DAMAGE",
     "NOT_OURS",
+    "decoded",
     "get_readable",
     "labels_below",
+    "naming",
     "readable",
     "tell_unreadable",
 ]
@@ -28,6 +31,7 @@ NOT_OURS: Final = (ValueError, TypeError, LookupError)
 """What a `decode` raises for a value that another program wrote."""
 
 _T = TypeVar("_T")
+_Stored = TypeVar("_Stored")
 
 
 async def readable(
@@ -63,7 +67,7 @@ async def readable(
         except DAMAGE:
             break
         for item in items:
-            if (found := _decoded(item, decode)) is not None:
+            if (found := _pair(item, decode)) is not None:
                 yield found
         if len(items) < page:
             return
@@ -86,7 +90,7 @@ async def get_readable(
     except DAMAGE as error:
         tell_unreadable(namespace, key, error)
         return None
-    return None if item is None else _decoded(item, decode)
+    return None if item is None else _pair(item, decode)
 
 
 async def labels_below(store: BaseStore, namespace: Namespace) -> AsyncIterator[str]:
@@ -102,12 +106,29 @@ async def labels_below(store: BaseStore, namespace: Namespace) -> AsyncIterator[
         after = page[-1]
 
 
-def _decoded(item: StoreItem, decode: Callable[[StoreItem], _T]) -> tuple[StoreItem, _T] | None:
+def decoded(
+    namespace: Namespace, key: str, decode: Callable[[_Stored], _T], stored: _Stored
+) -> _T | None:
+    """Return what `decode` reads; `None`, with the event, for a value of another form."""
     try:
-        return item, decode(item)
+        return decode(stored)
     except NOT_OURS as error:
-        tell_unreadable(item.namespace, item.key, error)
+        tell_unreadable(namespace, key, error)
         return None
+
+
+def _pair(item: StoreItem, decode: Callable[[StoreItem], _T]) -> tuple[StoreItem, _T] | None:
+    return decoded(item.namespace, item.key, lambda each: (each, decode(each)), item)
+
+
+@contextmanager
+def naming(field: str) -> Generator[None]:
+    """Name the field of the caller in the error for what JSON cannot hold."""
+    try:
+        yield
+    except ValueNotSerializableError as error:
+        path = f"{field}{error.path.removeprefix('$')}"
+        raise ValueNotSerializableError(path, error.reason) from None
 
 
 def tell_unreadable(namespace: Namespace, key: str, error: Exception) -> None:

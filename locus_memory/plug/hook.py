@@ -1,7 +1,6 @@
-"""A hook of a coding agent: it reads the event on standard input, and never stands in the way.
+"""The work of a hook of a coding agent: what it shows of an event, and what it keeps.
 
-It exits with 0 whatever happens, and within `SECONDS`: what it could not keep then, the next hook
-keeps, of whatever session it is. What failed is in a log, and never in the conversation.
+What it could not keep in its time, the next hook keeps, of whatever session it is.
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from getpass import getuser
 from itertools import pairwise
 from pathlib import Path
-from threading import Timer
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import orjson
 
@@ -29,19 +26,18 @@ from locus_memory.memory.scope import Scope
 from locus_memory.memory.validity import said_at
 from locus_memory.messages import Message
 from locus_memory.plug import journal
+from locus_memory.plug.data_folder import data_folder, log, log_file
 from locus_memory.plug.hosts import HOSTS, KEEPING, Host, Moment
 from locus_memory.plug.projects import project_of
-from locus_memory.plug.settings import COMMAND, data_folder, plug_file
+from locus_memory.plug.settings import COMMAND, plug_file
 from locus_memory.plug.transcripts import Said, new_turns, read_json, turns_of
 from locus_memory.registry import get_store
 from locus_memory.state import AgentState
 from locus_memory.store import BaseStore
+from locus_memory.store.base import all_keys
 from locus_memory.store.item import Namespace
 
-__all__ = ["SECONDS", "Settings", "answer", "give", "here", "run"]
-
-SECONDS: Final = 2.0
-"""The most seconds that a hook runs."""
+__all__ = ["Settings", "answer", "distil", "give", "here", "show", "work"]
 
 _SHARES: Final = (1_500, 500)
 """The tokens of what is shown of a project, and of a person. Hosts cut what is longer than 10,000
@@ -50,8 +46,9 @@ characters."""
 _KNOWN: Final = 1_000
 """The messages of a session without a file whose ids are remembered: one taken back may return."""
 
-_LARGEST_EVENT: Final = 2**24
-_LARGEST_LOG: Final = 2**20
+_LATE: Final = 3_600.0
+"""The seconds for which a status line tells of a failure."""
+
 _SPACE: Final = ("locus_memory", "plug", "transcripts")
 _FIRST: Final = ("locus_memory", "plug", "first")
 
@@ -121,24 +118,6 @@ def _login() -> str:
         return f"{os.getuid()}"
 
 
-def run(arguments: Sequence[str]) -> list[str]:
-    """Do what the settings of a host call; returns the command to run instead, if it is another.
-
-    Args:
-        arguments: The name of a host, `distil` or `mcp`, and what `Settings.read` takes.
-    """
-    name, *options = arguments or ["--help"]
-    if name == "mcp":
-        settings = Settings.read(options)
-        return ["--url", settings.url, "mcp", "--user", settings.project(".")]
-    if name == "distil":
-        _distil(Settings.read(options))
-        sys.exit(0)
-    if name in HOSTS:
-        _hook(name, options)
-    return ["plug", "--help"]
-
-
 def here(arguments: list[str]) -> list[str]:
     """Return the arguments of a command with the database and the user of the project around.
 
@@ -166,32 +145,65 @@ def here(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def _hook(name: str, options: list[str]) -> NoReturn:
-    """Answer one event of a host, and exit with 0."""
-    guard = Timer(SECONDS, os._exit, (0,))
-    guard.daemon = True
-    guard.start()
-    try:
-        event, settings = read_json(sys.stdin.buffer.read(_LARGEST_EVENT)), Settings.read(options)
-        moment = HOSTS[name].moments[event["hook_event_name"]]
-        if moment in KEEPING:
-            opened = journal.write(name, options, event)
-            asyncio.run(answer(HOSTS[name], event, settings))
-            journal.close(opened)
-            if moment is Moment.END and settings.model is not None:
-                _begin_distilling(event["cwd"], options)
-            _make_up()
-        else:
-            output = asyncio.run(answer(HOSTS[name], event, settings))
-            if moment is Moment.START and journal.left():
-                output["systemMessage"] = (
-                    f"locus-memory has yet to keep a session: see {_log_file()}"
-                )
-            if output:
-                os.write(sys.stdout.fileno(), orjson.dumps(output))
-    except BaseException as error:  # noqa: BLE001 - it is logged; the host must not see it
-        _log(error)
-    os._exit(0)
+def work(name: str, options: list[str], text: bytes) -> bytes:
+    """Do what an event asks for; returns what a host expects as the answer, of JSON.
+
+    Args:
+        name: The name of the host.
+        options: Those of the hook, see `Settings.read`.
+        text: The event, of JSON.
+
+    Raises:
+        LocusMemoryError: The database failed.
+        ValueError: The event is no JSON.
+        KeyError: It lacks what its host documents.
+        OSError: The transcript cannot be read.
+    """
+    if shown := show([name, *options], text):
+        return shown
+    event, settings = read_json(text), Settings.read(options)
+    opened = journal.write(name, options, event)
+    asyncio.run(answer(HOSTS[name], event, settings))
+    journal.close(opened)
+    is_end = HOSTS[name].moments[event["hook_event_name"]] is Moment.END
+    if is_end and settings.model is not None:
+        _begin_distilling(event["cwd"], options)
+    _make_up()
+    return b"{}"
+
+
+def show(arguments: Sequence[str], text: bytes) -> bytes:
+    """Return the answer to an event that asks for what is known; empty: it asks to keep something.
+
+    Args:
+        arguments: The name of the host, or `status` for a status line, and the options of the hook.
+        text: The event, as for `work`, which names the errors.
+    """
+    name, *options = arguments
+    event, settings = read_json(text), Settings.read(options)
+    if name == "status":
+        return asyncio.run(_status(settings, event["cwd"])).encode()
+    moment = HOSTS[name].moments[event["hook_event_name"]]
+    if moment in KEEPING:
+        return b""
+    output = asyncio.run(answer(HOSTS[name], event, settings))
+    if moment is Moment.START and journal.left():
+        output["systemMessage"] = f"locus-memory has yet to keep a session: see {log_file()}"
+    return orjson.dumps(output)
+
+
+async def _status(settings: Settings, folder: str) -> str:
+    """Return a line that tells how much is known, and whether hooks failed of late."""
+    users = {"project": settings.project(folder), "person": settings.person}
+    async with settings.opened() as store:
+        spaces = [
+            Scope(LLMMemoryManager(store).for_user(each).namespace) for each in users.values()
+        ]
+        counts = [len(await all_keys(store, each.current)) for each in spaces]
+    told = ", ".join(f"{count} of the {name}" for name, count in zip(users, counts, strict=True))
+    path = log_file()
+    failed = journal.left() or (path.exists() and time.time() - path.stat().st_mtime < _LATE)
+    return f"memories: {told}" + (f" | a hook failed: see {path}" if failed else "")
 
 
 def _make_up() -> None:
@@ -202,7 +214,7 @@ def _make_up() -> None:
             try:
                 asyncio.run(answer(HOSTS[name], event, Settings.read(options)))
             except FileNotFoundError as error:
-                _log(error)
+                log(error)
             journal.close(path)
 
 
@@ -215,7 +227,7 @@ def _begin_distilling(folder: str, options: Sequence[str]) -> None:
     )
 
 
-def _distil(settings: Settings) -> None:
+def distil(settings: Settings) -> None:
     """Have the model read what waits of the project of the working folder."""
 
     async def read() -> None:
@@ -235,7 +247,7 @@ def _distil(settings: Settings) -> None:
     try:
         asyncio.run(read())
     except Exception as error:  # noqa: BLE001 - nobody waits for this process
-        _log(error)
+        log(error)
 
 
 async def give(
@@ -265,19 +277,6 @@ async def give(
         await person.save([each for each in told if said_at(each) >= known.get(each.key, "")])
         for each in told:
             await project.delete(each.id)
-
-
-def _log_file() -> Path:
-    return data_folder() / "hook.log"
-
-
-def _log(error: BaseException) -> None:
-    with suppress(OSError, RuntimeError):
-        data_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = _log_file()
-        is_small = path.exists() and path.stat().st_size < _LARGEST_LOG
-        with path.open("a" if is_small else "w", encoding="utf-8") as log:
-            log.write(f"{datetime.now(UTC).isoformat()} {type(error).__name__}: {error}\n")
 
 
 async def answer(host: Host, event: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

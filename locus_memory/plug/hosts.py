@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from locus_memory.plug.transcripts import (
     Turn,
@@ -56,47 +56,51 @@ class Host:
 
     Attributes:
         moments: What each of its events is for.
-        user: Returns the settings of the user.
+        variable: The environment variable that names the folder of the user's settings.
+        home: That folder without the variable, below the home folder.
+        user: The settings of the user, below that folder.
         project: The settings of a project, below its folder.
         turn: Reads a record of its transcripts, or a message that its plugin sends.
         second: One second, in the unit of its time limits.
+        sessions: Where its transcripts are, as a pattern below the folder of the user's settings;
+            empty: they are no files of JSON lines.
+        begun: Returns the id and the folder of a session from its file and a record near its
+            beginning; `None`, or a `LookupError` or `TypeError`: the record does not tell.
+        has_line: Whether its settings name a command that prints a status line.
+        servers_at_home: Whether the file of the user's servers is in the home folder itself, if the
+            variable names no other.
         copies: Whether a session that is forked or resumed begins with the records of another one,
             each with the id that it has there.
     """
 
     moments: Mapping[str, Moment]
-    user: Callable[[], Files]
+    variable: str
+    home: str
+    user: Files
     project: Files
     turn: Turn
     second: int = 1
+    sessions: str = ""
+    begun: Callable[[Path, Any], tuple[str, str] | None] = lambda path, record: None  # noqa: ARG005
+    has_line: bool = False
+    servers_at_home: bool = False
     copies: bool = False
 
     def files(self, project: Path | None) -> Files:
         """Return the settings of a project; `None`: those of the user."""
-        if project is None:
-            return self.user()
-        return Files(project / self.project.hooks, project / self.project.servers)
+        if project is not None:
+            return Files(project / self.project.hooks, project / self.project.servers)
+        named = os.environ.get(self.variable)
+        folder = Path(named) if named else Path.home() / self.home
+        servers = Path.home() if self.servers_at_home and not named else folder
+        return Files(folder / self.user.hooks, servers / self.user.servers)
 
 
-def _claude_files() -> Files:
-    named = os.environ.get("CLAUDE_CONFIG_DIR")
-    folder = Path(named) if named else Path.home() / ".claude"
-    return Files(folder / "settings.json", (folder if named else Path.home()) / ".claude.json")
-
-
-def _codex_files() -> Files:
-    folder = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-    return Files(folder / "hooks.json", folder / "config.toml")
-
-
-def _gemini_files() -> Files:
-    file = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "settings.json"
-    return Files(file, file)
-
-
-def _opencode_files() -> Files:
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
-    return Files(folder / "plugins" / "locus-memory.js", folder / "opencode.json")
+def _gemini_begun(path: Path, record: Any) -> tuple[str, str] | None:
+    if record.get("kind", "main") != "main":
+        return None
+    root = path.parents[1] / ".project_root"
+    return record["sessionId"], root.read_text(encoding="utf-8").strip()
 
 
 HOSTS: Final[Mapping[str, Host]] = {
@@ -109,9 +113,15 @@ HOSTS: Final[Mapping[str, Host]] = {
             "PreCompact": Moment.END,
             "SessionEnd": Moment.END,
         },
-        user=_claude_files,
+        variable="CLAUDE_CONFIG_DIR",
+        home=".claude",
+        user=Files(Path("settings.json"), Path(".claude.json")),
+        servers_at_home=True,
         project=Files(Path(".claude/settings.local.json"), Path(".mcp.json")),
         turn=claude_turn,
+        sessions="projects/*/*.jsonl",
+        begun=lambda path, record: (path.stem, record["cwd"]),
+        has_line=True,
         copies=True,
     ),
     # https://developers.openai.com/codex/hooks, read on 2026-11-28, version 0.171. A session has no
@@ -123,9 +133,13 @@ HOSTS: Final[Mapping[str, Host]] = {
             "Stop": Moment.END,
             "PreCompact": Moment.END,
         },
-        user=_codex_files,
+        variable="CODEX_HOME",
+        home=".codex",
+        user=Files(Path("hooks.json"), Path("config.toml")),
         project=Files(Path(".codex/hooks.json"), Path(".codex/config.toml")),
         turn=codex_turn,
+        sessions="sessions/*/*/*/rollout-*.jsonl",
+        begun=lambda _, record: (record["payload"]["id"], record["payload"]["cwd"]),
     ),
     # https://geminicli.com/docs/hooks/reference, read on 2026-11-28, version 0.61
     "gemini": Host(
@@ -136,10 +150,14 @@ HOSTS: Final[Mapping[str, Host]] = {
             "PreCompress": Moment.END,
             "SessionEnd": Moment.END,
         },
-        user=_gemini_files,
+        variable="GEMINI_CLI_HOME",
+        home="",
+        user=Files(Path(".gemini/settings.json"), Path(".gemini/settings.json")),
         project=Files(Path(".gemini/settings.json"), Path(".gemini/settings.json")),
         second=1_000,
         turn=gemini_turn,
+        sessions="tmp/*/chats/session-*.jsonl",
+        begun=_gemini_begun,
     ),
     # https://opencode.ai/docs/plugins, read on 2026-11-28, version 1.18: the events of our plugin
     "opencode": Host(
@@ -148,7 +166,9 @@ HOSTS: Final[Mapping[str, Host]] = {
             "chat.message": Moment.PROMPT,
             "session.idle": Moment.END,
         },
-        user=_opencode_files,
+        variable="XDG_CONFIG_HOME",
+        home=".config",
+        user=Files(Path("opencode/plugins/locus-memory.js"), Path("opencode/opencode.json")),
         project=Files(Path(".opencode/plugins/locus-memory.js"), Path("opencode.json")),
         turn=opencode_turn,
     ),

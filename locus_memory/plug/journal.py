@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory.plug.settings import data_folder
+from locus_memory.plug.data_folder import data_folder
 
 __all__ = ["close", "left", "read", "write"]
 

@@ -7,6 +7,7 @@ const LATEST = 200
 
 // What the command reads of a message: the outputs and images of its tools may be large.
 const words = ({ info, parts }) => ({
+  timestamp: info.time ? new Date(info.time.created).toISOString() : null,
   info: { id: info.id, role: info.role },
   parts: parts.filter((part) => part.type === "text" && !part.synthetic).map(({ type, text }) => ({ type, text })),
 })

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.plug.data_folder import data_folder
 from locus_memory.plug.hosts import Host
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "Change",
     "Originals",
     "changes",
-    "data_folder",
     "plug_file",
     "write_secret",
 ]
@@ -44,12 +44,6 @@ _SECONDS: Final = 10
 
 Edit = Callable[[str, list[str] | None], str]
 """Returns the text of settings with the hooks and the server of a command; `None`: without them."""
-
-
-def data_folder() -> Path:
-    """Return the folder of the user's data, see https://specifications.freedesktop.org/basedir."""
-    named = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(named) if named else Path.home() / ".local" / "share") / "locus_memory"
 
 
 def plug_file(host: str, project: Path | None) -> Path:
@@ -156,7 +150,12 @@ class Originals:
 
 
 def changes(
-    host: Host, project: Path | None, command: list[str] | None, originals: Originals
+    host: Host,
+    project: Path | None,
+    command: list[str] | None,
+    originals: Originals,
+    *,
+    has_line: bool = False,
 ) -> list[Change]:
     """Return what to change in the settings of a host; nothing if it is so already.
 
@@ -166,6 +165,7 @@ def changes(
         command: The command of a hook, `hook` and the name of the host in it; `None`: what is ours
             is removed.
         originals: The texts from before.
+        has_line: Whether the host shows our status line, if it has one and shows no other.
 
     Raises:
         InvalidArgumentError: A file is not JSON, or not TOML, of the shape that its host reads.
@@ -174,6 +174,8 @@ def changes(
     is_plugin, is_toml = files.hooks.suffix == ".js", files.servers.suffix == ".toml"
     server = _set_local_server if is_plugin else _set_server
     edits: dict[Path, list[Edit]] = {files.hooks: [_plugin if is_plugin else _hooks_in(host)]}
+    if host.has_line:
+        edits[files.hooks].append(_in_json(partial(_set_line, has_line=has_line)))
     edits.setdefault(files.servers, []).append(_table_in if is_toml else _in_json(server))
     found = []
     for path, steps in edits.items():
@@ -255,17 +257,24 @@ def _put(settings: dict[str, Any], name: str, value: dict[str, Any]) -> None:
             del settings[name]
 
 
+def _set_line(settings: dict[str, Any], command: list[str] | None, *, has_line: bool) -> None:
+    """Put our status line in, or take it out, see https://code.claude.com/docs/en/statusline."""
+    if _OURS in str(settings.get("statusLine", _OURS)):
+        line = shlex.join(_instead(command, "status")) if command and has_line else None
+        _put(settings, "statusLine", {"type": "command", "command": line} if line else {})
+
+
 def _set_server(settings: dict[str, Any], command: list[str] | None) -> None:
     entry = None
     if command is not None:
-        program, *rest = _server(command)
+        program, *rest = _instead(command, "mcp")
         entry = {"command": program, "args": rest}
     _set_entry(settings, "mcpServers", entry)
 
 
 def _set_local_server(settings: dict[str, Any], command: list[str] | None) -> None:
     """As `_set_server`, in the words of OpenCode, see https://opencode.ai/docs/mcp-servers."""
-    entry = None if command is None else {"type": "local", "command": _server(command)}
+    entry = None if command is None else {"type": "local", "command": _instead(command, "mcp")}
     _set_entry(settings, "mcp", entry)
 
 
@@ -283,17 +292,17 @@ def _plugin(text: str, command: list[str] | None) -> str:
     return source.replace("COMMAND = []", f"COMMAND = {orjson.dumps(command).decode()}", 1)
 
 
-def _server(command: Sequence[str]) -> list[str]:
-    """Return the command of the MCP server: that of a hook, with `mcp` in the place of the host."""
+def _instead(command: Sequence[str], name: str) -> list[str]:
+    """Return the command of a hook with another name in the place of the host."""
     place = command.index("hook") + 1
-    return [*command[:place], "mcp", *command[place + 1 :]]
+    return [*command[:place], name, *command[place + 1 :]]
 
 
 def _table_in(text: str, command: list[str] | None) -> str:
     """Put our table at the end of TOML, or take it out; every other line stays as it is."""
     rest = (_TABLES if command is None else _TABLE).sub("", text)
     if command is not None:
-        program, *arguments = _server(command)
+        program, *arguments = _instead(command, "mcp")
         # A string, or a list of strings, is written in JSON as in TOML.
         table = {"command": program, "args": arguments}
         rows = [f"{name} = {orjson.dumps(value).decode()}" for name, value in table.items()]

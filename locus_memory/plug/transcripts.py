@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
+from locus_memory.memory.moments import read_moment
 from locus_memory.messages import Message, Role
 
 __all__ = [
@@ -135,7 +136,14 @@ def _message_of(record: Any, turn: Turn, place: str) -> Message | None:
     if said is None or not text:
         return None
     call = place if said[0] == "tool" else None
-    return Message(role=Role(said[0]), content=text, id=str(mark)[:_LONGEST_ID], tool_call_id=call)
+    moment = read_moment(record.get("timestamp"))
+    return Message(
+        role=Role(said[0]),
+        content=text,
+        id=str(mark)[:_LONGEST_ID],
+        tool_call_id=call,
+        metadata={} if moment is None else {"said_at": moment.isoformat()},
+    )
 
 
 def _own_words(text: str) -> str:

@@ -17,7 +17,8 @@ import pytest
 
 from locus_memory.memory import LLMMemoryManager, Memory, MemoryOptions, MemoryType, Origin
 from locus_memory.messages import Message
-from locus_memory.plug.hook import Settings, _distil, answer, give, run
+from locus_memory.plug.command import run
+from locus_memory.plug.hook import Settings, answer, distil, give
 from locus_memory.plug.hosts import HOSTS, Moment
 from locus_memory.plug.settings import COMMAND
 from locus_memory.registry import get_store
@@ -271,7 +272,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def hook(host: str, url: str, *options: str) -> list[str]:
-    return [*COMMAND, host, "--url", url, *options]
+    """The command of a hook that has more time: the machine may be busy."""
+    code = (
+        "import sys\nfrom locus_memory.plug import command\n"
+        "command.SECONDS = 60\ncommand.run(sys.argv[1:])"
+    )
+    return [*COMMAND[:2], "-c", code, host, "--url", url, *options]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +317,7 @@ def test_no_file_of_a_project_is_imported(name: str, tmp_path: Path, folder: Pat
     session.says("user", "We deploy with `make ship`.")
     url = f"sqlite:{tmp_path / 'x.db'}"
     done = subprocess.run(
-        [*COMMAND, "claude-code", "--url", url],
+        hook("claude-code", url),
         input=json.dumps(session.event(Moment.KEEP)).encode(),
         capture_output=True,
         env=environment(tmp_path),
@@ -442,7 +448,7 @@ def test_a_silent_database_is_given_up_within_the_limit(tmp_path: Path, folder: 
     event = {**session.event(Moment.KEEP), "transcript_path": str(tmp_path / "fifo")}
     begun = time.monotonic()
     done = subprocess.run(
-        hook("claude-code", f"sqlite:{tmp_path / 'x.db'}"),
+        [*COMMAND, "claude-code", "--url", f"sqlite:{tmp_path / 'x.db'}"],
         input=json.dumps(event).encode(),
         env=environment(tmp_path),
         capture_output=True,
@@ -505,6 +511,7 @@ def test_the_server_is_that_of_the_project_of_the_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
     arguments = run(["mcp", "--url", "sqlite:x.db"])
     assert arguments[:4] == ["--url", "sqlite:x.db", "mcp", "--user"]
     assert arguments[4].startswith("project:shop-")
@@ -626,7 +633,7 @@ async def test_what_another_person_of_a_team_said_is_not_given(
         own = Settings(url=settings.url, person=person)
         await answer(host, session.event(Moment.KEEP), own)
     monkeypatch.chdir(folder)
-    await asyncio.to_thread(_distil, Settings(url=settings.url, person="person:bob"))
+    await asyncio.to_thread(distil, Settings(url=settings.url, person="person:bob"))
     async with LLMMemoryManager(settings.url) as manager:
         users = ("person:ada", "person:bob", settings.project(f"{folder}"))
         found = [[each.key async for each in manager.for_user(user).memories()] for user in users]

@@ -32,6 +32,7 @@ documents = st.fixed_dictionaries(
         "hooks": st.dictionaries(st.sampled_from(["Stop", "SessionStart", "Mine"]), groups),
         "mcpServers": st.dictionaries(texts, values, max_size=2),
         "mcp": st.dictionaries(texts, values, max_size=2),
+        "statusLine": values,
         "other": values,
     },
 )
@@ -41,10 +42,12 @@ def command(host: str, *options: str) -> list[str]:
     return [*COMMAND, host, *options]
 
 
-def plug(host: str, folder: Path, *options: str, removes: bool = False) -> int:
+def plug(
+    host: str, folder: Path, *options: str, removes: bool = False, has_line: bool = False
+) -> int:
     originals = Originals(folder / "originals")
     given = None if removes else command(host, *options)
-    found = changes(HOSTS[host], folder, given, originals)
+    found = changes(HOSTS[host], folder, given, originals, has_line=has_line)
     for change in found:
         change.write()
         if removes:
@@ -300,3 +303,28 @@ def test_the_folders_of_the_user_follow_the_variables_of_the_hosts(
         files = host.files(None)
         assert files.hooks.is_relative_to(tmp_path)
         assert files.servers.is_relative_to(tmp_path)
+
+
+def test_the_status_line_is_ours_if_it_is_wanted_and_there_is_no_other(tmp_path: Path) -> None:
+    path = HOSTS["claude-code"].files(tmp_path).hooks
+
+    def line() -> Any:
+        return json.loads(path.read_text()).get("statusLine")
+
+    plug("claude-code", tmp_path)
+    assert line() is None
+    plug("claude-code", tmp_path, "--person", "ada", has_line=True)
+    assert line()["type"] == "command"
+    assert line()["command"].endswith(" -m locus_memory hook status --person ada")
+    assert not plug("claude-code", tmp_path, "--person", "ada", has_line=True)
+    plug("claude-code", tmp_path)
+    assert line() is None
+    plug("claude-code", tmp_path, has_line=True)
+    plug("claude-code", tmp_path, removes=True)
+    assert not path.exists()
+    theirs = {"type": "command", "command": "~/.claude/line.sh", "padding": 0}
+    write(path, json.dumps({"statusLine": theirs}))
+    plug("claude-code", tmp_path, has_line=True)
+    assert line() == theirs
+    plug("claude-code", tmp_path, removes=True)
+    assert json.loads(path.read_text()) == {"statusLine": theirs}

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from locus_memory.errors import ValueNotSerializableError
+from locus_memory.integrations.reading import naming
 from locus_memory.store.json_values import encode_json
 
 __all__ = ["APP", "USER", "Json", "document_of", "json_of", "merged", "split", "state_of"]
@@ -127,8 +128,5 @@ def _refuse_numbers(value: Any, path: str) -> None:
 
 
 def _encode(document: Json, name: str) -> bytes:
-    try:
+    with naming(name):
         return encode_json(document)
-    except ValueNotSerializableError as error:
-        path = f"{name}{error.path.removeprefix('$')}"
-        raise ValueNotSerializableError(path, error.reason) from None

@@ -19,10 +19,9 @@ from locus_memory.integrations.adk.events import json_of, state_of
 from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.reading import (
     DAMAGE,
-    NOT_OURS,
+    decoded,
     labels_below,
     readable,
-    tell_unreadable,
 )
 from locus_memory.registry import get_store
 from locus_memory.retrieval.embedding import embedded_puts
@@ -84,9 +83,6 @@ class LocusMemoryService(OverStore, BaseMemoryService):
         self._take(where)
         self._embedder = embedder
         self._search = HybridSearch(self.store, embedder, fields=_FIELDS)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
 
     @override
     async def add_session_to_memory(self, session: Session) -> None:
@@ -174,13 +170,9 @@ class LocusMemoryService(OverStore, BaseMemoryService):
             # One query for many items fails on a damaged one.
             search = HybridSearch(await self._undamaged(user), fields=_FIELDS)
             found = await search.search(user, query, mode="text", **options)
-        memories: list[MemoryEntry] = []
-        for hit in found:
-            try:
-                memories.append(_entry(hit.item))
-            except NOT_OURS as error:
-                tell_unreadable(hit.item.namespace, hit.item.key, error)
-        return SearchMemoryResponse(memories=memories)
+        items = [hit.item for hit in found]
+        read = [decoded(each.namespace, each.key, _entry, each) for each in items]
+        return SearchMemoryResponse(memories=[each for each in read if each is not None])
 
     @override
     async def delete_memory(

@@ -131,9 +131,6 @@ class LocusSessionService(OverStore, BaseSessionService):
             WeakValueDictionary()
         )
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
-
     @override
     async def create_session(
         self,

@@ -16,7 +16,13 @@ from anthropic.lib.tools import ToolError
 
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError, VersionConflictError
-from locus_memory.integrations.reading import DAMAGE, NOT_OURS, readable, tell_unreadable
+from locus_memory.integrations.reading import (
+    DAMAGE,
+    NOT_OURS,
+    labels_below,
+    readable,
+    tell_unreadable,
+)
 from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem, quick_put
 
@@ -203,8 +209,8 @@ class Files:
     async def clear(self) -> None:
         """Delete all files, all folders and all versions."""
         await self.store.clear_namespace(self._files)
-        for namespace in await self._histories():
-            await self.store.clear_namespace(namespace)
+        for path in [each async for each in labels_below(self.store, self._versions)]:
+            await self.store.clear_namespace((*self._versions, path))
 
     async def versions(self, path: str) -> list[FileVersion]:
         """Return the versions of a path, the oldest first."""
@@ -311,15 +317,6 @@ class Files:
             except VersionConflictError:
                 await asyncio.sleep(_PAUSE)
         raise ToolError("The file is being changed by others all the time. Try again later.")
-
-    async def _histories(self) -> list[Namespace]:
-        found: list[Namespace] = []
-        after: Namespace | None = None
-        while page := await self.store.list_namespaces(self._versions, 500, after=after):
-            # A label "*" of the namespace matches any label.
-            found += [each for each in page if each[:-1] == self._versions]
-            after = page[-1]
-        return found
 
 
 def _key(number: int) -> str:

@@ -30,8 +30,9 @@ from locus_memory.errors import (
 from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.reading import (
     DAMAGE,
-    NOT_OURS,
+    decoded,
     get_readable,
+    labels_below,
     readable,
     tell_unreadable,
 )
@@ -99,10 +100,6 @@ class LocusKeyValue(
         super().__init__(default_collection=default_collection, seed=seed, stable_api=True)
         self._take(where)
 
-    @override
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
-
     async def put_if_absent(
         self,
         key: str,
@@ -164,7 +161,7 @@ class LocusKeyValue(
         except DAMAGE:
             # One query for many entries fails on a damaged one.
             return [await self._get_managed_entry(collection=collection, key=key) for key in keys]
-        return [_readable_entry(*name, found[name]) if name in found else None for name in names]
+        return [decoded(*name, _entry_of, found[name]) if name in found else None for name in names]
 
     @override
     async def _put_managed_entry(
@@ -224,16 +221,8 @@ class LocusKeyValue(
     @override
     async def _get_collection_names(self, *, limit: int | None = None) -> list[str]:
         """Return the collections that have an entry, all of them without a limit."""
-        names: list[str] = []
         most = None if limit is None else check_limit(limit)
-        after: Namespace | None = None
-        while page := await self.store.list_namespaces(
-            self._namespace, _PAGE, max_depth=len(self._namespace) + 1, after=after
-        ):
-            # A label "*" of the namespace matches any label.
-            names += [each[-1] for each in page if each[:-1] == self._namespace]
-            after = page[-1]
-        return names[:most]
+        return [each async for each in labels_below(self.store, self._namespace)][:most]
 
     @override
     async def _delete_collection(self, *, collection: str) -> bool:
@@ -266,7 +255,7 @@ class LocusKeyValue(
             return False
         if item is None:
             return True
-        entry = _readable_entry(place, key, item.value)
+        entry = decoded(place, key, _entry_of, item.value)
         if entry is not None and not entry.is_expired:
             return False
         await self._remove(item)
@@ -306,14 +295,6 @@ def _checked_ttl(ttl: float) -> float | None:
         return check_ttl(ttl)
     except InvalidArgumentError as error:
         raise InvalidTTLError(ttl, {"limit": "a thousand years"}) from error
-
-
-def _readable_entry(place: Namespace, key: str, value: object) -> ManagedEntry | None:
-    try:
-        return _entry_of(value)
-    except NOT_OURS as error:
-        tell_unreadable(place, key, error)
-        return None
 
 
 def _entry_of_item(item: StoreItem) -> ManagedEntry:

@@ -12,10 +12,11 @@ from agents.memory.session import (
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
 from locus_memory.backends.base import Backend
-from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.log import Log, Tail
 from locus_memory.integrations.openai_agents.usage import Usages
 from locus_memory.integrations.owned import OverStore
+from locus_memory.integrations.reading import naming
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Namespace, check_identifier, check_limit, check_namespace
 from locus_memory.store.item import check_ttl as checked_ttl
@@ -156,10 +157,7 @@ def _checked(items: Sequence[object]) -> list[dict[str, Any]]:
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise InvalidArgumentError(f"items[{index}] is an object, not {type(item).__name__}")
-        try:
+        with naming(f"items[{index}]"):
             encode_json(item)
-        except ValueNotSerializableError as error:
-            path = f"items[{index}]{error.path.removeprefix('$')}"
-            raise ValueNotSerializableError(path, error.reason) from None
         checked.append(item)
     return checked

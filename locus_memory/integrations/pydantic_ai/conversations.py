@@ -25,7 +25,6 @@ from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
 from locus_memory.errors import (
     InvalidArgumentError,
-    ValueNotSerializableError,
     VersionConflictError,
 )
 from locus_memory.integrations.owned import OverStore
@@ -34,6 +33,7 @@ from locus_memory.integrations.reading import (
     DAMAGE,
     NOT_OURS,
     get_readable,
+    naming,
     readable,
     tell_unreadable,
 )
@@ -106,9 +106,6 @@ class LocusConversationStore(OverStore, ConversationStore):
         self._segments = (*namespace, "segments")
         self._entries = (*namespace, "entries")
         self._paths: RecentlyUsed[Path] = RecentlyUsed(_PATHS)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
 
     @override
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
@@ -453,9 +450,7 @@ def _document_of(record: ConversationRecord) -> Json:
 def _named(name: str) -> Generator[None]:
     """Raise what JSON cannot hold as an error that names the field."""
     try:
-        yield
+        with naming(name):
+            yield
     except PydanticSerializationError as error:
         raise InvalidArgumentError(f"{name} is not JSON: {shorten(str(error))}") from error
-    except ValueNotSerializableError as error:
-        path = f"{name}{error.path.removeprefix('$')}"
-        raise ValueNotSerializableError(path, error.reason) from None

@@ -104,9 +104,6 @@ class LocusMemoryStore(OverStore):
         self._files = (*namespace, "files")
         self._receipts = (*namespace, "receipts")
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
-
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
         """Return the file at `path`, or `None` if it does not exist.
 

@@ -16,11 +16,10 @@ from locus_memory._internal.quoting import quote
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError, ValueNotSerializableError
 from locus_memory.integrations.owned import OverStore
-from locus_memory.integrations.reading import NOT_OURS, tell_unreadable
+from locus_memory.integrations.reading import decoded
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import (
     Namespace,
-    StoreItem,
     check_identifier,
     check_namespace,
     check_text,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from strands.memory.types import Metadata, SearchOptions
 
     from locus_memory.retrieval.embedders.base import Embedder
+    from locus_memory.retrieval.hybrid import Hit
 
 __all__ = ["LocusMemoryStore"]
 
@@ -110,7 +110,7 @@ class LocusMemoryStore(OverStore, MemoryStore):
 
         limit = asked or self.max_search_results or _MOST
         found = await HybridSearch(self.store, self._embedder).search(self._place, query, limit)
-        entries = (_entry(hit.item, hit.score) for hit in found)
+        entries = (decoded(each.item.namespace, each.item.key, _entry, each) for each in found)
         return [each for each in entries if each is not None]
 
     async def add(self, content: str, metadata: Metadata | None = None) -> str:
@@ -151,12 +151,9 @@ def _most(count: Any) -> int | None:
     return count
 
 
-def _entry(item: StoreItem, score: float) -> MemoryEntry | None:
-    try:
-        metadata = {**item.value["metadata"], "score": score}
-        if isinstance(item.value["content"], str):
-            return MemoryEntry(content=item.value["content"], metadata=metadata)
+def _entry(hit: Hit) -> MemoryEntry:
+    value = hit.item.value
+    metadata = {**value["metadata"], "score": hit.score}
+    if not isinstance(value["content"], str):
         raise TypeError("the content of a memory is a text")
-    except NOT_OURS as error:
-        tell_unreadable(item.namespace, item.key, error)
-        return None
+    return MemoryEntry(content=value["content"], metadata=metadata)

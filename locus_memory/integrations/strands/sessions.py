@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -28,6 +28,7 @@ from locus_memory.integrations.reading import (
     DAMAGE,
     NOT_OURS,
     get_readable,
+    naming,
     readable,
     tell_unreadable,
 )
@@ -122,7 +123,7 @@ class LocusSessionRepository(SessionRepository):
         check_identifier(session_id, "session_id")
         key, place = _agent_id(session_agent.agent_id), self._place("agents", session_id)
         _wait(self._require("session", self._place("sessions"), session_id))
-        with _naming("session_agent"):
+        with naming("session_agent"):
             _wait(self._create(place, key, session_agent.to_dict(), _agent_of))
         self._known.put(repr((session_id, key)), value=True)
 
@@ -142,7 +143,7 @@ class LocusSessionRepository(SessionRepository):
             ValueNotSerializableError: JSON cannot hold it; the error names the field.
         """
         place = self._place("agents", check_identifier(session_id, "session_id"))
-        with _naming("session_agent"):
+        with naming("session_agent"):
             _wait(self._update(place, _agent_id(session_agent.agent_id), session_agent, _agent_of))
 
     def create_message(
@@ -156,7 +157,7 @@ class LocusSessionRepository(SessionRepository):
         """
         place = self._messages(session_id, agent_id)
         _number(session_message.message_id)
-        with _naming("session_message"):
+        with naming("session_message"):
             _wait(self._append(place, session_message))
 
     def read_message(
@@ -177,7 +178,7 @@ class LocusSessionRepository(SessionRepository):
         """
         place = self._messages(session_id, agent_id)
         key = _number(session_message.message_id)
-        with _naming("session_message"):
+        with naming("session_message"):
             _wait(self._update(place, key, session_message, _message_of))
 
     def list_messages(
@@ -214,7 +215,7 @@ class LocusSessionRepository(SessionRepository):
             ValueNotSerializableError: JSON cannot hold it; the error names the field.
         """
         place, key = self._multi_agent(session_id, multi_agent.id)
-        with _naming("multi_agent"):
+        with naming("multi_agent"):
             _wait(self._put(place, key, multi_agent.serialize_state()))
 
     def read_multi_agent(
@@ -386,16 +387,6 @@ def _plain(document: Any) -> Any:
     with suppress(TypeError, ValueError, RecursionError):
         return json.loads(json.dumps(document))
     return document
-
-
-@contextmanager
-def _naming(field: str) -> Generator[None]:
-    """Name the field of the caller in the error for what JSON cannot hold."""
-    try:
-        yield
-    except ValueNotSerializableError as error:
-        path = f"{field}{error.path.removeprefix('$')}"
-        raise ValueNotSerializableError(path, error.reason) from None
 
 
 def _session_of(item: StoreItem) -> Session:

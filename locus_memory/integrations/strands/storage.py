@@ -70,9 +70,6 @@ class LocusStorage(OverStore):
         self._prefix = ""
         self._search_strategy = search_strategy
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
-
     async def write(self, key: str, data: bytes) -> None:
         """Store bytes under a key.
 

@@ -13,6 +13,7 @@ from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.memory.extraction.thread import Cursor, document
 from locus_memory.memory.layers.records import record_of
+from locus_memory.memory.moments import read_moment
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem
 
 __all__ = ["DIGITS", "Job", "Outcome", "numbered", "sessions_of"]
@@ -101,8 +102,16 @@ class Job:
 
 
 def numbered(messages: Iterable[Any], first: int = 1) -> list[dict[str, Any]]:
-    """Return the documents of messages with their numbers in the thread."""
-    return [{**document(each), "number": number} for number, each in enumerate(messages, first)]
+    """Return the documents of messages with their numbers in the thread, and own moments if any."""
+    return [
+        {**document(each), **_own_moment(each), "number": number}
+        for number, each in enumerate(messages, first)
+    ]
+
+
+def _own_moment(message: Any) -> dict[str, str]:
+    moment = read_moment((getattr(message, "metadata", None) or {}).get("said_at"))
+    return {} if moment is None else {"at": moment.isoformat(timespec="microseconds")}
 
 
 def sessions_of(jobs: Iterable[Job]) -> list[list[Job]]:

@@ -224,3 +224,36 @@ def test_settings_that_are_no_json_stay_as_they_are(run, home):
     assert result.code != 0
     assert "stays as it is" in result.err
     assert (home / ".gemini" / "settings.json").read_text() == "// mine\n{}"
+
+
+def test_import_keeps_what_was_there_before(ok, run, home):
+    folder = home / ".claude" / "projects" / "x"
+    folder.mkdir(parents=True)
+    for name, place in (("one", "shop"), ("two", "other")):
+        told = {"type": "user", "uuid": name, "cwd": str(home / place)}
+        record = {**told, "message": {"content": f"The {place} database is called heron."}}
+        (folder / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
+    (home / "shop" / "AGENTS.md").write_text("We deploy with `make ship`.")
+    told = json.loads(ok("plug", "claude-code", "--project", "--import", "--json").out)
+    assert (told["sessions"], told["sections"]) == (1, 1)
+    assert "2 sessions and 1 sections" in run("plug", "claude-code", "--import").err
+    assert "make ship" in ok("memories").out
+    assert "told by a document" in ok("memories").out or "document" in ok("memories", "--json").out
+    assert "heron" in ok("recall", "Which database?").out
+
+
+@pytest.mark.parametrize(
+    "options", [("--trust",), ("--import", "--remove"), ("--import", "--dry-run")]
+)
+def test_import_alone_is_refused_where_it_means_nothing(run, home, options):
+    done = run("plug", "codex", *options)
+    assert done.code == 2
+    assert "--import" in done.err
+    assert not (home / ".codex").exists()
+
+
+def test_a_status_line_is_shown_where_the_host_has_one(ok, run, home):
+    path = home / ".claude" / "settings.json"
+    ok("plug", "claude-code", "--status-line")
+    assert " hook status" in json.loads(path.read_text())["statusLine"]["command"]
+    assert run("plug", "gemini", "--status-line").code == 2

@@ -1,0 +1,193 @@
+"""The server of a session answers hooks; and whatever it does, a hook does its work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_memory import __version__
+from locus_memory.memory import LLMMemoryManager
+from locus_memory.plug.command import NAMES, listen
+from locus_memory.plug.hook import Settings, show
+from locus_memory.plug.hosts import HOSTS
+from locus_memory.plug.settings import COMMAND
+
+QUESTION = "Which staging database?"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "d"))
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    return tmp_path / "d" / "locus_memory"
+
+
+@pytest.fixture
+async def url(data: Path, tmp_path: Path) -> str:
+    where = f"sqlite:{tmp_path / 'agents.db'}"
+    project = Settings(url=where, person="person:ada").project(str(tmp_path / "shop"))
+    async with LLMMemoryManager(where) as manager:
+        view = manager.for_user(project)
+        await view.remember("We deploy with `make ship`.")
+        # What is new since the session began stands in what answers a message.
+        start = event(tmp_path, "SessionStart")
+        await asyncio.to_thread(show, ["claude-code", "--url", where], start)
+        await view.remember("The staging database is called heron.")
+    return where
+
+
+def event(folder: Path, name: str = "UserPromptSubmit") -> bytes:
+    told = {"hook_event_name": name, "session_id": "two", "cwd": str(folder / "shop")}
+    return json.dumps({**told, "prompt": QUESTION}).encode()
+
+
+def hook(url: str, given: bytes, seconds: int = 60) -> tuple[Any, str]:
+    """What a hook showed, and the modules that it imported; it has more time, if need be."""
+    printed, modules = call("claude-code", url, given, seconds)
+    return json.loads(printed or b"{}"), modules
+
+
+def call(name: str, url: str, given: bytes, seconds: int = 60) -> tuple[bytes, str]:
+    """What a hook printed, and the modules that it imported; it has more time, if need be."""
+    code = (
+        "import sys\nfrom locus_memory.plug import command\n"
+        "command.SECONDS = %d\ncommand.run(sys.argv[1:])"
+    )
+    python = [sys.executable, "-P", "-X", "importtime", "-c", code % seconds]
+    done = subprocess.run(
+        [*python, name, "--url", url],
+        input=given,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout, done.stderr.decode()
+
+
+@pytest.fixture
+def served(data: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The MCP server of a session, as the settings of a host start it."""
+    command = [*COMMAND, "mcp", "--url", url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as server:
+        for _ in range(600):
+            if [*(data / "run").glob("*")]:
+                break
+            time.sleep(0.1)
+        yield server
+        server.kill()
+
+
+def test_the_names_of_the_hosts_are_those_of_their_table() -> None:
+    assert tuple(HOSTS) == NAMES
+
+
+def test_the_server_of_a_session_answers_and_the_hook_imports_nothing(
+    served: subprocess.Popen[bytes], data: Path, url: str, tmp_path: Path
+) -> None:
+    answer, modules = hook(url, event(tmp_path))
+    assert "heron" in answer["hookSpecificOutput"]["additionalContext"]
+    assert not [name for name in ("pydantic", "asyncio", "orjson") if f" {name}\n" in modules]
+    assert (data / "run").stat().st_mode & 0o777 == 0o700
+    assert served.stdin is not None
+    served.stdin.close()
+    assert served.wait(60) == 0
+    assert not [*(data / "run").glob("*")]
+
+
+def test_a_status_line_tells_how_much_is_known_and_that_a_hook_failed(
+    data: Path, url: str, tmp_path: Path
+) -> None:
+    given = json.dumps({"cwd": str(tmp_path / "shop"), "model": {"id": "x"}}).encode()
+    line, _ = call("status", url, given)
+    assert line == b"memories: 2 of the project, 0 of the person"
+    assert show(["status", "--url", url], given) == line
+    call("claude-code", url, b"{")
+    line, _ = call("status", url, given)
+    assert line.endswith(f" | a hook failed: see {data / 'hook.log'}".encode())
+    os.utime(data / "hook.log", (0, 0))
+    assert b"failed" not in call("status", url, given)[0]
+    assert call("status", url, b"{}")[0] == b""
+
+
+def test_a_server_that_was_killed_is_no_loss(
+    served: subprocess.Popen[bytes], data: Path, url: str, tmp_path: Path
+) -> None:
+    served.send_signal(signal.SIGKILL)
+    served.wait()
+    answer, modules = hook(url, event(tmp_path))
+    assert "heron" in answer["hookSpecificOutput"]["additionalContext"]
+    assert " pydantic\n" in modules
+    assert not [*(data / "run").glob("*")]
+
+
+@pytest.mark.parametrize("answer", [b"", None])
+def test_a_server_that_does_not_answer_leaves_the_work_to_the_hook(
+    data: Path, url: str, tmp_path: Path, answer: bytes | None
+) -> None:
+    """It ends in the middle, or fails: it may be of an older version."""
+
+    def fails(arguments: list[str], given: bytes) -> bytes:
+        assert (arguments[0], given) == ("claude-code", event(tmp_path))
+        if answer is None:
+            raise ImportError
+        return answer
+
+    listen(fails)
+    told, _ = hook(url, event(tmp_path))
+    assert "heron" in told["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_server_that_hangs_holds_up_no_host(data: Path, url: str, tmp_path: Path) -> None:
+    (data / "run").mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as line:
+        line.bind(str(data / "run" / f"{__version__}-1"))
+        line.listen()
+        begun = time.monotonic()
+        assert hook(url, event(tmp_path), 2)[0] == {}
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize("folder", ["run", "x" * 120])
+def test_where_no_server_can_listen_none_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / folder))
+    (tmp_path / "run").write_text("a file")
+    threads = threading.active_count()
+    listen(show)
+    assert threading.active_count() == threads
+
+
+def test_what_keeps_something_is_the_work_of_the_hook(data: Path, url: str, tmp_path: Path) -> None:
+    assert show(["claude-code", "--url", url], event(tmp_path, "Stop")) == b""
+
+
+async def test_a_server_answers_many_sessions_at_once(data: Path, url: str, tmp_path: Path) -> None:
+    given = ["claude-code", "--url", url], event(tmp_path)
+    found = await asyncio.gather(*(asyncio.to_thread(show, *given) for _ in range(12)))
+    assert len(set(found)) == 1
+    assert b"heron" in found[0]
+
+
+def test_a_hook_without_a_standard_input_ends_with_0(data: Path) -> None:
+    code = "import sys; sys.stdin = None; from locus_memory.cli import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "hook", "codex"],
+        env={**os.environ, "XDG_DATA_HOME": str(data.parent)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "AttributeError" in (data / "hook.log").read_text()
