@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 import typer.main
 from typing_extensions import override
 
+from locus_memory.cli.options.session import with_session
 from locus_memory.cli.printing.examples import EXAMPLES
 from locus_memory.cli.printing.help_page import Command, Group
 
@@ -103,7 +104,7 @@ def subcommands(
 
     Args:
         name: Its name.
-        callback: The function that is called before a subcommand, and without one.
+        callback: The function that is called without a subcommand; it takes a `Session`.
         functions: The functions of the subcommands by name.
     """
     made = typer.Typer(
@@ -114,7 +115,7 @@ def subcommands(
         add_completion=False,
         epilog="\n".join(EXAMPLES[name]),
     )
-    made.callback()(callback)
+    made.callback()(with_session(callback))
     for each, function in functions.items():
         _add(made, each, function, EXAMPLES[f"{name} {each}"])
     return made
@@ -139,4 +140,4 @@ def _add(
     same_as: str = "",
 ) -> None:
     told = f"Another name of `{same_as}`.\n\n{getdoc(function)}" if same_as else None
-    group.command(name, cls=Command, help=told, epilog="\n".join(examples))(function)
+    group.command(name, cls=Command, help=told, epilog="\n".join(examples))(with_session(function))

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import typer
 from rich.text import Text
 
 from locus_memory import __version__
 from locus_memory.cli.commands.verify import Walk, look_at
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 from locus_memory.cli.printing.unlogged import unlogged
@@ -42,14 +40,13 @@ _PATIENCE = 5.0
 """Seconds to spend on the check of stored data."""
 
 
-def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
+def doctor(session: Session) -> None:
     """Check the installation and the database.
 
     The checks write test data and delete it again. A line marked `!` is a note: an event during the
     checks, or a part of the configuration that is unsafe or slow, with the remedy. A database of an
     earlier version of the library is only read: its first use brings it up to date.
     """
-    session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
     path = _sqlite_file(session)
     checks += [] if path is None else [_check("journal", partial(_journal, path))]

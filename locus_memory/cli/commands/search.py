@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Limit, MinScore, Offset, Url, parse_object
+from locus_memory.cli.options.common import Limit, MinScore, Offset, parse_object
 from locus_memory.cli.options.models import (
     EMBEDDER_VARIABLE,
     EmbedderOption,
@@ -21,7 +21,6 @@ from locus_memory.cli.options.models import (
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.hits import print_hits
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.items import hit_fields, is_fact
@@ -95,7 +94,7 @@ class _Found:
 
 
 def search(
-    context: typer.Context,
+    session: Session,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     mode: Annotated[
@@ -124,8 +123,6 @@ def search(
     min_score: MinScore = None,
     limit: Limit = 10,
     offset: Offset = 0,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Find items by text search, vector search or both, the best first.
 
@@ -133,7 +130,6 @@ def search(
 
     The search covers all namespaces, or one namespace and those below it.
     """
-    session = Session.of(context, url, as_json=as_json)
     if exact and namespace is None:
         raise UsageError("--exact needs --namespace")
     request = _Request(
@@ -151,8 +147,8 @@ def search(
     found = session.run(partial(_search, request=request))
     document = _document(found, request, explain=explain)
     session.answer(document, partial(_render, found=found, query=query, explain=explain))
-    if found.next is not None and not session.as_json:
-        note(f"more: {same_command(context, offset=found.next)}", verbatim=True)
+    if found.next is not None:
+        session.tell_more(None, offset=found.next)
 
 
 async def _search(backend: Backend, *, request: _Request) -> _Found:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.names import format_namespace
@@ -72,7 +70,7 @@ def _count(count: int, what: str) -> str:
 
 
 def verify(
-    context: typer.Context,
+    session: Session,
     *,
     after: Annotated[
         str | None,
@@ -82,21 +80,18 @@ def verify(
         int | None,
         typer.Option(metavar="N", min=1, help="Maximum number of checks; no limit by default."),
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Check every item and every checkpoint, and list the damaged ones.
 
     Nothing is changed. You can stop it at any time: it prints the command that continues. The
     exit code is 1 if anything is damaged.
     """
-    session = Session.of(context, url, as_json=as_json)
     walk = Walk(cursor=after)
     try:
         session.run(partial(look_at, walk=walk, limit=limit, has_progress=True))
     finally:
         if not walk.is_through and walk.count:
-            note(f"to continue: {same_command(context, after=walk.cursor)}", verbatim=True)
+            note(f"to continue: {session.command(after=walk.cursor)}", verbatim=True)
     session.answer(_document(walk), partial(_render, walk=walk))
     if walk.damaged:
         raise CommandError(f"{number(len(walk.damaged))} damaged", answered=True)

@@ -15,8 +15,6 @@ from locus_memory.cli.foreign.openai_agents import session_importer
 from locus_memory.inspection.errors import UsageError
 
 if TYPE_CHECKING:
-    import typer
-
     from locus_memory.cli.options.session import Session
 
 __all__ = ["FOREIGN", "import_foreign"]
@@ -42,22 +40,16 @@ FOREIGN: Final = {
 """The formats that `--from` is for."""
 
 
-def import_foreign(context: typer.Context, session: Session, kind: Format, asked: Asked) -> None:
+def import_foreign(session: Session, kind: Format, asked: Asked) -> None:
     """Import from the database of another framework.
 
     Raises:
-        UsageError: There is no database, or an option that the format does not take.
+        UsageError: There is no database.
     """
     foreign = FOREIGN[kind]
-    for name in ("thread", "embedder", "user", "trust"):
-        source = context.get_parameter_source(name)
-        # The embedder of the environment is for the commands that take one.
-        is_given = source is not None and source.name == "COMMANDLINE"
-        if is_given and name not in foreign.options:
-            raise UsageError(f"--format {kind} takes no --{name}")
     if foreign.takes_file:
         if len(asked.files) > 1 or not (asked.files or asked.where):
             raise UsageError(f"--format {kind} takes a database with --from, one FILE, or both")
     elif not asked.where or asked.files:
         raise UsageError(f"--format {kind} takes a database with --from, and no FILE")
-    import_from(context, session, foreign.importer(asked))
+    import_from(session, foreign.importer(asked))

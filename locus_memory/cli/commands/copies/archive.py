@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.printing.outcome import Interrupted
 from locus_memory.cli.printing.output import note
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import print_table
 from locus_memory.inspection.errors import CommandError, UsageError
@@ -17,7 +15,6 @@ from locus_memory.inspection.text import number, visible_name
 from locus_memory.transfer.chats.files import has_chats
 
 if TYPE_CHECKING:
-    import typer
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
@@ -79,7 +76,7 @@ def _render_export(console: Console, manifest: Manifest) -> None:
     print_table(console, [">items", ">checkpoints", ">files"], [row])
 
 
-def import_archive(context: typer.Context, session: Session, path: str) -> None:
+def import_archive(session: Session, path: str) -> None:
     """Import an archive, and print the number of its new items and checkpoints.
 
     Raises:
@@ -91,12 +88,8 @@ def import_archive(context: typer.Context, session: Session, path: str) -> None:
 
     # Before the database is opened, which may create it.
     check_archive(path)
-    try:
+    with session.continued("imported"):
         report = session.run(partial(_import, path=path, quiet=session.as_json), create=True)
-    except KeyboardInterrupt:
-        command = same_command(context)
-        message = f"interrupted; what is imported stays. To continue, run: {command}"
-        raise Interrupted(message, hint=command) from None
     session.answer(asdict(report), partial(_render_import, report=report))
     if report.conflicts:
         for thread_id in report.conflicts:

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from locus_memory.cli.commands.copies.places import Place, run_with
-from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.models import open_embedder
-from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import Interrupted
+from locus_memory.cli.options.session import WithJson
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
@@ -42,7 +39,7 @@ class Part(StrEnum):
 
 
 def migrate(
-    context: typer.Context,
+    session: WithJson,
     *,
     source: Annotated[str, typer.Option("--from", metavar="URL", help="Database to copy.")],
     target: Annotated[str, typer.Option("--to", metavar="URL", help="Database to copy to.")],
@@ -67,7 +64,6 @@ def migrate(
         float | None,
         typer.Option("--rate", metavar="N", help="At most N items and checkpoints a second."),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Copy everything of one database to another.
 
@@ -78,18 +74,12 @@ def migrate(
 
     With --verify, the exit code is 1 if anything differs.
     """
-    given: Globals = context.obj
-    session = Session(target, as_json or given.as_json)
     options = _options(only, reembed, rate, vectors=vectors)
     options = replace(options, dry_run=dry_run, verify=verify, merge=merge)
     places = Place(source, must_exist=True), Place(target, must_exist=dry_run)
     work = partial(_migrate, options=options, quiet=session.as_json)
-    try:
+    with session.continued("copied"):
         report = run_with(*places, work)
-    except KeyboardInterrupt:
-        command = same_command(context)
-        message = f"interrupted; what is copied stays. To continue, run: {command}"
-        raise Interrupted(message, hint=command) from None
     session.answer(report.to_dict(), partial(_render, report=report))
     _check(report)
 

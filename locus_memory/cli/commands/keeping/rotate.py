@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.progress import shown_progress
@@ -25,7 +24,7 @@ __all__ = ["rotate"]
 
 
 def rotate(
-    context: typer.Context,
+    session: Session,
     *,
     accept_plain: Annotated[
         bool,
@@ -34,8 +33,6 @@ def rotate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count what would be encrypted.")
     ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Encrypt all items and checkpoints with the active key.
 
@@ -43,7 +40,6 @@ def rotate(
     the first is active, the others decrypt. You can stop it at any time, and the database stays
     in use: the next call continues.
     """
-    session = Session.of(context, url, as_json=as_json)
     work = partial(_rotate, accept_plain=accept_plain, dry_run=dry_run, quiet=session.as_json)
     session.show(work, _render)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.confirmation import Yes
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Kind, Prefix, TypeOption, UserOption
 from locus_memory.cli.options.session import Session
@@ -98,7 +97,7 @@ class _Request:
 
 
 def forget(
-    context: typer.Context,
+    session: Session,
     key: Annotated[
         str | None,
         typer.Argument(
@@ -126,8 +125,6 @@ def forget(
             "--summaries", metavar="NAMESPACE", help="Further namespace of summaries; repeatable."
         ),
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Erase memories permanently, or all data of a user.
 
@@ -138,7 +135,6 @@ def forget(
 
     `undo` cannot bring erased data back. The command asks first, except for a single KEY.
     """
-    session = Session.of(context, url, as_json=as_json)
     request = _Request(key, user, query, kind, threads, prefix, tuple(summaries or ()))
     must_ask = request.asks_first and not dry_run and not yes
     if must_ask and not sys.stdin.isatty():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory._internal.quoting import LONGEST
-from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
+from locus_memory.cli.options.common import Limit, Offset
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
     AsOf,
@@ -26,7 +26,6 @@ from locus_memory.cli.options.memories import (
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.memories import print_memories, print_versions
 from locus_memory.cli.printing.output import remark
-from locus_memory.cli.printing.paging import tell_more
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.memories import (
     Row,
@@ -67,7 +66,7 @@ _NAMED = 5
 
 
 def list_memories(
-    context: typer.Context,
+    session: Session,
     *,
     user: UserOption = None,
     all_users: Annotated[
@@ -91,15 +90,12 @@ def list_memories(
     limit: Limit = 100,
     offset: Offset = 0,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the memories, with their sources.
 
     The newest memories come first; with --query, the best matches. Below each memory is the
     version that it replaced.
     """
-    session = Session.of(context, url, as_json=as_json)
     if all_users and user is not None:
         raise UsageError("give --user or --all-users, not both")
     document = session.run(
@@ -119,8 +115,7 @@ def list_memories(
     )
     render = partial(render_memories, document=document, with_user=all_users, with_sources=sources)
     session.answer(document, render)
-    if not session.as_json:
-        tell_more(context, document["more"], offset=document["next"])
+    session.tell_more(document["more"], offset=document["next"])
 
 
 async def _scoped(
@@ -259,7 +254,7 @@ def render_memories(
 
 
 def remember(
-    context: typer.Context,
+    session: Session,
     content: Annotated[
         str, typer.Argument(metavar="CONTENT", help="Sentence, such as 'Ada is a vegetarian.'")
     ],
@@ -286,15 +281,12 @@ def remember(
         bool, typer.Option("--force", help="Save it even if it looks like a secret.")
     ] = False,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Save a sentence as a memory; it replaces the memory with the same key.
 
     Without --key, a fact that the rules of the scripted chat know, such as a home, gets the
     key of these rules. Any other sentence gets a key of its first words, with a mark.
     """
-    session = Session.of(context, url, as_json=as_json)
     if not content.strip():
         raise UsageError("CONTENT is empty: give a sentence to remember")
     found = None if force else secret_in(content, key)
@@ -327,17 +319,14 @@ def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
 
 
 def history(
-    context: typer.Context,
+    session: Session,
     key: KeyArgument,
     *,
     user: UserOption = None,
     kind: TypeOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List all versions of a memory, the newest first."""
-    session = Session.of(context, url, as_json=as_json)
     work = partial(history_of, key=key, kind=kind, user=user)
     rows = session.run(partial(_scoped, work=work, key=key, user=user, prefix=prefix))
     document = {"user": user, "key": key, "versions": rows}
@@ -345,20 +334,17 @@ def history(
 
 
 def undo(
-    context: typer.Context,
+    session: Session,
     key: KeyArgument,
     *,
     user: UserOption = None,
     kind: TypeOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Undo the last change of a memory; repeat the command to go further back.
 
     A replaced or deleted memory becomes current again. A new memory is deleted.
     """
-    session = Session.of(context, url, as_json=as_json)
     work = partial(undo_change, key=key, kind=kind, user=user)
     session.show(partial(_scoped, work=work, key=key, user=user, prefix=prefix), _render_undone)
 
