@@ -18,13 +18,13 @@ from locus_memory.cli.options.session import with_session
 from locus_memory.cli.printing.examples import EXAMPLES
 from locus_memory.cli.printing.help_page import Command, Group
 
-__all__ = ["LazyCommands", "LazyGroup", "Place", "subcommands"]
+__all__ = ["CommandEntry", "LazyCommands", "LazyGroup", "subcommands"]
 
 _PACKAGE: Final = "locus_memory.cli"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandEntry:
     """The place of a command.
 
     Attributes:
@@ -47,7 +47,7 @@ class LazyCommands(MutableMapping[str, Any]):
         places: The places of the commands by name, in order.
     """
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, CommandEntry]) -> None:
         self._places = places
         self._built: dict[str, Any] = {}
 
@@ -85,7 +85,7 @@ class LazyGroup(Group):
         places: The places of the commands by name, in order; a subclass has them.
     """
 
-    places: ClassVar[Mapping[str, Place]]
+    places: ClassVar[Mapping[str, CommandEntry]]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -121,7 +121,7 @@ def subcommands(
     return made
 
 
-def _build(name: str, place: Place) -> Any:
+def _build(name: str, place: CommandEntry) -> Any:
     found: Any = getattr(import_module(f"{_PACKAGE}.{place.module}"), place.name)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(rich_markup_mode=None, add_completion=False)

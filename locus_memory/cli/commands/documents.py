@@ -41,7 +41,7 @@ _PLACE = "documents"
 _PAGE = 500
 _COUNTS = ("added", "updated", "unchanged", "deleted", "chunks")
 
-Place = Annotated[
+IndexNamespace = Annotated[
     str,
     typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace of the documents."),
 ]
@@ -81,7 +81,7 @@ def add(
         bool, typer.Option("--prune", help="Delete what is gone from the folder.")
     ] = False,
     embedder: EmbedderOption = None,
-    place: Place = _PLACE,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """Index a file, or the files below a folder that have changed."""
     own = parse_object(metadata, "--metadata")
@@ -105,18 +105,15 @@ def add(
 @contextmanager
 def _bar(*, quiet: bool) -> Generator[None]:
     """Show a bar of the files on a terminal."""
-    from locus_memory.cli.printing.progress import (  # noqa: PLC0415 - help must be quick
-        shown_progress,
-    )
+    from locus_memory.cli.printing.progress import one_bar  # noqa: PLC0415 - help must be quick
     from locus_memory.events import subscribe  # noqa: PLC0415 - the same
 
-    with shown_progress(quiet=quiet) as bar:
-        task = bar.add_task("indexing", total=None)
+    with one_bar("indexing", quiet=quiet) as show:
 
         def tell(event: Event) -> None:
             if event.name == "documents.ingested":
                 done, total = event.attributes["number"], event.attributes["total"]
-                bar.update(task, completed=done, total=total)
+                show(completed=done, total=total)
 
         unsubscribe = subscribe(tell)
         try:
@@ -146,7 +143,7 @@ def search(
     ] = None,
     embedder: EmbedderOption = None,
     reranker: RerankerOption = None,
-    place: Place = _PLACE,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """Find the chunks that answer a question best."""
     matching = parse_object(condition, "--filter")
@@ -195,7 +192,7 @@ def list_documents(
     after: Annotated[
         str | None, typer.Option("--after", metavar="CURSOR", help="Only after this one.")
     ] = None,
-    place: Place = _PLACE,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """List the indexed documents."""
 
@@ -237,7 +234,7 @@ def remove(
     *,
     everything: Annotated[bool, typer.Option("--all", help="Remove all documents.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    place: Place = _PLACE,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """Remove a document from the index; its file stays."""
     if (source is None) == (not everything):

@@ -20,7 +20,7 @@ from locus_memory.cli.conversations.interruption import Account
 from locus_memory.cli.conversations.remembering import COUNTS, remember_conversation
 from locus_memory.cli.conversations.transcripts import Format, chats_in
 from locus_memory.cli.foreign.family import Asked
-from locus_memory.cli.foreign.formats import FOREIGN, import_foreign
+from locus_memory.cli.foreign.importers import FOREIGN, import_foreign
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import (
     BaseUrlOption,

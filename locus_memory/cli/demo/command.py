@@ -43,7 +43,7 @@ def demo(
     session = Session(f"sqlite:{path}", as_json=session.as_json)
     _make_room(session, path, fresh=fresh)
     directory.mkdir(parents=True, exist_ok=True)
-    if not play(session, path):
+    if not play(session):
         raise typer.Exit(1)
 
 
@@ -63,7 +63,7 @@ def _make_room(session: Session, path: Path, *, fresh: bool) -> None:
 
 async def _is_ours(backend: Backend) -> bool:
     from locus_memory.cli.demo import agent_story as story  # noqa: PLC0415 - help must be quick
-    from locus_memory.cli.demo import tending_steps as tending  # noqa: PLC0415
+    from locus_memory.cli.demo import tending_play as tending  # noqa: PLC0415
     from locus_memory.cli.demo.sample import BRANCH, SAMPLE  # noqa: PLC0415
 
     starts = (("turns", SAMPLE), *story.NAMESPACES, tending.NAMESPACE)

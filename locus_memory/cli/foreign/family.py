@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.names import format_namespace
@@ -98,14 +98,12 @@ def import_from(session: Session, importer: Importer[Any]) -> None:
 async def _copied(
     importer: Importer[SourceT], source: SourceT, backend: Backend, *, quiet: bool
 ) -> Sequence[Any]:
-    with shown_progress(quiet=quiet) as progress:
-        task = progress.add_task("import", total=None)
+    with one_bar("import", quiet=quiet) as show:
 
-        def show(name: str, completed: int) -> None:
-            shown = visible_name(name)[:60]
-            progress.update(task, description=shown, completed=completed)
+        def tell(name: str, completed: int) -> None:
+            show(description=visible_name(name)[:60], completed=completed)
 
-        done = await importer.copy(source, backend, show)
+        done = await importer.copy(source, backend, tell)
     if not done:
         kind, only = importer.listed, importer.only
         raise CommandError(f"no {kind} there" if only is None else f"no {kind[:-1]} {only!r} there")

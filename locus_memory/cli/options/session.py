@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 import typer
@@ -34,6 +35,7 @@ __all__ = [
     "WithJson",
     "WithUrl",
     "encryption",
+    "opened_backend",
     "with_session",
 ]
 
@@ -156,15 +158,9 @@ class Session:
         return asyncio.run(copied())
 
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]], *, opened: bool) -> Answer:
-        from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
-
-        backend = open_backend(self.url, state_type=None, **encryption())
-        try:
-            async with backend if opened else nullcontext():
-                return await _worked(work, backend)
-        finally:
-            # A backend that failed to open may still hold resources.
-            await backend.close()
+        options = {"state_type": None, **encryption()}
+        async with opened_backend(self.url, options, is_opened=opened) as backend:
+            return await _worked(work, backend)
 
     def answer(self, document: Any, render: Callable[[Console], None]) -> None:
         """Print the JSON document, or let `render` print it as text."""
@@ -268,6 +264,29 @@ def _pass_on(context: typer.Context, session: Session) -> None:
         if name not in _SHARED:
             raise UsageError(f"{written} stands after {command!r}, or is none of its options")
     context.obj = Globals(session.url, session.as_json)
+
+
+@asynccontextmanager
+async def opened_backend(
+    url: str, options: Mapping[str, Any] = MappingProxyType({}), *, is_opened: bool = True
+) -> AsyncGenerator[Backend]:
+    """Yield a backend, which is closed at the end.
+
+    Args:
+        url: A provider string.
+        options: Options of `open_backend`.
+        is_opened: Whether to open it, which brings its tables up to date.
+    """
+    from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
+
+    backend = open_backend(url, **options)
+    try:
+        if is_opened:
+            await backend.open()
+        yield backend
+    finally:
+        # A backend that failed to open may still hold resources.
+        await backend.close()
 
 
 async def _worked(work: Callable[[Backend], Awaitable[Answer]], backend: Backend) -> Answer:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from locus_memory.cli.printing.output import note
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.text import number, visible_name
@@ -61,14 +62,13 @@ def export_archive(session: Session, output: str | None, *, force: bool) -> None
 async def _export(backend: Backend, *, path: str, quiet: bool) -> Manifest:
     from locus_memory.transfer import write_archive  # noqa: PLC0415 - help must be quick
 
-    with shown_progress(quiet=quiet) as progress:
-        show = partial(_show, progress, progress.add_task("export", total=None))
-        return await write_archive(backend, path, overwrite=True, on_progress=show)
+    with one_bar("export", quiet=quiet) as show:
+        return await write_archive(backend, path, overwrite=True, on_progress=partial(_tell, show))
 
 
-def _show(progress: Any, task: Any, at: Progress) -> None:
+def _tell(show: Callable[..., None], at: Progress) -> None:
     what = f"{at.step}: {visible_name(at.name)}"
-    progress.update(task, description=what[:60], completed=at.written)
+    show(description=what[:60], completed=at.written)
 
 
 def _render_export(console: Console, manifest: Manifest) -> None:
@@ -100,9 +100,8 @@ def import_archive(session: Session, path: str) -> None:
 async def _import(backend: Backend, *, path: str, quiet: bool) -> ImportReport:
     from locus_memory.transfer import read_archive  # noqa: PLC0415 - help must be quick
 
-    with shown_progress(quiet=quiet) as progress:
-        show = partial(_show, progress, progress.add_task("import", total=None))
-        return await read_archive(path, backend, on_progress=show)
+    with one_bar("import", quiet=quiet) as show:
+        return await read_archive(path, backend, on_progress=partial(_tell, show))
 
 
 def _render_import(console: Console, report: ImportReport) -> None:

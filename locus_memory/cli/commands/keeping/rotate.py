@@ -10,12 +10,11 @@ import typer
 
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import Cell, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
     from locus_memory.backends.base import Backend
     from locus_memory.encryption.rotation import RotationReport
@@ -52,16 +51,14 @@ async def _rotate(
 
     if isinstance(backend, EncryptingBackend) and accept_plain:
         backend = EncryptingBackend(backend.inner, replace(backend.keys, accept_plain=True))
-    with shown_progress(quiet=quiet) as progress:
-        task = progress.add_task("rotate", total=None)
-        show = partial(_show, progress, task)
-        report = await run(backend, dry_run=dry_run, on_progress=show)
+    with one_bar("rotate", quiet=quiet) as show:
+
+        def count(so_far: RotationReport) -> None:
+            show(completed=so_far.items + so_far.checkpoints)
+
+        report = await run(backend, dry_run=dry_run, on_progress=count)
     active = backend.keys.active if isinstance(backend, EncryptingBackend) else None
     return {"active": active, **asdict(report)}
-
-
-def _show(progress: Progress, task: TaskID, report: RotationReport) -> None:
-    progress.update(task, completed=report.items + report.checkpoints)
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

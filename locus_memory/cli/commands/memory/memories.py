@@ -98,21 +98,26 @@ def list_memories(
     """
     if all_users and user is not None:
         raise UsageError("give --user or --all-users, not both")
-    document = session.run(
-        partial(
-            _list,
-            prefix=prefix,
-            user=user,
-            all_users=all_users,
+
+    async def work(backend: Backend) -> dict[str, Any]:
+        manager = open_manager(backend.store, parse_namespace(prefix))
+        known = await users(backend.store, manager)
+        document = await collect(
+            backend,
+            manager,
+            [None, *known] if all_users else [user],
             kind=kind,
             origin=origin,
             query=query,
-            as_of=as_of,
-            at=at,
-            limit=limit,
-            offset=offset,
+            then=moments(as_of, at),
+            page=slice(offset, offset + limit),
         )
-    )
+        if not document["total"] and not all_users:
+            alike = get_close_matches((user or "")[:LONGEST], known)
+            document["others"] = [] if user in known else alike or known
+        return document
+
+    document = session.run(work)
     render = partial(render_memories, document=document, with_user=all_users, with_sources=sources)
     session.answer(document, render)
     session.tell_more(document["more"], offset=document["next"])
@@ -136,40 +141,6 @@ async def _scoped(
         raise CommandError(f"{error}{told}") from None
 
 
-async def _list(
-    backend: Backend,
-    *,
-    prefix: str,
-    user: str | None,
-    all_users: bool,
-    kind: Kind | None,
-    origin: Origin | None,
-    query: str | None,
-    as_of: str | None,
-    at: str | None,
-    limit: int,
-    offset: int,
-) -> dict[str, Any]:
-    manager = open_manager(backend.store, parse_namespace(prefix))
-    wanted = [None, *await users(backend.store, manager)] if all_users else [user]
-    document = await collect(
-        backend,
-        manager,
-        wanted,
-        kind=kind,
-        origin=origin,
-        query=query,
-        then=moments(as_of, at),
-        limit=limit,
-        offset=offset,
-    )
-    if not document["total"] and not all_users:
-        others = await users(backend.store, manager)
-        alike = get_close_matches((user or "")[:LONGEST], others)
-        document["others"] = [] if user in others else alike or others
-    return document
-
-
 async def collect(
     backend: Backend,
     manager: LLMMemoryManager,
@@ -179,8 +150,7 @@ async def collect(
     origin: Origin | None = None,
     query: str | None = None,
     then: Mapping[str, Any] | None = None,
-    limit: int = 100,
-    offset: int = 0,
+    page: slice = slice(100),
 ) -> dict[str, Any]:
     """Return the memories of some users; `None` means memories without a user."""
     found: list[tuple[str | None, Memory]] = []
@@ -193,17 +163,17 @@ async def collect(
 
         found.sort(key=lambda each: said_at(each[1]), reverse=True)
     sources = Sources(backend)
-    end = offset + limit
+    rest = found[page.stop :]
     rows = [
         await describe(manager if user is None else manager.for_user(user), sources, memory, user)
-        for user, memory in found[offset:end]
+        for user, memory in found[page]
     ]
     return {
         "namespace": list(manager.namespace),
         "total": len(found),
         "memories": rows,
-        "more": len(found[end:]),
-        "next": end if found[end:] else None,
+        "more": len(rest),
+        "next": page.stop if rest else None,
     }
 
 
