@@ -78,12 +78,10 @@ async def look_at(
     from locus_memory.integrity import verify  # noqa: PLC0415 - the same
 
     until = math.inf if seconds is None else time.monotonic() + seconds
+    timer = asyncio.timeout(seconds)
     try:
         # The check of the database as a whole may take long before the first finding.
-        async with (
-            asyncio.timeout(seconds) as timer,
-            aclosing(verify(backend, after=walk.cursor)) as findings,
-        ):
+        async with timer, aclosing(verify(backend, after=walk.cursor)) as findings:
             async for finding in findings:
                 walk.add(finding)
                 on_look(walk)
