@@ -37,7 +37,7 @@ from locus_memory.agent.managers import (
     with_placement,
 )
 from locus_memory.agent.options import AgentKeywords, AgentOptions, read_settings
-from locus_memory.agent.session import Session, load_state
+from locus_memory.agent.session import ThreadRun, load_state
 from locus_memory.agent.tree_verbs import TreeVerbs
 from locus_memory.backends.base import Backend
 from locus_memory.chat.asking import ask, takes_tools
@@ -231,7 +231,7 @@ class Agent(TreeVerbs, Resource):
             raise InvalidArgumentError("a message is a text, not None")
         name = uuid4().hex if thread_id is None else thread_id
         with collect() as happened:
-            session = await Session.load(self.checkpointer, name, happened, tell)
+            session = await ThreadRun.load(self.checkpointer, name, happened, tell)
             session.begin(
                 agent_id=self.agent_id,
                 user_id=user_id,
@@ -257,14 +257,14 @@ class Agent(TreeVerbs, Resource):
             CheckpointConflictError: As for `run`, like all other errors.
         """
         with collect() as happened:
-            session = await Session.load(self._threads, thread_id, happened)
+            session = await ThreadRun.load(self._threads, thread_id, happened)
             if session.checkpoint_id is None:
                 raise CheckpointNotFoundError(thread_id)
             if session.finished and not session.is_waiting:
                 return session.result()
             return await self._go_on(session, resumed=True)
 
-    async def _go_on(self, session: Session, *, resumed: bool = False) -> AgentResult:
+    async def _go_on(self, session: ThreadRun, *, resumed: bool = False) -> AgentResult:
         """Complete the run, and call the hooks around it."""
         try:
             await self._before.call(_invocation(session))
@@ -281,7 +281,7 @@ class Agent(TreeVerbs, Resource):
         await self._memory.warm(session.state, session.thread_id)
         return result
 
-    async def _complete(self, session: Session) -> AgentResult:
+    async def _complete(self, session: ThreadRun) -> AgentResult:
         """Call the model and run its tools until it requests no more calls."""
         await self._recall(session)
         while session.is_waiting and session.iterations < self.max_iterations:
@@ -296,13 +296,13 @@ class Agent(TreeVerbs, Resource):
         self._check_memory(session)
         return await session.finish()
 
-    async def _end_with_error(self, session: Session, error: BaseException) -> None:
+    async def _end_with_error(self, session: ThreadRun, error: BaseException) -> None:
         is_own = not session.ended and not isinstance(error, CheckpointConflictError)
         if self.end_on_error and is_own:
             await self._memory.end(session.state)
         await self._after.call(_invocation(session, error=error))
 
-    async def _ask_model(self, session: Session) -> None:
+    async def _ask_model(self, session: ThreadRun) -> None:
         view = session.view
         seen = await trimmed(self.conversation_manager, view, session.state, self.memory_manager)
         await self._memory.compact(session.state, view, seen, session.thread_id)
@@ -312,7 +312,7 @@ class Agent(TreeVerbs, Resource):
         report_usage(answer, "answer")
         await session.add(answer)
 
-    async def _answer_calls(self, session: Session) -> None:
+    async def _answer_calls(self, session: ThreadRun) -> None:
         """Run the open calls concurrently, and save each result when it arrives."""
         ended: asyncio.Queue[asyncio.Task[ToolResult]] = asyncio.Queue()
         tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
@@ -330,7 +330,7 @@ class Agent(TreeVerbs, Resource):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _call_tool(self, session: Session, call: ToolCall) -> ToolResult:
+    async def _call_tool(self, session: ThreadRun, call: ToolCall) -> ToolResult:
         session.tell(ToolStarted(call))
         error = session.unreadable(call)
         if error is not None:
@@ -343,7 +343,7 @@ class Agent(TreeVerbs, Resource):
             return await self.tools[call.name].run(call)
         return ToolResult(tool_call_id=call.id, name=call.name, error=error)
 
-    async def _recall(self, session: Session) -> None:
+    async def _recall(self, session: ThreadRun) -> None:
         """Start the model's view: the system prompt, memories, documents and the thread so far."""
         thread = session.state.messages
         prompt = () if self.system_prompt is None else (Message.system(self.system_prompt),)
@@ -361,7 +361,7 @@ class Agent(TreeVerbs, Resource):
         session.lead_in(seen)
         self._check_memory(session)
 
-    def _check_memory(self, session: Session) -> None:
+    def _check_memory(self, session: ThreadRun) -> None:
         if self.on_memory_error == "raise":
             session.raise_memory_failure()
 
@@ -439,7 +439,7 @@ class Agent(TreeVerbs, Resource):
 
 
 def _invocation(
-    session: Session, *, result: AgentResult | None = None, error: BaseException | None = None
+    session: ThreadRun, *, result: AgentResult | None = None, error: BaseException | None = None
 ) -> Invocation:
     return Invocation(
         thread_id=session.thread_id,

@@ -35,7 +35,7 @@ from locus_memory.messages import Message, Role, ToolCall
 from locus_memory.state import AgentState
 from locus_memory.store.item import check_identifier
 
-__all__ = ["FORKED_FROM", "Session", "load_state"]
+__all__ = ["FORKED_FROM", "ThreadRun", "load_state"]
 
 FORKED_FROM: Final = "forked_from"
 """The key of a state's metadata with the source of a fork or a copy, and the number of messages
@@ -44,7 +44,7 @@ it began with: `{"thread_id": ..., "messages": ...}`."""
 _FINISHED = "done"
 
 
-class Session:
+class ThreadRun:
     """A thread while an agent works on it; every change is saved, then reported.
 
     Each save names the checkpoint it builds on. So if two runs use one thread, the slower one is

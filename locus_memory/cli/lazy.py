@@ -14,16 +14,17 @@ from typing import Any, ClassVar, Final
 import typer.main
 from typing_extensions import override
 
+from locus_memory.cli.options.session import with_session
 from locus_memory.cli.printing.examples import EXAMPLES
 from locus_memory.cli.printing.help_page import Command, Group
 
-__all__ = ["LazyCommands", "LazyGroup", "Place", "subcommands"]
+__all__ = ["CommandEntry", "LazyCommands", "LazyGroup", "subcommands"]
 
 _PACKAGE: Final = "locus_memory.cli"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandEntry:
     """The place of a command.
 
     Attributes:
@@ -46,7 +47,7 @@ class LazyCommands(MutableMapping[str, Any]):
         places: The places of the commands by name, in order.
     """
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, CommandEntry]) -> None:
         self._places = places
         self._built: dict[str, Any] = {}
 
@@ -84,7 +85,7 @@ class LazyGroup(Group):
         places: The places of the commands by name, in order; a subclass has them.
     """
 
-    places: ClassVar[Mapping[str, Place]]
+    places: ClassVar[Mapping[str, CommandEntry]]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -103,7 +104,7 @@ def subcommands(
 
     Args:
         name: Its name.
-        callback: The function that is called before a subcommand, and without one.
+        callback: The function that is called without a subcommand; it takes a `Session`.
         functions: The functions of the subcommands by name.
     """
     made = typer.Typer(
@@ -114,13 +115,13 @@ def subcommands(
         add_completion=False,
         epilog="\n".join(EXAMPLES[name]),
     )
-    made.callback()(callback)
+    made.callback()(with_session(callback))
     for each, function in functions.items():
         _add(made, each, function, EXAMPLES[f"{name} {each}"])
     return made
 
 
-def _build(name: str, place: Place) -> Any:
+def _build(name: str, place: CommandEntry) -> Any:
     found: Any = getattr(import_module(f"{_PACKAGE}.{place.module}"), place.name)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -139,4 +140,4 @@ def _add(
     same_as: str = "",
 ) -> None:
     told = f"Another name of `{same_as}`.\n\n{getdoc(function)}" if same_as else None
-    group.command(name, cls=Command, help=told, epilog="\n".join(examples))(function)
+    group.command(name, cls=Command, help=told, epilog="\n".join(examples))(with_session(function))

@@ -144,12 +144,12 @@ def token_cache(max_tokens: int | None, counter: object | None) -> MessageCache[
     return None if max_tokens is None else MessageCache(tokens_of)
 
 
-def check_positive(name: str, value: int | None) -> int | None:
-    """Return the value of an argument that must be a positive number or `None`.
+def check_positive(name: str, value: int | None, *, needed: bool = False) -> int | None:
+    """Return the value of an argument that must be a positive number, or `None` if not needed.
 
     Raises:
         InvalidArgumentError: It is neither.
     """
-    if value is not None and (type(value) is not int or value < 1):
+    if (value is not None or needed) and (type(value) is not int or value < 1):
         raise InvalidArgumentError(f"{name} is a positive number, not {quote(value)}")
     return value

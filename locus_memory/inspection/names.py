@@ -45,6 +45,7 @@ __all__ = [
 Labels = tuple[str, ...]
 
 _PAGE = 500
+_ALL = 2**31 - 1
 COMPARED = 1_000
 """How many names a mistyped one is compared with: those that begin alike, and the first ones."""
 
@@ -158,11 +159,12 @@ async def find_checkpoint(checkpointer: BaseCheckpointer, thread_id: str, name: 
         return newest[0]
     if await checkpointer.exists(thread_id, name):
         return name
-    ids = [info.checkpoint_id for info in await all_checkpoints(checkpointer, thread_id)]
     place = int(name) if re.fullmatch(r"-?[0-9]{1,9}", name) else 0
-    if not 1 <= abs(place) <= len(ids):
-        raise CheckpointNotFoundError(thread_id, name)
-    return ids[place - 1] if place > 0 else ids[place]
+    # The newest come first, without their metadata.
+    ids = await checkpointer.list_checkpoints(thread_id, _ALL if place > 0 else max(1, -place))
+    if not ids or not 1 <= abs(place) <= len(ids):
+        raise CheckpointNotFoundError(thread_id, name if ids else None)
+    return ids[-place] if place > 0 else ids[-place - 1]
 
 
 async def find_fork_point(checkpointer: BaseCheckpointer, thread_id: str) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ __all__ = [
     "ErrorDetail",
     "Labels",
     "Limit",
-    "Page",
+    "PageAnswer",
     "PageAsked",
     "ThenAsked",
     "ThreadAsked",
@@ -112,7 +112,7 @@ class Answer(BaseModel):
         return None
 
 
-class Page(Answer):
+class PageAnswer(Answer):
     """A page of a list."""
 
     next: str | None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.item import Namespace, check_namespace
 
-__all__ = ["DEFAULT_PORT", "Settings", "is_loopback"]
+__all__ = ["DEFAULT_PORT", "Settings", "address_in", "is_loopback"]
 
 DEFAULT_PORT: Final = 8484
 
@@ -81,7 +81,13 @@ def is_loopback(host: str) -> bool:
     name = host.strip("[]").lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
+    address = address_in(name)
+    return address is not None and address.is_loopback
+
+
+def address_in(name: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a host is in digits; `None`: it is a name."""
     try:
-        return ip_address(name).is_loopback
+        return ip_address(name)
     except ValueError:
-        return False
+        return None

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from locus_memory.cli.demo import agent_play, agent_steps, play, steps, tending_play, tending_steps
+from locus_memory.cli.demo import agent_play, play, tending_play
 from locus_memory.cli.demo import agent_story as story
-from locus_memory.cli.demo.processes import started
+from locus_memory.cli.demo.processes import Child
 from locus_memory.cli.demo.sample import BRANCH, BRANCH_TURNS, FORK_AFTER, SAMPLE, load_sample
 from locus_memory.cli.demo.stage import Stage
 from locus_memory.cli.options.session import Session
@@ -69,12 +69,12 @@ def test_what_the_agent_remembers(copied, ok, on_a_pipe):
 
 
 def test_the_faded_fact_is_still_known(copied, ok):
-    tess = ("--user", tending_steps.KEEPER, "--json")
+    tess = ("--user", tending_play.KEEPER, "--json")
     assert len(ok("memories", *tess).json["memories"]) > 60
     known = ok("memories", *tess, "--type", "user").json["memories"]
-    assert {each["content"] for each in known} == {tending_steps.TEA, tending_steps.ALLERGY}
+    assert {each["content"] for each in known} == {tending_play.TEA, tending_play.ALLERGY}
     fixed = ok("identity", *tess).json["overrides"]
-    assert [each["text"] for each in fixed] == [tending_steps.RULE]
+    assert [each["text"] for each in fixed] == [tending_play.RULE]
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_it_keeps_away_from_a_database_that_is_there(ok, fails):
 
 def test_fresh_replaces_an_earlier_demo(copied, ok, monkeypatch):
     found = []
-    monkeypatch.setattr(play, "play", lambda _, path: found.append(path.exists()) or True)
+    monkeypatch.setattr(play, "play", lambda session: found.append(session.path.exists()) or True)
     ok("demo", "--fresh")
     assert found == [False]
 
@@ -123,7 +123,7 @@ def test_fresh_leaves_what_was_added(copied, ok, fails):
 
 @pytest.mark.slow
 def test_a_loss_is_noticed(run, monkeypatch):
-    resume = steps.import_the_rest
+    resume = play.import_the_rest
 
     def resume_and_lose(url):
         done = resume(url)
@@ -137,7 +137,7 @@ def test_a_loss_is_noticed(run, monkeypatch):
         asyncio.run(lose())
         return done
 
-    monkeypatch.setattr(steps, "import_the_rest", resume_and_lose)
+    monkeypatch.setattr(play, "import_the_rest", resume_and_lose)
     monkeypatch.setattr(play, "play_agent", lambda _: None)
     result = run("demo")
     assert result.code == 1
@@ -174,7 +174,7 @@ def failed(stage):
 
 @pytest.mark.slow
 def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
-    run_to_end = agent_steps.run_to_end
+    run_to_end = agent_play.run_to_end
 
     def run_badly(url, part):
         pid = run_to_end(url, part)
@@ -190,7 +190,7 @@ def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
         stage.session.run(spoil)
         return pid
 
-    monkeypatch.setattr(agent_steps, "run_to_end", run_badly)
+    monkeypatch.setattr(agent_play, "run_to_end", run_badly)
     agent_play.play_agent(stage)
     assert len(stage.checks) == 13
     # Run once, home remembered, recalled, not told to others, where from, what it replaced.
@@ -200,9 +200,9 @@ def test_an_agent_that_repeats_and_forgets_is_noticed(stage, monkeypatch):
 @pytest.mark.slow
 def test_an_agent_that_nobody_kills_is_noticed(stage, monkeypatch):
     def learn_and_finish(url):
-        return {"pid": agent_steps.run_to_end(url, "learn"), "exit_code": 0}
+        return {"pid": agent_play.run_to_end(url, "learn"), "exit_code": 0}
 
-    monkeypatch.setattr(agent_steps, "learn_and_kill", learn_and_finish)
+    monkeypatch.setattr(agent_play, "learn_and_kill", learn_and_finish)
     agent_play.play_agent(stage)
     assert {1, 2, 3} <= set(failed(stage))
 
@@ -211,28 +211,27 @@ def test_an_agent_that_nobody_kills_is_noticed(stage, monkeypatch):
 def test_an_agent_that_fails_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(CommandError, match="the agent's process failed with exit code 1"):
-        agent_steps.run_to_end("sqlite:./locus.db", "recall")
+        agent_play.run_to_end("sqlite:./locus.db", "recall")
     with pytest.raises(CommandError, match="the agent's process ended by itself"):
-        agent_steps.learn_and_kill("sqlite:./locus.db")
+        agent_play.learn_and_kill("sqlite:./locus.db")
     with pytest.raises(CommandError, match="the command memories failed with exit code 1"):
-        agent_steps.list_memories("sqlite:./locus.db")
+        agent_play.list_memories("sqlite:./locus.db")
 
 
 @pytest.mark.slow
 def test_an_agent_whose_database_is_gone_says_so(empty_directory, capfd):
     (empty_directory / "file").touch()
     with pytest.raises(CommandError, match="failed with exit code 1"):
-        agent_steps.run_to_end("sqlite:./file/locus.db", "recall")
+        agent_play.run_to_end("sqlite:./file/locus.db", "recall")
     assert capfd.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.slow
 def test_no_process_is_left_behind(stage):
-    with started("locus_memory.cli.demo.agent", stage.session.url, "learn", name="it") as child:
-        process = child._process
+    with Child("it", "locus_memory.cli.demo.agent", stage.session.url, "learn") as child:
         assert child.line()
-        assert process.poll() is None
-    assert process.returncode == -9
+        assert child.poll() is None
+    assert child.returncode == -9
 
 
 @pytest.mark.slow
@@ -245,7 +244,7 @@ def test_no_process_is_left_behind(stage):
     ],
 )
 def test_a_memory_that_shows_too_little_is_noticed(stage, monkeypatch, name, other, expected):
-    monkeypatch.setattr(tending_steps, name, other)
+    monkeypatch.setattr(tending_play, name, other)
     tending_play.play_tending(stage)
     assert len(stage.checks) == 5
     assert failed(stage) == expected

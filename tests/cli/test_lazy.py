@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from locus_memory.cli.app import app
-from locus_memory.cli.lazy import LazyCommands, Place
+from locus_memory.cli.lazy import CommandEntry, LazyCommands
 
 LOADED = """
 import json, sys
@@ -38,7 +38,7 @@ def test_a_command_imports_itself_alone(empty_directory):
 
 def test_a_command_is_built_once_and_a_name_needs_none():
     commands = LazyCommands(
-        {"get": Place("commands.items", "get", "x"), "no": Place("x", "y", "z")}
+        {"get": CommandEntry("commands.items", "get", "x"), "no": CommandEntry("x", "y", "z")}
     )
     assert list(commands) == ["get", "no"]
     assert ("get" in commands, "put" in commands, len(commands)) == (True, False, 2)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from locus_memory.cli.options.common import Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
-from locus_memory.cli.options.session import Session
+from locus_memory.cli.options.session import WithUrl
 from locus_memory.inspection.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _ConversationManager = Annotated[
 
 
 def chat(
-    context: typer.Context,
+    session: WithUrl,
     thread: Annotated[
         str | None,
         typer.Argument(metavar="THREAD", help="Thread to continue; a new one by default."),
@@ -66,7 +66,6 @@ def chat(
     window: _Window = None,
     conversation_manager: _ConversationManager = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document per answer, each on one line.")
     ] = False,
@@ -88,7 +87,7 @@ def chat(
     from locus_memory.cli.commands.chat_session import ChatSession  # noqa: PLC0415 - help must be quick
 
     ChatSession(
-        session=Session.of(context, url, as_json=as_json),
+        session=replace(session, as_json=as_json or session.as_json),
         model=_open_model(model, base_url),
         thread_id=thread,
         user=user,

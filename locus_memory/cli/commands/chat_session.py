@@ -24,7 +24,7 @@ from locus_memory.agent.events import AgentEvent, AgentResult, Done, MessageAdde
 from locus_memory.agent.loop import Agent
 from locus_memory.backends.base import Backend
 from locus_memory.cli.commands.memory.memories import collect, render_memories
-from locus_memory.cli.options.session import Session, encryption
+from locus_memory.cli.options.session import Session, encryption, opened_backend
 from locus_memory.cli.printing.outcome import report
 from locus_memory.cli.printing.output import console, note, write_out
 from locus_memory.cli.printing.unlogged import unlogged
@@ -39,7 +39,6 @@ from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
 from locus_memory.messages import Role
-from locus_memory.registry import open_backend
 from locus_memory.store.item import check_identifier
 
 __all__ = ["ChatSession", "Model"]
@@ -114,10 +113,8 @@ class ChatSession:
             raise CommandError(f"messages without an answer: {failures}", answered=True)
 
     async def _open(self, stack: AsyncExitStack, thread_id: str) -> _Talk:
-        backend = open_backend(self.session.url, state_type=None, **encryption())
-        # A backend that failed to open may still hold resources.
-        stack.push_async_callback(backend.close)
-        await stack.enter_async_context(backend)
+        options = {"state_type": None, **encryption()}
+        backend = await stack.enter_async_context(opened_backend(self.session.url, options))
         model: Any = self.model
         if isinstance(model, Resource):
             await stack.enter_async_context(model)
@@ -126,7 +123,14 @@ class ChatSession:
         stack.callback(subscribe(notes.tell))
         manager = None
         if self.prefix is not None:
-            manager = self._manager(backend)
+            # As that of `Agent`; it waits for a model that reads a whole session.
+            manager = open_manager(
+                backend.store,
+                parse_namespace(self.prefix),
+                LLMExtractor(model) if self.reads else HeuristicExtractor(),
+                extract_mode="session_end",
+                patience=_PATIENCE,
+            )
             stack.callback(notes.tell_of_the_rest, manager)
             await stack.enter_async_context(manager)
         agent = Agent(
@@ -137,20 +141,6 @@ class ChatSession:
             conversation_manager=await stack.enter_async_context(self.trimmer),
         )
         return _Talk(self, backend, agent, manager, thread_id)
-
-    def _manager(self, backend: Backend) -> LLMMemoryManager:
-        """Return a manager as that of `Agent`; it waits for a model that reads a whole session."""
-        extractor = self._extractor()
-        return open_manager(
-            backend.store,
-            parse_namespace(str(self.prefix)),
-            extractor,
-            extract_mode="session_end",
-            patience=_PATIENCE,
-        )
-
-    def _extractor(self) -> LLMExtractor | HeuristicExtractor:
-        return LLMExtractor(self.model) if self.reads else HeuristicExtractor()
 
     @property
     def reads(self) -> bool:
@@ -175,12 +165,10 @@ class _Talk:
     ) -> None:
         self.is_interactive = _is_interactive()
         self._asked = asked
-        self._as_json = asked.session.as_json
         self._backend = backend
         self._agent = agent
         self._manager = manager
         self._thread_id = thread_id
-        self._user = asked.user
         self._remember = False if asked.off_record else None
         self._is_midline = False
 
@@ -217,7 +205,7 @@ class _Talk:
         if not self._asked.quiet:
             note("without --model, the scripted model answers by a few rules")
         if self.is_interactive:
-            user = f" of user {self._user}" if self._user else ""
+            user = f" of user {self._asked.user}" if self._asked.user else ""
             off = ", off the record" if self._asked.off_record else ""
             note(f"thread {self._thread_id}{user}{off}; /help lists commands, Ctrl-D leaves")
 
@@ -249,7 +237,7 @@ class _Talk:
             raise
         except LocusMemoryError as error:
             self._end_line()
-            report(error, as_json=self._as_json)
+            report(error, as_json=self._asked.session.as_json)
             return False
         return True
 
@@ -264,11 +252,11 @@ class _Talk:
             return False
         state = await self._agent.state(self._thread_id)
         owner = state.metadata.get("user_id")
-        if owner is not None and self._user not in (None, owner):
+        if owner is not None and self._asked.user not in (None, owner):
             raise CommandError(
                 f"thread {self._thread_id!r} belongs to another user: choose another"
             )
-        if owner is not None and self._user is None:
+        if owner is not None and self._asked.user is None:
             raise CommandError(
                 f"thread {self._thread_id!r} belongs to a user: name the user with --user"
             )
@@ -287,7 +275,7 @@ class _Talk:
 
     async def _answer(self, line: str) -> None:
         stream = self._agent.stream(
-            line, self._thread_id, user_id=self._user, remember=self._remember
+            line, self._thread_id, user_id=self._asked.user, remember=self._remember
         )
         try:
             async for event in stream:
@@ -317,7 +305,7 @@ class _Talk:
             self._show_result(event.result)
 
     def _show_text(self, text: str) -> None:
-        if text and not self._as_json:
+        if text and not self._asked.session.as_json:
             write_out(visible(text))
             sys.stdout.flush()
             self._is_midline = True
@@ -329,7 +317,7 @@ class _Talk:
         self._is_midline = False
 
     def _show_result(self, result: AgentResult) -> None:
-        if self._as_json:
+        if self._asked.session.as_json:
             answer = {
                 "thread_id": result.thread_id,
                 "checkpoint_id": result.checkpoint_id,
@@ -355,7 +343,7 @@ class _Talk:
             return
         # What the model has not read yet is read now.
         await self._manager.drain()
-        document = await collect(self._backend, self._manager, [self._user])
+        document = await collect(self._backend, self._manager, [self._asked.user])
         render = partial(render_memories, with_user=False, with_sources=False)
         render(console(), document=document)
         if document["more"]:

@@ -12,23 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import typer
 from rich.text import Text
 
 from locus_memory import __version__
-from locus_memory.cli.commands.verify import Walk, look_at
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 from locus_memory.cli.printing.unlogged import unlogged
 from locus_memory.errors import ConfigurationError
 from locus_memory.events import subscribe
+from locus_memory.inspection.damage import Walk, look_at
 from locus_memory.inspection.errors import CommandError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.backends.advice import Advice
     from locus_memory.backends.base import Backend
     from locus_memory.events import Event
 
@@ -42,14 +39,13 @@ _PATIENCE = 5.0
 """Seconds to spend on the check of stored data."""
 
 
-def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
+def doctor(session: Session) -> None:
     """Check the installation and the database.
 
     The checks write test data and delete it again. A line marked `!` is a note: an event during the
     checks, or a part of the configuration that is unsafe or slow, with the remedy. A database of an
     earlier version of the library is only read: its first use brings it up to date.
     """
-    session = Session.of(context, url, as_json=as_json)
     checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
     path = _sqlite_file(session)
     checks += [] if path is None else [_check("journal", partial(_journal, path))]
@@ -65,7 +61,7 @@ def doctor(context: typer.Context, *, url: Url = None, as_json: AsJson = False) 
 
 def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
-        return {"check": name, "ok": True, "detail": probe()}
+        return _ok(name, probe())
     except Exception as error:  # noqa: BLE001 - after any error, the other checks still run
         return {"check": name, "ok": False, "detail": f"{type(error).__name__}: {error}"}
 
@@ -143,7 +139,7 @@ def _probe(session: Session) -> list[Check]:
     stop = subscribe(lambda event: notes.append(_note(event)))
     try:
         with unlogged(""):
-            behind = session.run(_outdated, create=True, opened=False)
+            behind = session.run(partial(_advice, outdated=True), create=True, opened=False)
             return [*(behind or session.run(_probe_backend, create=True)), *notes]
     except Exception as error:  # noqa: BLE001 - any error is a finding
         detail = f"{type(error).__name__}: {error}"
@@ -161,50 +157,38 @@ def _reasons(session: Session) -> list[Check]:
         return []
 
 
-async def _outdated(backend: Backend) -> list[Check]:
-    """Return a check of a database that is not up to date; the others would migrate it."""
-    return [_advised(each) for each in await backend.outdated()]
-
-
 def _note(event: Event) -> Check:
     """Return an event as a check, such as a warning that the database may evict keys."""
     facts = [f"{name} {value}" for name, value in event.attributes.items()]
     if event.error is not None:
         facts.append(f"{type(event.error).__name__}: {event.error}")
-    return {"check": "note", "ok": True, "detail": f"{event.name}: {', '.join(facts)}"}
+    return _ok("note", f"{event.name}: {', '.join(facts)}")
 
 
 async def _probe_backend(backend: Backend) -> list[Check]:
-    checks = [{"check": "checkpoints", "ok": True, "detail": await _checkpoint_round_trip(backend)}]
+    threads, able = await _checkpoint_round_trip(backend), list[Check]()
     try:
-        store = backend.store
+        capabilities = backend.store.capabilities
     except ConfigurationError as error:
-        checks.append(await _look(backend))
-        checks += await _advice(backend)
-        return [{"check": "store", "ok": True, "detail": str(error)}, *checks]
-    detail = await _store_round_trip(backend)
-    checks.append(await _look(backend))
-    checks += await _advice(backend)
-    able = _claims(asdict(store.capabilities))
-    return [
-        {"check": "store", "ok": True, "detail": detail},
-        *checks,
-        {"check": "store can", "ok": True, "detail": able},
-        {
-            "check": "checkpoints can",
-            "ok": True,
-            "detail": _claims(asdict(backend.checkpointer.capabilities)),
-        },
-    ]
+        items = str(error)
+    else:
+        items = await _store_round_trip(backend)
+        able = [
+            _ok("store can", _claims(asdict(capabilities))),
+            _ok("checkpoints can", _claims(asdict(backend.checkpointer.capabilities))),
+        ]
+    checks = [_ok("store", items), _ok("checkpoints", threads), await _look(backend)]
+    return [*checks, *await _advice(backend), *able]
 
 
-async def _advice(backend: Backend) -> list[Check]:
-    """Return what is configured badly, each with its remedy."""
-    return [_advised(each) for each in await backend.advice()]
+def _ok(name: str, detail: str) -> Check:
+    return {"check": name, "ok": True, "detail": detail}
 
 
-def _advised(advice: Advice) -> Check:
-    return {"check": advice.name, "ok": True, "detail": advice.finding, "remedy": advice.remedy}
+async def _advice(backend: Backend, *, outdated: bool = False) -> list[Check]:
+    """Return what is configured badly, each with its remedy; or why other checks would migrate."""
+    found = await (backend.outdated() if outdated else backend.advice())
+    return [_ok(each.name, each.finding) | {"remedy": each.remedy} for each in found]
 
 
 async def _look(backend: Backend) -> Check:
@@ -216,7 +200,7 @@ async def _look(backend: Backend) -> Check:
         detail = f"{len(walk.damaged)} damaged, {walk.summary}; the first: {first.reason}"
         return {"check": "data", "ok": False, "detail": f"{detail}; run locus-memory verify"}
     rest = "" if walk.is_through else "; locus-memory verify checks the rest"
-    return {"check": "data", "ok": True, "detail": f"{walk.summary}{rest}"}
+    return _ok("data", f"{walk.summary}{rest}")
 
 
 def _claims(capabilities: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.lazy import subcommands
-from locus_memory.cli.options.common import AsJson, Limit, MinScore, Url, parse_object
+from locus_memory.cli.options.common import Limit, MinScore, parse_object
 from locus_memory.cli.options.confirmation import confirm, refuse_unasked
 from locus_memory.cli.options.models import (
     EmbedderOption,
@@ -19,9 +19,8 @@ from locus_memory.cli.options.models import (
     open_embedder,
     open_reranker,
 )
-from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.names import parse_namespace
@@ -42,7 +41,7 @@ _PLACE = "documents"
 _PAGE = 500
 _COUNTS = ("added", "updated", "unchanged", "deleted", "chunks")
 
-Place = Annotated[
+IndexNamespace = Annotated[
     str,
     typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace of the documents."),
 ]
@@ -62,17 +61,13 @@ def _index(
     )
 
 
-def documents(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
+def documents(session: Session) -> None:
     """List the indexed documents, or add, search and remove some."""
-    session = Session.of(context, url, as_json=as_json)
-    if context.invoked_subcommand is None:
-        list_documents(context, url=session.url, as_json=session.as_json)
-    else:
-        context.obj = Globals(session.url, session.as_json)
+    list_documents(session)
 
 
 def add(
-    context: typer.Context,
+    session: Session,
     path: Annotated[str, typer.Argument(metavar="PATH", help="File or folder.")],
     *,
     prefix: Annotated[
@@ -86,12 +81,9 @@ def add(
         bool, typer.Option("--prune", help="Delete what is gone from the folder.")
     ] = False,
     embedder: EmbedderOption = None,
-    place: Place = _PLACE,
-    url: Url = None,
-    as_json: AsJson = False,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """Index a file, or the files below a folder that have changed."""
-    session = Session.of(context, url, as_json=as_json)
     own = parse_object(metadata, "--metadata")
     if not path or not Path(path).exists():
         # Before a database comes into being for nothing.
@@ -113,18 +105,15 @@ def add(
 @contextmanager
 def _bar(*, quiet: bool) -> Generator[None]:
     """Show a bar of the files on a terminal."""
-    from locus_memory.cli.printing.progress import (  # noqa: PLC0415 - help must be quick
-        shown_progress,
-    )
+    from locus_memory.cli.printing.progress import one_bar  # noqa: PLC0415 - help must be quick
     from locus_memory.events import subscribe  # noqa: PLC0415 - the same
 
-    with shown_progress(quiet=quiet) as bar:
-        task = bar.add_task("indexing", total=None)
+    with one_bar("indexing", quiet=quiet) as show:
 
         def tell(event: Event) -> None:
             if event.name == "documents.ingested":
                 done, total = event.attributes["number"], event.attributes["total"]
-                bar.update(task, completed=done, total=total)
+                show(completed=done, total=total)
 
         unsubscribe = subscribe(tell)
         try:
@@ -143,7 +132,7 @@ def _print_added(output: Console, done: Ingested) -> None:
 
 
 def search(
-    context: typer.Context,
+    session: Session,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     limit: Limit = 5,
@@ -154,12 +143,9 @@ def search(
     ] = None,
     embedder: EmbedderOption = None,
     reranker: RerankerOption = None,
-    place: Place = _PLACE,
-    url: Url = None,
-    as_json: AsJson = False,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """Find the chunks that answer a question best."""
-    session = Session.of(context, url, as_json=as_json)
     matching = parse_object(condition, "--filter")
 
     async def work(backend: Backend) -> list[RetrievalResult]:
@@ -188,13 +174,10 @@ def search(
 
 
 def _print_found(output: Console, found: Sequence[RetrievalResult]) -> None:
-    if not found:
-        remark(output, "nothing found")
-        return
     rows: list[list[Cell]] = [
         [f"{each.score:.2f}", _where(each), Cut(" ".join(each.content.split()))] for each in found
     ]
-    print_table(output, [">score", "source", "~text"], rows)
+    print_table(output, [">score", "source", "~text"], rows, empty="nothing found")
 
 
 def _where(found: RetrievalResult) -> str:
@@ -203,18 +186,15 @@ def _where(found: RetrievalResult) -> str:
 
 
 def list_documents(
-    context: typer.Context,
+    session: Session,
     *,
     limit: Limit = 100,
     after: Annotated[
         str | None, typer.Option("--after", metavar="CURSOR", help="Only after this one.")
     ] = None,
-    place: Place = _PLACE,
-    url: Url = None,
-    as_json: AsJson = False,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """List the indexed documents."""
-    session = Session.of(context, url, as_json=as_json)
 
     async def work(backend: Backend) -> list[SourceInfo]:
         return await _index(backend, place).sources(limit + 1, after)
@@ -224,8 +204,8 @@ def list_documents(
     cursor = page[-1].cursor if page and more else None
     document = {"documents": [_fields(each) for each in page], "next": cursor}
     session.answer(document, partial(_print_sources, found=page))
-    if cursor is not None and not session.as_json:
-        note(f"more: {same_command(context, after=cursor)}", verbatim=True)
+    if cursor is not None:
+        session.tell_more(None, after=cursor)
 
 
 def _fields(source: SourceInfo) -> dict[str, Any]:
@@ -240,29 +220,23 @@ def _fields(source: SourceInfo) -> dict[str, Any]:
 
 
 def _print_sources(output: Console, found: Sequence[SourceInfo]) -> None:
-    if not found:
-        remark(output, "no documents")
-        return
     rows: list[list[Cell]] = [
         [each.source or each.document, each.kind, each.chunks, each.updated_at] for each in found
     ]
-    print_table(output, ["source", "kind", ">chunks", "updated"], rows)
+    print_table(output, ["source", "kind", ">chunks", "updated"], rows, empty="no documents")
 
 
 def remove(
-    context: typer.Context,
+    session: Session,
     source: Annotated[
         str | None, typer.Argument(metavar="SOURCE", help="Source, as 'docs ls' lists it.")
     ] = None,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Remove all documents.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    place: Place = _PLACE,
-    url: Url = None,
-    as_json: AsJson = False,
+    place: IndexNamespace = _PLACE,
 ) -> None:
     """Remove a document from the index; its file stays."""
-    session = Session.of(context, url, as_json=as_json)
     if (source is None) == (not everything):
         raise UsageError("name a SOURCE, or give --all")
     if everything and not yes:

@@ -197,16 +197,13 @@ async def _run(
     embedder: Embedder | None,
     reranker: Reranker | None,
 ) -> Report:
-    from locus_memory.cli.printing.progress import (  # noqa: PLC0415 - help must be quick
-        shown_progress,
-    )
+    from locus_memory.cli.printing.progress import one_bar  # noqa: PLC0415 - help must be quick
     from locus_memory.evaluation.run import evaluate as measure  # noqa: PLC0415 - the same
 
-    with shown_progress() as progress:
-        task = progress.add_task("evaluating", total=None)
+    with one_bar("evaluating") as show:
 
         def step(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
+            show(completed=done, total=total)
 
         with search_notes(has_embedder=embedder is not None):
             return await measure(

@@ -20,8 +20,7 @@ from locus_memory.cli.conversations.interruption import Account
 from locus_memory.cli.conversations.remembering import COUNTS, remember_conversation
 from locus_memory.cli.conversations.transcripts import Format, chats_in
 from locus_memory.cli.foreign.family import Asked
-from locus_memory.cli.foreign.formats import FOREIGN, import_foreign
-from locus_memory.cli.options.common import AsJson, Url
+from locus_memory.cli.foreign.importers import FOREIGN, import_foreign
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import (
     BaseUrlOption,
@@ -32,7 +31,6 @@ from locus_memory.cli.options.models import (
 )
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.progress import shown_progress
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
@@ -58,13 +56,13 @@ _NAMED: Final = 100
 _ALONE: Final = {
     Format.FACTS: ("user", "trust", "prefix"),
     Format.ARCHIVE: (),
-    **dict.fromkeys(FOREIGN, ("thread", "embedder", "user", "trust", "prefix")),
+    **{kind: (*each.options, "prefix") for kind, each in FOREIGN.items()},
 }
 """The formats that are no chats, with the options that they take."""
 
 
 def ingest(
-    context: typer.Context,
+    session: Session,
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="FILE", help="File of conversations; - reads stdin."),
@@ -120,8 +118,6 @@ def ingest(
         bool, typer.Option("--trust", help="Vouch for the memories: they count as a person's.")
     ] = False,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Take in conversations of other places: as threads and as memories.
 
@@ -142,11 +138,10 @@ def ingest(
     of langgraph, items of langgraph-store, sessions of openai-agents and adk, memories of mem0
     and osaurus.
     """
-    session = Session.of(context, url, as_json=as_json)
     if kind in FOREIGN:
-        _check_options(context, kind)
+        _check_options(session, kind)
         asked = Asked(where or "", files or (), thread, embedder, user, prefix, trust)
-        import_foreign(context, session, kind, asked)
+        import_foreign(session, kind, asked)
         return
     if where is not None:
         raise UsageError(f"--from needs --format {', '.join(FOREIGN)}")
@@ -156,11 +151,11 @@ def ingest(
     archives = [each for each in files if is_archive(each)]
     kind = Format.ARCHIVE if kind is Format.AUTO and archives else kind
     if kind in _ALONE:
-        _check_options(context, kind)
+        _check_options(session, kind)
         if len(files) != 1:
             raise UsageError(f"--format {kind} takes one FILE, not {len(files)}")
         if kind is Format.ARCHIVE:
-            import_archive(context, session, files[0])
+            import_archive(session, files[0])
         else:
             _import_facts(session, files[0], user, prefix, trust=trust)
         return
@@ -186,17 +181,15 @@ def ingest(
     found = chain.from_iterable(
         chats_in(each, kind=kind, name=conversation, me=me) for each in files
     )
-    _take_in(context, session, work, _renamed(found, thread))
+    _take_in(session, work, _renamed(found, thread))
 
 
-def _check_options(context: typer.Context, kind: Format) -> None:
-    """Refuse an option that is for conversations only."""
-    common = {"context", "files", "kind", "where", "url", "as_json", *_ALONE[kind]}
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        source = context.get_parameter_source(name)
-        if name not in common and source is not None and source.name == "COMMANDLINE":
-            raise UsageError(f"--format {kind} takes no {parameter.opts[0]}")
+def _check_options(session: Session, kind: Format) -> None:
+    """Refuse an option that the format does not take."""
+    taken = {"files", "kind", "where", "url", "as_json", *_ALONE[kind]}
+    for name, written in session.given.items():
+        if name not in taken:
+            raise UsageError(f"--format {kind} takes no {written}")
 
 
 def _checked_date(date: str | None) -> str | None:
@@ -292,8 +285,8 @@ class _Work:
         }
 
 
-def _take_in(context: typer.Context, session: Session, work: _Work, found: _Found) -> None:
-    with work.account.told_when_interrupted(same_command(context)):
+def _take_in(session: Session, work: _Work, found: _Found) -> None:
+    with work.account.told_when_interrupted(session.command()):
         # A file in which nothing can be read creates no database.
         while isinstance(first := next(found, None), Unread):
             work.misses(first.why, tells=False)

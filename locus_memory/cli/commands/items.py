@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from locus_memory.cli.options.common import AsJson, Limit, Url, parse_object
+from locus_memory.cli.options.common import Limit, parse_object
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
-from locus_memory.cli.printing.paging import COUNTED, tell_more
+from locus_memory.cli.printing.paging import COUNTED
 from locus_memory.cli.printing.tables import Cell, Cut, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.names import (
@@ -44,7 +44,7 @@ _SNIPPET = 160
 
 
 def list_items(
-    context: typer.Context,
+    session: Session,
     namespace: Annotated[
         str | None,
         typer.Argument(
@@ -57,15 +57,11 @@ def list_items(
     after: Annotated[
         str | None, typer.Option(metavar="KEY", help="Only keys or namespaces after this one.")
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the namespaces, or the keys of one namespace."""
-    session = Session.of(context, url, as_json=as_json)
     labels = None if namespace is None else parse_namespace(namespace)
     document = session.show(partial(_list, labels=labels, limit=limit, after=after), _render_list)
-    if not session.as_json:
-        _tell_more(context, document)
+    _tell_more(session, document)
 
 
 async def _list(
@@ -102,15 +98,15 @@ async def _list(
     }
 
 
-def _tell_more(context: typer.Context, document: dict[str, Any]) -> None:
+def _tell_more(session: Session, document: dict[str, Any]) -> None:
     """Print how many namespaces and keys were left out."""
     left = document["more_namespaces"]
     if document["namespace"] is None:
-        tell_more(context, left, "more namespaces", after=document["next"])
+        session.tell_more(left, "more namespaces", after=document["next"])
         return
     everything = len(document["namespaces"]) + left
-    tell_more(context, left, "more namespaces", limit=everything)
-    tell_more(context, document["more"], "more keys", after=document["next"])
+    session.tell_more(left, "more namespaces", limit=everything)
+    session.tell_more(document["more"], "more keys", after=document["next"])
 
 
 def _render_list(console: Console, document: dict[str, Any]) -> None:
@@ -137,15 +133,11 @@ def _rows(document: dict[str, Any]) -> list[list[Cell]]:
 
 
 def get(
-    context: typer.Context,
+    session: Session,
     namespace: NamespaceArgument,
     key: KeyArgument,
-    *,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the value of an item; with --json the whole item."""
-    session = Session.of(context, url, as_json=as_json)
     item = session.run(partial(_get, labels=parse_namespace(namespace), key=key))
     session.answer(item.to_dict(), partial(_render_value, item=item))
 
@@ -168,7 +160,7 @@ def _render_value(console: Console, item: StoreItem) -> None:
 
 
 def put(
-    context: typer.Context,
+    session: Session,
     namespace: NamespaceArgument,
     key: KeyArgument,
     value: Annotated[
@@ -188,11 +180,8 @@ def put(
     if_version: Annotated[
         int | None, typer.Option(metavar="N", help="Required current version; 0 for a new item.")
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Insert or replace an item."""
-    session = Session.of(context, url, as_json=as_json)
     labels = parse_namespace(namespace)
     content = _stdin() if value == "-" else value
     write = {
@@ -236,7 +225,7 @@ def _parse_value(content: str) -> Any:
 
 
 def remove(
-    context: typer.Context,
+    session: Session,
     namespace: NamespaceArgument,
     key: Annotated[
         str | None, typer.Argument(metavar="KEY", help="Key of the item; all items by default.")
@@ -246,11 +235,8 @@ def remove(
         bool, typer.Option("--recursive", help="Also delete the namespaces below.")
     ] = False,
     yes: Yes = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Delete one item, or every item of a namespace."""
-    session = Session.of(context, url, as_json=as_json)
     labels = parse_namespace(namespace)
     if key is not None and recursive:
         raise UsageError("--recursive deletes whole namespaces: it takes no KEY")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.lazy import subcommands
-from locus_memory.cli.options.common import AsJson
-from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.options.session import WithJson
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.errors import ConfigurationError
@@ -30,24 +29,20 @@ Names = Annotated[
 ]
 
 
-def models(context: typer.Context, *, as_json: AsJson = False) -> None:
+def models(session: WithJson) -> None:
     """List the models that run on this machine, or download some with `fetch`."""
-    session = Session.of(context, None, as_json=as_json)
-    if context.invoked_subcommand is None:
-        list_models(context, as_json=session.as_json)
-    else:
-        context.obj = Globals(session.url, session.as_json)
+    list_models(session)
 
 
-def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
+def list_models(session: WithJson) -> None:
     """List the known models, their licences, and whether they are downloaded."""
     from locus_memory.retrieval.embedders.models.catalogue import CARRIED  # noqa: PLC0415 - as elsewhere
 
     rows = [_row(model) for model in CARRIED.values()]
-    Session.of(context, None, as_json=as_json).answer(rows, partial(_render, rows=rows))
+    session.answer(rows, partial(_render, rows=rows))
 
 
-def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> None:
+def fetch(session: WithJson, names: Names) -> None:
     """Download models, check them, and keep them in a folder.
 
     After an interruption, call it again: finished models are not downloaded twice. pip
@@ -58,7 +53,6 @@ def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> N
         fetch_models,
     )
 
-    session = Session.of(context, None, as_json=as_json)
     models = _named(names)
     fetch_models(models, _tell)
     _tell_what_runs_them()
@@ -66,7 +60,7 @@ def fetch(context: typer.Context, names: Names, *, as_json: AsJson = False) -> N
     session.answer(rows, partial(_print_paths, rows=rows))
 
 
-def path(context: typer.Context, name: str, *, as_json: AsJson = False) -> None:
+def path(session: WithJson, name: str) -> None:
     """Print the folder of a downloaded model."""
     [model] = _named([name])
     row = _row(model)
@@ -74,7 +68,7 @@ def path(context: typer.Context, name: str, *, as_json: AsJson = False) -> None:
         raise CommandError(
             f"{model.name} is not downloaded: run locus-memory models fetch {model.used_as}"
         )
-    Session.of(context, None, as_json=as_json).answer(row, partial(_print_paths, rows=[row]))
+    session.answer(row, partial(_print_paths, rows=[row]))
 
 
 def _named(names: list[str]) -> list[CarriedModel]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.progress import shown_progress
@@ -35,7 +34,7 @@ _NAME = 40
 
 
 def reembed(
-    context: typer.Context,
+    session: Session,
     namespace: Annotated[
         str | None,
         typer.Argument(
@@ -55,14 +54,11 @@ def reembed(
             "--include-unmarked", help="Also items without a vector or with one of unknown origin."
         ),
     ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Recompute the vectors of stored items with another model.
 
     You can stop it at any time: the next call continues where it stopped.
     """
-    session = Session.of(context, url, as_json=as_json)
     work = partial(
         _reembed,
         labels=None if namespace is None else parse_namespace(namespace),

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Limit, Url
-from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import console, note, print_json, remark
-from locus_memory.cli.printing.paging import same_command
+from locus_memory.cli.options.common import Limit
+from locus_memory.cli.options.session import Session, WithJson
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.memories import for_user
 from locus_memory.inspection.names import parse_namespace
@@ -50,7 +48,7 @@ class ReadLevel(StrEnum):
 
 
 def tree(
-    context: typer.Context,
+    session: Session,
     uri: Where = _ROOT,
     *,
     depth: Annotated[int, typer.Option("--depth", metavar="N", min=1, help="Levels to show.")] = 2,
@@ -60,11 +58,8 @@ def tree(
     limit: Limit = 100,
     user: User = None,
     prefix: Prefix = _PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List what is below a folder of resources: folders first, then by name."""
-    session = Session.of(context, url, as_json=as_json)
 
     async def work(backend: Backend) -> list[dict[str, Any]]:
         async with _opened(backend, prefix, user) as opened:
@@ -76,8 +71,8 @@ def tree(
     cursor = page[-1]["uri"] if page and len(found) > limit else None
     document = {"uri": uri, "user": user, "entries": page, "next": cursor}
     session.answer(document, partial(_render_tree, entries=page, user=user))
-    if cursor is not None and not session.as_json:
-        note(f"more: {same_command(context, after=cursor)}", verbatim=True)
+    if cursor is not None:
+        session.tell_more(None, after=cursor)
 
 
 def _opened(backend: Backend, prefix: str, user: str | None) -> MemoryTree:
@@ -90,14 +85,11 @@ def _render_tree(output: Console, *, entries: list[dict[str, Any]], user: str | 
     rows: list[list[Cell]] = [
         [each["uri"], "" if each["size"] is None else number(each["size"])] for each in entries
     ]
-    if rows:
-        print_table(output, ["*uri", ">bytes"], rows)
-    else:
-        remark(output, f"no resources{for_user(user)}")
+    print_table(output, ["*uri", ">bytes"], rows, empty=f"no resources{for_user(user)}")
 
 
 def cat(
-    context: typer.Context,
+    session: Session,
     uri: Annotated[str, typer.Argument(metavar="URI", help="URI of an entry or a folder.")],
     *,
     level: Annotated[
@@ -108,11 +100,8 @@ def cat(
     ] = None,
     user: User = None,
     prefix: Prefix = _PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the text of a resource, or its abstract or overview."""
-    session = Session.of(context, url, as_json=as_json)
 
     async def work(backend: Backend) -> dict[str, Any]:
         async with _opened(backend, prefix, user) as opened:
@@ -127,7 +116,7 @@ def _render_text(output: Console, *, text: str) -> None:
 
 
 def find(
-    context: typer.Context,
+    session: Session,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     under: Annotated[
@@ -136,11 +125,8 @@ def find(
     limit: Limit = 8,
     user: User = None,
     prefix: Prefix = _PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Find resources by their words, the best first."""
-    session = Session.of(context, url, as_json=as_json)
 
     async def work(backend: Backend) -> list[dict[str, Any]]:
         async with _opened(backend, prefix, user) as opened:
@@ -156,13 +142,10 @@ def _render_hits(output: Console, *, hits: list[dict[str, Any]]) -> None:
         [f"{each['score']:.{_DIGITS}f}", each["uri"], snippet(each["snippet"] or "")]
         for each in hits
     ]
-    if rows:
-        print_table(output, [">score", "uri", "*text"], rows)
-    else:
-        remark(output, "nothing found")
+    print_table(output, [">score", "uri", "*text"], rows, empty="nothing found")
 
 
-def list_presets(context: typer.Context, *, as_json: AsJson = False) -> None:
+def list_presets(session: WithJson) -> None:
     """List the presets of pyproject.toml and of ~/.config/locus_memory/config.toml.
 
     `--url @NAME` uses one. A secret is shown as the variable that holds it.
@@ -170,14 +153,13 @@ def list_presets(context: typer.Context, *, as_json: AsJson = False) -> None:
     from locus_memory.presets import list_presets as read  # noqa: PLC0415 - help must be quick
 
     found = [asdict(each) for each in read()]
-    if Session.of(context, None, as_json=as_json).as_json:
-        print_json({"presets": found})
-        return
+    session.answer({"presets": found}, partial(_render_presets, found=found))
+
+
+def _render_presets(output: Console, *, found: list[dict[str, Any]]) -> None:
     rows: list[list[Cell]] = [
         [f"@{each['name']}", visible(each["url"]), ", ".join(each["options"]), each["source"]]
         for each in found
     ]
-    if rows:
-        print_table(console(), ["name", "*url", "options", "file"], rows)
-    else:
-        remark(console(), "no presets: write [tool.locus_memory.presets] into pyproject.toml")
+    empty = "no presets: write [tool.locus_memory.presets] into pyproject.toml"
+    print_table(output, ["name", "*url", "options", "file"], rows, empty=empty)

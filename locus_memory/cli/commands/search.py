@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Limit, MinScore, Offset, Url, parse_object
+from locus_memory.cli.options.common import Limit, MinScore, Offset, parse_object
 from locus_memory.cli.options.models import (
     EMBEDDER_VARIABLE,
     EmbedderOption,
@@ -21,7 +21,6 @@ from locus_memory.cli.options.models import (
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.hits import print_hits
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.items import hit_fields, is_fact
@@ -75,27 +74,8 @@ class _Request:
     recursive: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """The result of a search.
-
-    Attributes:
-        mode: The mode that the search used.
-        embedder: The model of the compared vectors.
-        reranker: The model that reranked the best hits.
-        hits: The requested page.
-        next: The offset of the next page; `None` if this page is the last.
-    """
-
-    mode: str
-    embedder: str | None = None
-    reranker: str | None = None
-    hits: Sequence[Hit] = ()
-    next: int | None = None
-
-
 def search(
-    context: typer.Context,
+    session: Session,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     mode: Annotated[
@@ -124,8 +104,6 @@ def search(
     min_score: MinScore = None,
     limit: Limit = 10,
     offset: Offset = 0,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Find items by text search, vector search or both, the best first.
 
@@ -133,7 +111,6 @@ def search(
 
     The search covers all namespaces, or one namespace and those below it.
     """
-    session = Session.of(context, url, as_json=as_json)
     if exact and namespace is None:
         raise UsageError("--exact needs --namespace")
     request = _Request(
@@ -148,14 +125,17 @@ def search(
         min_score=min_score,
         recursive=not exact,
     )
-    found = session.run(partial(_search, request=request))
-    document = _document(found, request, explain=explain)
-    session.answer(document, partial(_render, found=found, query=query, explain=explain))
-    if found.next is not None and not session.as_json:
-        note(f"more: {same_command(context, offset=found.next)}", verbatim=True)
+    told, hits = session.run(partial(_search, request=request))
+    items = [_described(hit, explain=explain) for hit in hits]
+    following = told.pop("next")
+    document = {"query": query, **told, "items": items, "next": following}
+    session.answer(document, partial(_render, hits=hits, query=query, explain=explain))
+    if following is not None:
+        session.tell_more(None, offset=following)
 
 
-async def _search(backend: Backend, *, request: _Request) -> _Found:
+async def _search(backend: Backend, *, request: _Request) -> tuple[dict[str, Any], Sequence[Hit]]:
+    """Return the fields of the document, and the hits of the page."""
     from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
 
     store = backend.store
@@ -168,8 +148,9 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
         raise UsageError(await _unnamed(store, roots, request.mode or Mode.HYBRID))
     embedder = None if request.embedder is None else open_embedder(request.embedder)
     reranker = None if request.reranker is None else open_reranker(request.reranker)
+    told: dict[str, Any] = {"mode": request.mode or Mode.HYBRID, "embedder": None, "reranker": None}
     if not roots:
-        return _Found(mode=request.mode or Mode.HYBRID)
+        return told | {"next": None}, []
     end = request.offset + request.limit
     hybrid = HybridSearch(store, embedder, reranker=reranker, fields=hit_fields())
     with search_notes(has_embedder=embedder is not None):
@@ -187,13 +168,13 @@ async def _search(backend: Backend, *, request: _Request) -> _Found:
     if embedder is not None and result.mode != "text":
         await _tell_of_no_vectors(store, roots, result, embedder)
     hits = result if result.reranked else facts_first(result)
-    return _Found(
-        mode=result.mode,
-        embedder=embedder.name if embedder and result.mode != "text" else None,
-        reranker=reranker.name if reranker and result.reranked else None,
-        hits=hits[request.offset : end],
-        next=end if len(hits) > end else None,
-    )
+    told = {
+        "mode": result.mode,
+        "embedder": embedder.name if embedder and result.mode != "text" else None,
+        "reranker": reranker.name if reranker and result.reranked else None,
+        "next": end if len(hits) > end else None,
+    }
+    return told, hits[request.offset : end]
 
 
 def facts_first(hits: Sequence[Hit]) -> Sequence[Hit]:
@@ -243,26 +224,13 @@ async def _tell_of_no_vectors(
     )
 
 
-def _document(found: _Found, request: _Request, *, explain: bool) -> dict[str, Any]:
-    items = [
-        hit.item.to_dict()
-        | {"relevance": hit.relevance}
-        | ({"explanation": hit.parts.to_dict()} if explain and hit.parts else {})
-        for hit in found.hits
-    ]
-    return {
-        "query": request.query,
-        "mode": found.mode,
-        "embedder": found.embedder,
-        "reranker": found.reranker,
-        "items": items,
-        "next": found.next,
-    }
+def _described(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    told = {"explanation": hit.parts.to_dict()} if explain and hit.parts else {}
+    return hit.item.to_dict() | {"relevance": hit.relevance} | told
 
 
-def _render(console: Console, *, found: _Found, query: str, explain: bool) -> None:
-    if not found.hits:
-        remark(console, "nothing found")
+def _render(console: Console, *, hits: Sequence[Hit], query: str, explain: bool) -> None:
+    if hits:
+        print_hits(console, [hit.item for hit in hits], query, why=hits if explain else ())
     else:
-        why = found.hits if explain else ()
-        print_hits(console, [hit.item for hit in found.hits], query, why=why)
+        remark(console, "nothing found")

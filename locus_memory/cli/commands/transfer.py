@@ -15,7 +15,6 @@ from locus_memory.cli.commands.copies.archive import (
 from locus_memory.cli.commands.memory.facts import (
     export_facts,
 )
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, print_json, write_out
@@ -44,7 +43,7 @@ def _refuse_options(why: str, **given: object) -> None:
 
 
 def export(
-    context: typer.Context,
+    session: Session,
     thread: Annotated[
         str | None,
         typer.Argument(
@@ -70,14 +69,11 @@ def export(
     ] = False,
     user: UserOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print a thread, or memories, in a format that `import` reads.
 
     With --format archive, everything of the database is written to --output.
     """
-    session = Session.of(context, url, as_json=as_json)
     if kind is ExportFormat.ARCHIVE:
         _refuse_options("an archive has everything: it takes", thread=thread, user=user)
         if facts or bare:

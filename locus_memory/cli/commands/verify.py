@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
-from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
 from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.inspection.damage import Walk, look_at
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.names import format_namespace
 from locus_memory.inspection.text import number
@@ -22,57 +20,16 @@ from locus_memory.inspection.text import number
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.backends.base import Backend
     from locus_memory.integrity import Finding
 
-__all__ = ["Walk", "look_at", "verify"]
+__all__ = ["verify"]
 
 _EVERY = 5.0
 """Seconds between two lines of progress."""
 
 
-@dataclass(slots=True)
-class Walk:
-    """The state of a walk over the stored data.
-
-    Attributes:
-        intact: Number of intact items and checkpoints, by kind.
-        damaged: The findings of damage.
-        cursor: Where to continue; `None` means at the beginning.
-        is_through: Whether the walk is complete.
-    """
-
-    intact: dict[str, int] = field(default_factory=lambda: {"item": 0, "checkpoint": 0})
-    damaged: list[Finding] = field(default_factory=list)
-    cursor: str | None = None
-    is_through: bool = False
-
-    @property
-    def count(self) -> int:
-        """Number of checked items and checkpoints."""
-        return sum(self.intact.values()) + len(self.damaged)
-
-    def add(self, finding: Finding) -> None:
-        """Count a finding."""
-        if finding.reason is None:
-            self.intact[finding.kind] += 1
-        else:
-            self.damaged.append(finding)
-        self.cursor = finding.cursor
-
-    @property
-    def summary(self) -> str:
-        """The number of intact items and checkpoints, as text."""
-        items, checkpoints = self.intact["item"], self.intact["checkpoint"]
-        return f"{_count(items, 'item')} and {_count(checkpoints, 'checkpoint')} are intact"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{number(count)} {what}{'' if count == 1 else 's'}"
-
-
 def verify(
-    context: typer.Context,
+    session: Session,
     *,
     after: Annotated[
         str | None,
@@ -82,48 +39,34 @@ def verify(
         int | None,
         typer.Option(metavar="N", min=1, help="Maximum number of checks; no limit by default."),
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Check every item and every checkpoint, and list the damaged ones.
 
     Nothing is changed. You can stop it at any time: it prints the command that continues. The
     exit code is 1 if anything is damaged.
     """
-    session = Session.of(context, url, as_json=as_json)
     walk = Walk(cursor=after)
     try:
-        session.run(partial(look_at, walk=walk, limit=limit, has_progress=True))
+        most = math.inf if limit is None else limit
+        session.run(partial(look_at, walk=walk, limit=most, on_look=_Progress()))
     finally:
         if not walk.is_through and walk.count:
-            note(f"to continue: {same_command(context, after=walk.cursor)}", verbatim=True)
+            note(f"to continue: {session.command(after=walk.cursor)}", verbatim=True)
     session.answer(_document(walk), partial(_render, walk=walk))
     if walk.damaged:
         raise CommandError(f"{number(len(walk.damaged))} damaged", answered=True)
 
 
-async def look_at(
-    backend: Backend,
-    *,
-    walk: Walk,
-    limit: int | None = None,
-    seconds: float | None = None,
-    has_progress: bool = False,
-) -> None:
-    """Check the stored data until the limit or the time is reached."""
-    from locus_memory.integrity import verify as findings  # noqa: PLC0415 - help must be quick
+class _Progress:
+    """Tells now and then how far a walk is."""
 
-    started = told = time.monotonic()
-    async with aclosing(findings(backend, after=walk.cursor)) as found:
-        async for finding in found:
-            walk.add(finding)
-            now = time.monotonic()
-            if has_progress and now - told > _EVERY:
-                told = now
-                note(f"{number(walk.count)} checked, {number(len(walk.damaged))} damaged")
-            if walk.count == limit or (seconds is not None and now - started > seconds):
-                return
-    walk.is_through = True
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, walk: Walk) -> None:
+        if time.monotonic() - self._told > _EVERY:
+            self._told = time.monotonic()
+            note(f"{number(walk.count)} checked, {number(len(walk.damaged))} damaged")
 
 
 def _document(walk: Walk) -> dict[str, Any]:

@@ -93,7 +93,7 @@ async def import_conversation(
         CommandError: The thread holds another conversation.
     """
     ids = checkpoint_ids(conversation.messages)
-    done = await _resume_at(backend.checkpointer, conversation, ids)
+    done = await turns_there(backend.checkpointer, conversation)
     store = store_of(backend)
     missing = await _missing_turns(store, conversation, embedder) if store else []
     stored = 0
@@ -145,13 +145,7 @@ async def turns_there(checkpointer: BaseCheckpointer, conversation: Conversation
     Raises:
         CommandError: The thread holds another conversation.
     """
-    return await _resume_at(checkpointer, conversation, checkpoint_ids(conversation.messages))
-
-
-async def _resume_at(
-    checkpointer: BaseCheckpointer, conversation: Conversation, ids: list[str]
-) -> int:
-    """Return the number of turns that the thread already holds."""
+    ids = checkpoint_ids(conversation.messages)
     newest = await checkpointer.list_checkpoints(conversation.thread_id, 1)
     if not newest:
         return 0
@@ -225,15 +219,11 @@ async def _store_turns(
         _put(conversation.thread_id, conversation.messages[place - 1], place) for place in places
     ]
     if embedder is not None:
-        puts = await _embedded(puts, embedder)
+        spoken = [f"{each.value['speaker']}: {each.text}" if each.text else "" for each in puts]
+        puts = await embedded_puts(puts, embedder, spoken, spoken)
     if puts:
         await store.put_batch(puts)
     return len(puts)
-
-
-async def _embedded(puts: list[Put], embedder: Embedder) -> list[Put]:
-    spoken = [f"{each.value['speaker']}: {each.text}" if each.text else "" for each in puts]
-    return await embedded_puts(puts, embedder, spoken, spoken)
 
 
 def _put(thread_id: str, message: dict[str, Any], place: int) -> Put:

@@ -3,6 +3,5 @@
 Each step runs a real command or process on a real database, kills some of them, and checks
 the data that it read back. The sample conversation is part of the package.
 
-Read `command.py` first, then `play.py` with `steps.py`, then `agent_play.py` with
-`agent_steps.py`, and last `tending_play.py` with `tending_steps.py`.
+Read `command.py` first, then `play.py`, `agent_play.py` and `tending_play.py`.
 """

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from locus_memory.cli.commands.memory.memories import render_memories
-from locus_memory.cli.demo import agent_steps as steps
 from locus_memory.cli.demo import agent_story as story
+from locus_memory.cli.demo.processes import Child, command_output
 from locus_memory.cli.printing.transcripts import print_transcript
+from locus_memory.memory.manager import LLMMemoryManager
+from locus_memory.store.base import scan_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from locus_memory.cli.demo.stage import Stage
 
 __all__ = ["play_agent"]
+
+_PROCESS = ("the agent's process", "locus_memory.cli.demo.agent")
+_UNDER_WAY = "under way"
 
 
 def play_agent(stage: Stage) -> None:
@@ -26,7 +31,7 @@ def play_agent(stage: Stage) -> None:
 
 def _learn(stage: Stage) -> None:
     stage.title("An agent learns about its user, and is killed while a tool runs")
-    killed = steps.learn_and_kill(stage.session.url)
+    killed = learn_and_kill(stage.session.url)
     left = stage.session.run(_dinner)
     stage.found["agent_killed"] = {**killed, **left}
     stage.say("(the model is scripted, so the demo needs no API key; everything else is real)")
@@ -49,7 +54,7 @@ def _learn(stage: Stage) -> None:
 def _resume(stage: Stage) -> None:
     stage.title("A second process resumes the thread; then the user moves")
     before = stage.found["agent_killed"]
-    pid = steps.run_to_end(stage.session.url, "resume")
+    pid = run_to_end(stage.session.url, "resume")
     now = stage.session.run(_dinner)
     stage.found["agent_resumed"] = {"pid": pid, **now}
     count = len(before["messages"])
@@ -79,7 +84,7 @@ def _resume(stage: Stage) -> None:
 
 def _recall(stage: Stage) -> None:
     stage.title("A third process answers on another thread, which has none of these messages")
-    pid = steps.run_to_end(stage.session.url, "recall")
+    pid = run_to_end(stage.session.url, "recall")
     asked = stage.session.run(_elsewhere)
     stage.found["agent_recalled"] = {"pid": pid, **asked}
     _print(stage, asked["trip"])
@@ -104,7 +109,7 @@ def _recall(stage: Stage) -> None:
 def _show(stage: Stage) -> None:
     stage.title("The memories, their source messages, and the versions they replaced")
     stage.say(f"$ locus-memory memories --user {story.USER}")
-    document = steps.list_memories(stage.session.url)
+    document = list_memories(stage.session.url)
     stage.found["memories"] = document
     rows: list[dict[str, Any]] = document["memories"]
     render_memories(stage.console, document=document, with_user=False, with_sources=False)
@@ -127,19 +132,55 @@ def _show(stage: Stage) -> None:
     )
 
 
+def learn_and_kill(url: str) -> dict[str, Any]:
+    """Run the agent's first part, and kill it when one tool is done and one is running."""
+    with Child(*_PROCESS, url, "learn") as child:
+        awaited = {f"saved {story.FINISHED}", _UNDER_WAY}
+        while awaited:
+            awaited.discard(child.line())
+        child.kill()
+        return {"pid": child.pid, "exit_code": child.wait()}
+
+
+def run_to_end(url: str, part: str) -> int:
+    """Run another part of the agent in a new process; returns its process id."""
+    with Child(*_PROCESS, url, part) as child:
+        for line in child.lines():
+            if line == _UNDER_WAY:
+                child.go_on()
+        child.finish()
+        return child.pid
+
+
+def list_memories(url: str) -> Any:
+    """Return the JSON of the command `memories` for the user, from a new process."""
+    command = ("--url", url, "memories", "--user", story.USER)
+    return command_output("the command memories", *command)
+
+
 async def _dinner(backend: Backend) -> dict[str, Any]:
+    """Return what is there of the first thread, the tools that ran for it, and the memories."""
+    runs: dict[str, list[int]] = {story.FINISHED: [], story.INTERRUPTED: []}
+    async for note in scan_all(backend.store, story.TOOL_RUNS):
+        runs[note.value["tool"]].append(note.value["pid"])
+    manager = LLMMemoryManager(backend.store).for_user(story.USER)
     return {
-        "messages": await steps.messages(backend, story.DINNER),
-        "tool_runs": await steps.tool_runs(backend),
-        "memories": await steps.memories(backend),
+        "messages": await _messages(backend, story.DINNER),
+        "tool_runs": runs,
+        "memories": [memory.content async for memory in manager.memories()],
     }
 
 
 async def _elsewhere(backend: Backend) -> dict[str, Any]:
     return {
-        "trip": await steps.messages(backend, story.TRIP),
-        "visit": await steps.messages(backend, story.VISIT),
+        "trip": await _messages(backend, story.TRIP),
+        "visit": await _messages(backend, story.VISIT),
     }
+
+
+async def _messages(backend: Backend, thread_id: str) -> list[dict[str, Any]]:
+    state = await backend.checkpointer.load(thread_id)
+    return state["messages"] if state else []
 
 
 def _print(stage: Stage, messages: Sequence[dict[str, Any]], skip: int = 0) -> None:

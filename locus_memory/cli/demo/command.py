@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from locus_memory.cli.options.common import AsJson
-from locus_memory.cli.options.session import Session
+from locus_memory.cli.options.session import Session, WithJson
 from locus_memory.inspection.errors import CommandError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _DATABASE = "locus.db"
 
 
 def demo(
-    context: typer.Context,
+    session: WithJson,
     directory: Annotated[
         Path, typer.Argument(metavar="DIRECTORY", help="Folder for locus.db.")
     ] = Path(),
@@ -28,7 +27,6 @@ def demo(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Replace the database of an earlier demo.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Run a demo: a conversation and an agent survive the kill of their processes.
 
@@ -42,10 +40,10 @@ def demo(
     from locus_memory.cli.demo.play import play  # noqa: PLC0415 - help must be quick
 
     path = directory / _DATABASE
-    session = Session(f"sqlite:{path}", as_json=Session.of(context, None, as_json=as_json).as_json)
+    session = Session(f"sqlite:{path}", as_json=session.as_json)
     _make_room(session, path, fresh=fresh)
     directory.mkdir(parents=True, exist_ok=True)
-    if not play(session, path):
+    if not play(session):
         raise typer.Exit(1)
 
 
@@ -65,7 +63,7 @@ def _make_room(session: Session, path: Path, *, fresh: bool) -> None:
 
 async def _is_ours(backend: Backend) -> bool:
     from locus_memory.cli.demo import agent_story as story  # noqa: PLC0415 - help must be quick
-    from locus_memory.cli.demo import tending_steps as tending  # noqa: PLC0415
+    from locus_memory.cli.demo import tending_play as tending  # noqa: PLC0415
     from locus_memory.cli.demo.sample import BRANCH, SAMPLE  # noqa: PLC0415
 
     starts = (("turns", SAMPLE), *story.NAMESPACES, tending.NAMESPACE)

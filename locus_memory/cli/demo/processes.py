@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from typing import IO, cast
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import orjson
+from typing_extensions import override
 
 from locus_memory.inspection.errors import CommandError
 
-__all__ = ["Child", "started"]
+__all__ = ["Child", "command_output"]
 
 
-class Child:
+class Child(subprocess.Popen[str]):
     """A process that prints lines, and waits for a line before it continues.
 
+    It is killed at the end of its context.
+
     Args:
-        process: The process, started with pipes.
         name: Its name in errors.
+        module: The module of this package to run.
+        arguments: Its arguments.
     """
 
-    def __init__(self, process: subprocess.Popen[str], name: str) -> None:
-        self.pid = process.pid
-        self._process = process
+    def __init__(self, name: str, module: str, *arguments: str) -> None:
         self._name = name
-        # The process was started with both pipes.
-        self._stdin = cast("IO[str]", process.stdin)
-        self._stdout = cast("IO[str]", process.stdout)
+        super().__init__(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            # An interrupt of the demo must not reach the child.
+            start_new_session=True,
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield the lines it prints, until it ends."""
-        while line := self._stdout.readline():
-            yield line.rstrip("\n")
+        return (line.rstrip("\n") for line in self.stdout or ())
 
     def line(self) -> str:
         """Return the next line it prints.
@@ -46,13 +54,7 @@ class Child:
 
     def go_on(self) -> None:
         """Let the process continue."""
-        self._stdin.write("\n")
-        self._stdin.flush()
-
-    def kill(self) -> int:
-        """Kill it; returns its exit code."""
-        self._process.kill()
-        return self._process.wait()
+        print(file=self.stdin, flush=True)
 
     def finish(self) -> None:
         """Wait until the process ends.
@@ -60,29 +62,37 @@ class Child:
         Raises:
             CommandError: The process failed.
         """
-        code = self._process.wait()
-        if code:
+        if code := self.wait():
             raise CommandError(f"{self._name} failed with exit code {code}")
 
+    @override
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.kill()
+        super().__exit__(kind, value, traceback)
 
-@contextmanager
-def started(module: str, *arguments: str, name: str) -> Generator[Child]:
-    """Run a module of this package in a child process, which ends with the context.
+
+def command_output(name: str, *arguments: str, given: bytes | None = None) -> Any:
+    """Return the JSON that a command of ours prints, from a new process.
 
     Args:
-        module: The module to run.
-        arguments: Its arguments.
-        name: The name of the process in errors.
+        name: The name of the call in errors.
+        arguments: The arguments of `locus-memory`.
+        given: What it reads from stdin; `None`: as this process.
+
+    Raises:
+        CommandError: The command failed.
     """
-    with subprocess.Popen(  # noqa: S603 - a module of this package
-        [sys.executable, "-m", module, *arguments],
-        stdin=subprocess.PIPE,
+    done = subprocess.run(  # noqa: S603 - a module of this package
+        [sys.executable, "-m", "locus_memory.cli", "--json", *arguments],
+        input=given,
         stdout=subprocess.PIPE,
-        text=True,
-        # An interrupt of the demo must not reach the child.
-        start_new_session=True,
-    ) as process:
-        try:
-            yield Child(process, name)
-        finally:
-            process.kill()
+        check=False,
+    )
+    if done.returncode:
+        raise CommandError(f"{name} failed with exit code {done.returncode}")
+    return orjson.loads(done.stdout)

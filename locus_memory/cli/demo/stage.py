@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,6 +13,8 @@ from locus_memory.cli.printing.transcripts import print_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from locus_memory.backends.base import Backend
 
 __all__ = ["Stage"]
 
@@ -35,6 +38,10 @@ class Stage:
         place = len(self.found) + 1
         gap = "\n" if place > 1 else ""
         print_text(self.console, Text(f"{gap}{place}. {text}", "bold"))
+
+    def run(self, name: str, work: Callable[[Backend], Awaitable[Any]]) -> Any:
+        """Do some work on the database; keep and return its result."""
+        return self.found.setdefault(name, self.session.run(work))
 
     def say(self, text: str) -> None:
         """Print a line."""

@@ -8,16 +8,13 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from locus_memory.cli.printing.outcome import Interrupted
-from locus_memory.cli.printing.paging import same_command
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.names import format_namespace
 from locus_memory.inspection.text import number, visible_name
 
 if TYPE_CHECKING:
-    import typer
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
@@ -78,11 +75,10 @@ class Importer(Generic[SourceT]):
     only: str | None = None
 
 
-def import_from(context: typer.Context, session: Session, importer: Importer[Any]) -> None:
+def import_from(session: Session, importer: Importer[Any]) -> None:
     """Copy what a database has, and print what is there now.
 
     Args:
-        context: The context of the command.
         session: The target.
         importer: The import.
 
@@ -91,14 +87,8 @@ def import_from(context: typer.Context, session: Session, importer: Importer[Any
         Interrupted: The user interrupted the command.
         CommandError: Something was not copied.
     """
-    import asyncio  # noqa: PLC0415 - `--help` loads this module
-
-    try:
+    with session.continued("copied"):
         done = session.copy(importer.source, partial(_copied, importer, quiet=session.as_json))
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        command = same_command(context)
-        message = f"interrupted; what is copied stays. To continue, run: {command}"
-        raise Interrupted(message, hint=command) from None
     session.answer(_summary(importer, done), partial(_render, importer=importer, done=done))
     for name, told in importer.faults.items():
         if count := sum(getattr(each, name) for each in done):
@@ -108,14 +98,12 @@ def import_from(context: typer.Context, session: Session, importer: Importer[Any
 async def _copied(
     importer: Importer[SourceT], source: SourceT, backend: Backend, *, quiet: bool
 ) -> Sequence[Any]:
-    with shown_progress(quiet=quiet) as progress:
-        task = progress.add_task("import", total=None)
+    with one_bar("import", quiet=quiet) as show:
 
-        def show(name: str, completed: int) -> None:
-            shown = visible_name(name)[:60]
-            progress.update(task, description=shown, completed=completed)
+        def tell(name: str, completed: int) -> None:
+            show(description=visible_name(name)[:60], completed=completed)
 
-        done = await importer.copy(source, backend, show)
+        done = await importer.copy(source, backend, tell)
     if not done:
         kind, only = importer.listed, importer.only
         raise CommandError(f"no {kind} there" if only is None else f"no {kind[:-1]} {only!r} there")

@@ -17,9 +17,9 @@ __all__ = [
     "MinScore",
     "Offset",
     "Url",
+    "options_given",
     "parse_age",
     "parse_object",
-    "refuse_before_subcommand",
 ]
 
 Url = Annotated[
@@ -100,18 +100,11 @@ def parse_object(text: str | None, option: str) -> dict[str, Any] | None:
     return value
 
 
-def refuse_before_subcommand(context: typer.Context, **options: str) -> None:
-    """Refuse options that were given before a subcommand, which would be ignored.
-
-    Args:
-        context: The group's context.
-        options: The options as a user writes them, by parameter.
-
-    Raises:
-        UsageError: One of them was given.
-    """
-    for name, written in options.items():
-        source = context.get_parameter_source(name)
+def options_given(context: typer.Context) -> dict[str, str]:
+    """Return what the command line has of a command, as a user writes it, by parameter."""
+    given: dict[str, str] = {}
+    for each in context.command.params:
+        source = context.get_parameter_source(str(each.name))
         if source is not None and source.name == "COMMANDLINE":
-            command = f"{context.info_name} {context.invoked_subcommand}"
-            raise UsageError(f"{written} stands after {command!r}, or is none of its options")
+            given[str(each.name)] = max(each.opts, key=len)
+    return given

@@ -29,14 +29,18 @@ def refuse_unasked(otherwise: str) -> None:
         raise UsageError(f"stdin is not a terminal, so confirmation is impossible: {otherwise}")
 
 
-def confirm(question: str) -> None:
+def confirm(question: str, *, otherwise: str = "nothing was deleted") -> None:
     """Ask for confirmation, and end the command unless the answer is yes.
+
+    Args:
+        question: The question.
+        otherwise: The end of the command if the answer is no.
 
     Raises:
         CommandError: The answer is no.
     """
     if not typer.confirm(marked(visible_name(question)), err=True):
-        raise CommandError("nothing was deleted")
+        raise CommandError(otherwise)
 
 
 def _is_interactive() -> bool:

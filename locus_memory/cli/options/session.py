@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 import typer
 
-from locus_memory.cli.printing.output import console, print_json
+from locus_memory.cli.options.common import AsJson, Url, options_given
+from locus_memory.cli.printing.outcome import Interrupted
+from locus_memory.cli.printing.output import console, note, print_json
+from locus_memory.cli.printing.paging import how_many, same_command
 from locus_memory.errors import CheckpointNotFoundError, ConfigurationError, MissingDriverError
 from locus_memory.inspection.errors import CommandError, UsageError
 
@@ -23,7 +28,16 @@ if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
     from locus_memory.registry import Provider
 
-__all__ = ["DEFAULT_URL", "Globals", "Session", "encryption"]
+__all__ = [
+    "DEFAULT_URL",
+    "Globals",
+    "Session",
+    "WithJson",
+    "WithUrl",
+    "encryption",
+    "opened_backend",
+    "with_session",
+]
 
 DEFAULT_URL = "sqlite:./locus.db"
 
@@ -46,16 +60,18 @@ class Session:
     Attributes:
         url: A provider string.
         as_json: Whether to print JSON.
+        context: The command that was called; `None`: none.
     """
 
     url: str
     as_json: bool
+    context: typer.Context | None = None
 
     @classmethod
     def of(cls, context: typer.Context, url: str | None, *, as_json: bool) -> Session:
         """Return the session for the options before and after the command's name."""
         given: Globals = context.obj
-        return cls(url or given.url or DEFAULT_URL, as_json or given.as_json)
+        return cls(url or given.url or DEFAULT_URL, as_json or given.as_json, context)
 
     def resolve(self) -> tuple[Address, Provider]:
         """Return the address the URL resolves to and its provider.
@@ -142,15 +158,9 @@ class Session:
         return asyncio.run(copied())
 
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]], *, opened: bool) -> Answer:
-        from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
-
-        backend = open_backend(self.url, state_type=None, **encryption())
-        try:
-            async with backend if opened else nullcontext():
-                return await _worked(work, backend)
-        finally:
-            # A backend that failed to open may still hold resources.
-            await backend.close()
+        options = {"state_type": None, **encryption()}
+        async with opened_backend(self.url, options, is_opened=opened) as backend:
+            return await _worked(work, backend)
 
     def answer(self, document: Any, render: Callable[[Console], None]) -> None:
         """Print the JSON document, or let `render` print it as text."""
@@ -158,6 +168,125 @@ class Session:
             print_json(document)
         else:
             render(console())
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What the command line has of the command, as `options_given`."""
+        return {} if self.context is None else options_given(self.context)
+
+    def command(self, **changed: Any) -> str:
+        """Return the command that was called, as `same_command`."""
+        return "" if self.context is None else same_command(self.context, **changed)
+
+    def tell_more(self, count: int | None, what: str = "more", **options: Any) -> None:
+        """Print on stderr, below a list, what it left out, and the command that shows it.
+
+        Args:
+            count: Number of rows left out; 0 prints nothing; `None`: it is not known.
+            what: Name of the rows.
+            options: The options of the command that differ, by parameter.
+        """
+        if count != 0 and not self.as_json:
+            told = what if count is None else f"{how_many(count)} {what}"
+            note(f"{told}: {self.command(**options)}", verbatim=True)
+
+    @contextmanager
+    def continued(self, done: str) -> Generator[None]:
+        """Tell the command that continues, if the work is interrupted.
+
+        Args:
+            done: What happened to what stays, such as `copied`.
+
+        Raises:
+            Interrupted: The user interrupted the command.
+        """
+        import asyncio  # noqa: PLC0415 - help must be quick
+
+        try:
+            yield
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            command = self.command()
+            message = f"interrupted; what is {done} stays. To continue, run: {command}"
+            raise Interrupted(message, hint=command) from None
+
+
+WithJson = Annotated[Session, "as_json"]
+WithUrl = Annotated[Session, "url"]
+"""The session of a command that has only one of the two shared options."""
+
+_SHARED: Final = {"url": (Url, None), "as_json": (AsJson, False)}
+"""The annotation and the default of each option that a session is made of."""
+
+
+def with_session(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose function takes a `Session`: `--url` and `--json` are added to it.
+
+    The callback of a group is called only without a subcommand, which otherwise gets the session.
+
+    Args:
+        function: Takes a `Session`, `WithJson` or `WithUrl` first; another is returned as it is.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    kind = hints.get("session")
+    if kind is None:
+        return function
+    names = get_args(kind)[1:] or tuple(_SHARED)
+
+    def command(context: typer.Context, **given: Any) -> None:
+        url, as_json = (given.pop(each) if each in names else None for each in _SHARED)
+        session = Session.of(context, url, as_json=bool(as_json))
+        if context.invoked_subcommand is None:
+            function(session, **given)
+        else:
+            _pass_on(context, session)
+
+    _, *own = signature(function).parameters.values()
+    parameters = [Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    parameters += [each.replace(annotation=hints[each.name]) for each in own]
+    for name in names:
+        annotation, default = _SHARED[name]
+        option = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        parameters.append(option)
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def _pass_on(context: typer.Context, session: Session) -> None:
+    """Let a subcommand use the session of its group.
+
+    Raises:
+        UsageError: An option was given before the subcommand, which would be ignored.
+    """
+    command = f"{context.info_name} {context.invoked_subcommand}"
+    for name, written in options_given(context).items():
+        if name not in _SHARED:
+            raise UsageError(f"{written} stands after {command!r}, or is none of its options")
+    context.obj = Globals(session.url, session.as_json)
+
+
+@asynccontextmanager
+async def opened_backend(
+    url: str, options: Mapping[str, Any] = MappingProxyType({}), *, is_opened: bool = True
+) -> AsyncGenerator[Backend]:
+    """Yield a backend, which is closed at the end.
+
+    Args:
+        url: A provider string.
+        options: Options of `open_backend`.
+        is_opened: Whether to open it, which brings its tables up to date.
+    """
+    from locus_memory.registry import open_backend  # noqa: PLC0415 - help must be quick
+
+    backend = open_backend(url, **options)
+    try:
+        if is_opened:
+            await backend.open()
+        yield backend
+    finally:
+        # A backend that failed to open may still hold resources.
+        await backend.close()
 
 
 async def _worked(work: Callable[[Backend], Awaitable[Answer]], backend: Backend) -> Answer:

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from locus_memory.cli.printing.output import note
 from locus_memory.inspection.text import visible_name
 
 if TYPE_CHECKING:
     import typer
 
-__all__ = ["COUNTED", "how_many", "same_command", "tell_more"]
+__all__ = ["COUNTED", "how_many", "same_command"]
 
 _PASSWORDS: Final = (re.compile(r"(://[^/@:]*:)[^/@]*(?=@)"), re.compile("([?&]password=)[^&]*"))
 """The password of a URL, each after the text that stays."""
@@ -26,19 +25,6 @@ COUNTED = 10_000
 def how_many(count: int) -> str:
     """Return the number of rows that remain, as far as they were counted."""
     return f"{count:,}" if count < COUNTED else f"at least {count:,}"
-
-
-def tell_more(context: typer.Context, count: int, what: str = "more", **options: Any) -> None:
-    """Print on stderr how many rows a list left out and the command that shows them.
-
-    Args:
-        context: The command that printed the list.
-        count: Number of rows left out; 0 prints nothing.
-        what: Name of the rows.
-        options: The options of the command that differ, by parameter.
-    """
-    if count:
-        note(f"{how_many(count)} {what}: {same_command(context, **options)}", verbatim=True)
 
 
 def same_command(context: typer.Context, **changed: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from rich.progress import (
@@ -20,7 +21,7 @@ from typing_extensions import override
 from locus_memory.cli.printing.output import console, marked, sees_progress
 from locus_memory.inspection.text import visible_name
 
-__all__ = ["shown_progress", "tracked"]
+__all__ = ["one_bar", "shown_progress", "tracked"]
 
 _Entry = TypeVar("_Entry")
 
@@ -49,6 +50,13 @@ def shown_progress(*, quiet: bool = False) -> Generator[Progress]:
         disable=output.quiet,
     ) as progress:
         yield progress
+
+
+@contextmanager
+def one_bar(name: str, *, quiet: bool = False) -> Generator[Callable[..., None]]:
+    """Yield what shows how far one task is, by the arguments of `Progress.update`."""
+    with shown_progress(quiet=quiet) as progress:
+        yield partial(progress.update, progress.add_task(name, total=None))
 
 
 def tracked(entries: Sequence[_Entry], name: str, *, quiet: bool = False) -> Iterator[_Entry]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from locus_memory.cli.printing.output import marked
+from locus_memory.cli.printing.output import marked, remark
 from locus_memory.inspection.text import moment, number, snippet, visible_name
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def print_table(
     rows: Sequence[Sequence[Cell]],
     *,
     records: Sequence[Sequence[Cell]] | None = None,
+    empty: str | None = None,
 ) -> None:
     """Print a table on a terminal, and one record per line on a pipe.
 
@@ -69,7 +70,11 @@ def print_table(
         columns: The titles; see the table of this module.
         rows: The cells of each row.
         records: The rows for a pipe, if they differ from those of the table.
+        empty: The remark in place of a table without rows; `None`: its titles.
     """
+    if empty is not None and not rows:
+        remark(output, empty)
+        return
     if not output.is_terminal:
         print_records(output, rows if records is None else records)
         return

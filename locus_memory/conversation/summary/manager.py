@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from typing_extensions import override
 
 from locus_memory._internal.cancellation import raise_if_cancelled
-from locus_memory._internal.quoting import quote
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
 from locus_memory.conversation.base import ConversationManager, sound_groups
@@ -374,8 +373,7 @@ class SummarizingManager(ConversationManager):
 
 def _check_sizes(threshold: int, keep_recent: int) -> None:
     for name, value in (("threshold", threshold), ("keep_recent", keep_recent)):
-        if type(value) is not int or value < 1:
-            raise InvalidArgumentError(f"{name} is a positive number, not {quote(value)}")
+        check_positive(name, value, needed=True)
     if keep_recent >= threshold:
         raise InvalidArgumentError(
             f"keep_recent ({keep_recent}) is less than threshold ({threshold}): what is summarized"

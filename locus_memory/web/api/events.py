@@ -34,12 +34,8 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-class StreamAsked(Asked):
-    """The events to follow."""
-
-
 async def stream_events(
-    data: Data, asked: StreamAsked, request: Request, last_event_id: LastEvent = None
+    data: Data, asked: Asked, request: Request, last_event_id: LastEvent = None
 ) -> EventStream:
     """Follow the events of the process that serves the request.
 

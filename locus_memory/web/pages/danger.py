@@ -9,6 +9,7 @@ from starlette.responses import Response
 from locus_memory.inspection.names import format_namespace, parse_namespace
 from locus_memory.inspection.text import counted
 from locus_memory.web.errors import RefusalError
+from locus_memory.web.models import Asked, UserAsked
 from locus_memory.web.pages.frame.visit import Group, Told, Visit, done, get, post, shown
 from locus_memory.web.questions.editing import ForgetAsked, Forgotten, forget_data
 from locus_memory.web.questions.items import ItemsClear, clear_namespace
@@ -16,17 +17,16 @@ from locus_memory.web.questions.layers import (
     ConsolidateAsked,
     Consolidated,
     SyncAnswer,
-    SyncAsked,
     consolidate,
     sync_now,
 )
-from locus_memory.web.questions.memories import UsersAsked, list_users
+from locus_memory.web.questions.memories import list_users
 
 __all__ = ["GROUP"]
 
 
 async def _show(visit: Visit) -> Response:
-    users = await list_users(visit.data, UsersAsked())
+    users = await list_users(visit.data, Asked())
     return visit.render("danger/danger.html", users=users.users)
 
 
@@ -80,7 +80,7 @@ def _tell_consolidated(done: Consolidated, asked: ConsolidateAsked) -> Told:
     return "/danger", f"Consolidated in {took}: {gone} moved to the history.", {}
 
 
-def _tell_distilled(done: SyncAnswer, asked: SyncAsked) -> Told:
+def _tell_distilled(done: SyncAnswer, asked: UserAsked) -> Told:
     del asked
     return "/danger", f"The queued sessions are distilled; {done.pending} jobs wait.", {}
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from locus_memory.web.models import LIMIT, Asked
 from locus_memory.web.pages.frame.visit import Group, get
-from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.pages.memories.place import MemoriesVisit
 from locus_memory.web.pages.threads.messages import view_messages
 from locus_memory.web.questions.planning import (
     PlanAsked,
@@ -27,7 +27,7 @@ class _MessageAsked(Asked):
     place: int | None = Field(default=None, ge=1)
 
 
-async def _show(place: Place) -> Response:
+async def _show(place: MemoriesVisit) -> Response:
     asked = place.asked(SawAsked)
     found = await list_runs(place.data, asked)
     at, wanted = place.text("at"), place.asked(_MessageAsked).place
@@ -53,11 +53,11 @@ async def _show(place: Place) -> Response:
     )
 
 
-async def _try(place: Place) -> Response:
+async def _try(place: MemoriesVisit) -> Response:
     asked = None if place.text("text") is None else place.asked(PlanAsked)
     plan = None if asked is None else await plan_run(place.data, asked)
     return place.render("try.html", asked=asked, plan=plan)
 
 
-GROUP = Group("/saw", "What the model saw", (get("/saw", _show, Place),))
-TRIAL = Group("/try", "Try a message", (get("/try", _try, Place),))
+GROUP = Group("/saw", "What the model saw", (get("/saw", _show, MemoriesVisit),))
+TRIAL = Group("/try", "Try a message", (get("/try", _try, MemoriesVisit),))

@@ -11,14 +11,10 @@ from locus_memory.transfer.reading import all_threads
 from locus_memory.web.models import Answer, ThreadAsked
 from locus_memory.web.questions.data import Data
 
-__all__ = ["Branch", "Branches", "BranchesAsked", "list_branches"]
+__all__ = ["Branch", "Branches", "list_branches"]
 
 _PATIENCE: Final = 1.0
 """Seconds to look at the other threads."""
-
-
-class BranchesAsked(ThreadAsked):
-    """The thread whose branches are wanted."""
 
 
 class Branch(Answer):
@@ -46,7 +42,7 @@ class Branches(Answer):
     """Whether all threads were looked at."""
 
 
-async def list_branches(data: Data, asked: BranchesAsked) -> Branches:
+async def list_branches(data: Data, asked: ThreadAsked) -> Branches:
     """Return the source of a thread and its forks."""
     thread = await find_thread(data.checkpointer, asked.thread)
     infos = await all_checkpoints(data.checkpointer, thread)

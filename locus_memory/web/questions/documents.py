@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, Json
 
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.models import Answer, Asked, Limit, Page, PageAsked
+from locus_memory.web.models import Answer, Asked, Limit, PageAnswer, PageAsked
 from locus_memory.web.questions.data import Data
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "Chunk",
     "DocumentAsked",
     "DocumentSearchAsked",
-    "DocumentsAsked",
     "DocumentsPage",
     "Removed",
     "SearchedChunks",
@@ -27,10 +26,6 @@ __all__ = [
     "list_documents",
     "search_documents",
 ]
-
-
-class DocumentsAsked(PageAsked):
-    """Which documents to list."""
 
 
 class Document(Answer):
@@ -46,7 +41,7 @@ class Document(Answer):
     updated_at: datetime
 
 
-class DocumentsPage(Page):
+class DocumentsPage(PageAnswer):
     """A page of documents, in the order of their names."""
 
     documents: list[Document]
@@ -115,7 +110,7 @@ class Removed(Answer):
     removed: bool
 
 
-async def list_documents(data: Data, asked: DocumentsAsked) -> DocumentsPage:
+async def list_documents(data: Data, asked: PageAsked) -> DocumentsPage:
     """List the indexed documents."""
     found = await data.documents.sources(asked.limit + 1, asked.cursor)
     page = found[: asked.limit]

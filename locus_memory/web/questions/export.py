@@ -14,7 +14,7 @@ from locus_memory.web.models import ThreadAsked, UserAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.threads import locate
 
-__all__ = ["FactsExport", "ThreadExport", "export_facts", "export_thread"]
+__all__ = ["ThreadExport", "export_facts", "export_thread"]
 
 
 class ThreadExport(ThreadAsked):
@@ -26,10 +26,6 @@ class ThreadExport(ThreadAsked):
     """One document, or one line per message."""
     bare: bool = False
     """Leave out id and metadata, for the OpenAI API."""
-
-
-class FactsExport(UserAsked):
-    """The memories of a user to export."""
 
 
 class Lines(StreamingResponse):
@@ -61,7 +57,7 @@ async def export_thread(data: Data, asked: ThreadExport) -> Lines:
     return await Lines.of(_lines(document["messages"] if asked.format == "jsonl" else [document]))
 
 
-async def export_facts(data: Data, asked: FactsExport) -> Lines:
+async def export_facts(data: Data, asked: UserAsked) -> Lines:
     """Export the current memories as facts, one per line, for `import --format facts`."""
     return await Lines.of(_facts(data, asked))
 
@@ -71,6 +67,6 @@ async def _lines(documents: list[dict[str, Any]]) -> AsyncIterator[bytes]:
         yield orjson.dumps(each) + b"\n"
 
 
-async def _facts(data: Data, asked: FactsExport) -> AsyncIterator[bytes]:
+async def _facts(data: Data, asked: UserAsked) -> AsyncIterator[bytes]:
     async for fact in data.scoped(asked.user).export_facts():
         yield orjson.dumps(fact) + b"\n"

@@ -20,7 +20,14 @@ from locus_memory.memory.models import Memory
 from locus_memory.store.item import StoreItem
 from locus_memory.web.questions.data import Data
 
-__all__ = ["Change", "Contents", "Session", "count_contents", "look_back", "sessions_of"]
+__all__ = [
+    "ChangedMemory",
+    "Contents",
+    "Conversation",
+    "count_contents",
+    "look_back",
+    "sessions_of",
+]
 
 _MOST: Final = 1_000
 _LOOKED_AT: Final = 200
@@ -29,7 +36,7 @@ _LOOKED_AT: Final = 200
 _SHOWN: Final = 8
 
 
-class Session(NamedTuple):
+class Conversation(NamedTuple):
     """A thread as a conversation.
 
     Attributes:
@@ -49,7 +56,7 @@ class Session(NamedTuple):
     newest: CheckpointInfo | None
 
 
-class Change(NamedTuple):
+class ChangedMemory(NamedTuple):
     """A current memory that is new or has a new version."""
 
     user: str | None
@@ -79,14 +86,14 @@ async def count_contents(data: Data) -> Contents:
     return Contents(len([each for each in threads if not hides(each)]), memories, len(known))
 
 
-async def sessions_of(data: Data, threads: Sequence[str]) -> list[Session]:
+async def sessions_of(data: Data, threads: Sequence[str]) -> list[Conversation]:
     """Return threads as conversations, in the same order."""
     return list(await asyncio.gather(*(_session(data, each) for each in threads)))
 
 
 async def look_back(
     data: Data,
-) -> tuple[list[Session], list[Change], list[tuple[str | None, SeenRun]]]:
+) -> tuple[list[Conversation], list[ChangedMemory], list[tuple[str | None, SeenRun]]]:
     """Return the last sessions, the newest memories and the newest runs, each the newest first."""
     store, checkpointer = data.parts
     infos = [] if checkpointer is None else await checkpointer.query_by_metadata({}, _LOOKED_AT)
@@ -95,13 +102,13 @@ async def look_back(
     if store is not None:
         with suppress(*UNREADABLE):
             items = await store.search(root, None, _LOOKED_AT, recursive=True)
-    changes, seen = list[Change](), dict[str | None, None]()
+    changes, seen = list[ChangedMemory](), dict[str | None, None]()
     for item in items:
         below = item.namespace[len(root) :]
         user, part = (below[1], below[2:]) if below[:1] == ("users",) else (None, below)
         memory = read_memory(item) if part == ("current",) else None
         if memory is not None:
-            changes.append(Change(user, memory, item.updated_at, item.version == 1))
+            changes.append(ChangedMemory(user, memory, item.updated_at, item.version == 1))
         if part == ("log", "runs"):
             seen[user] = None
     runs = list[tuple[str | None, SeenRun]]()
@@ -112,7 +119,7 @@ async def look_back(
     return await sessions_of(data, names[:_SHOWN]), changes[:_SHOWN], runs[:_SHOWN]
 
 
-async def _session(data: Data, thread: str) -> Session:
+async def _session(data: Data, thread: str) -> Conversation:
     newest: CheckpointInfo | None = None
     state: Any = {}
     # The page of the thread tells why it cannot be read.
@@ -129,7 +136,7 @@ async def _session(data: Data, thread: str) -> Session:
     )
     texts = [each["content"] for each in said if isinstance(each.get("content"), str)]
     titles = [each["content"] for each in own if isinstance(each.get("content"), str)]
-    return Session(
+    return Conversation(
         thread,
         user if isinstance(user, str) else None,
         titles[0] if titles else "",

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import aclosing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import Field
 
 from locus_memory import __version__
 from locus_memory.errors import CheckpointNotFoundError
+from locus_memory.inspection.damage import Walk, look_at
 from locus_memory.inspection.names import find_thread
 from locus_memory.inspection.sizes import measure_threads
-from locus_memory.integrity import Finding, verify
 from locus_memory.web.models import Answer, Asked, ThreadAsked
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.journal import EventsAsked, EventsPage
@@ -24,7 +21,6 @@ __all__ = [
     "Health",
     "HealthAsked",
     "Stats",
-    "StatsAsked",
     "ThreadStats",
     "ThreadStatsAsked",
     "get_health",
@@ -74,10 +70,6 @@ class Health(Answer):
     damaged: list[Damage]
 
 
-class StatsAsked(Asked):
-    """The numbers of the whole database."""
-
-
 class Stats(Answer):
     """The numbers of the database, counted up to 1,000 of each kind."""
 
@@ -122,9 +114,11 @@ async def get_health(data: Data, asked: HealthAsked) -> Health:
     if checkpointer is not None:
         await checkpointer.list_threads(1)
     latency = (time.perf_counter() - started) * 1_000
-    checked, complete, damaged = await _look(data, asked.seconds)
+    walk = Walk()
+    if asked.seconds:
+        await look_at(data.backend, walk=walk, most_damaged=_MOST, seconds=asked.seconds)
     return Health(
-        ok=not damaged,
+        ok=not walk.damaged,
         version=__version__,
         database=data.settings.database or data.backend.provider,
         provider=data.backend.provider,
@@ -132,13 +126,13 @@ async def get_health(data: Data, asked: HealthAsked) -> Health:
         latency_ms=round(latency, 3),
         store=None if store is None else asdict(store.capabilities),
         checkpoints=None if checkpointer is None else asdict(checkpointer.capabilities),
-        checked=checked,
-        complete=complete,
-        damaged=damaged,
+        checked=walk.count,
+        complete=walk.is_through,
+        damaged=list(map(Damage.model_validate, walk.damaged)),
     )
 
 
-async def get_stats(data: Data, asked: StatsAsked) -> Stats:
+async def get_stats(data: Data, asked: Asked) -> Stats:
     """Return how much there is in the database."""
     del asked
     store, checkpointer = data.parts
@@ -177,33 +171,3 @@ async def get_thread_stats(data: Data, asked: ThreadStatsAsked) -> ThreadStats:
 async def list_events(data: Data, asked: EventsAsked) -> EventsPage:
     """List the newest events of the process that serves the request."""
     return EventsPage(events=data.journal.page(asked.after, asked.limit))
-
-
-async def _look(data: Data, seconds: float) -> tuple[int, bool, list[Damage]]:
-    """Check stored data for a while; return how much, whether all of it, and the damage."""
-    if not seconds:
-        return 0, False, []
-    look, is_all, until = _Look(), False, time.monotonic() + seconds
-    with suppress(TimeoutError):
-        # The check of the database as a whole may take long before the first finding.
-        async with asyncio.timeout(seconds), aclosing(verify(data.backend)) as findings:
-            is_all = await look.over(findings, until)
-    return look.checked, is_all, look.damaged
-
-
-@dataclass(slots=True)
-class _Look:
-    """What a check has seen so far."""
-
-    checked: int = 0
-    damaged: list[Damage] = field(default_factory=list[Damage])
-
-    async def over(self, findings: AsyncIterator[Finding], until: float) -> bool:
-        """Count findings until a moment, or until much is damaged; return whether all are seen."""
-        async for each in findings:
-            self.checked += 1
-            if each.reason is not None:
-                self.damaged.append(Damage(kind=each.kind, place=each.place, reason=each.reason))
-            if time.monotonic() > until or len(self.damaged) == _MOST:
-                return False
-        return True

@@ -20,7 +20,7 @@ from locus_memory.web.models import (
     Asked,
     Labels,
     Limit,
-    Page,
+    PageAnswer,
     PageAsked,
     cursor_key,
     cursor_labels,
@@ -61,7 +61,7 @@ class NamespacesAsked(PageAsked):
     """Cut each namespace to this many labels, without duplicates."""
 
 
-class NamespacesPage(Page):
+class NamespacesPage(PageAnswer):
     """A page of namespaces, in ascending order."""
 
     namespaces: list[tuple[str, ...]]
@@ -95,7 +95,7 @@ class ItemsAsked(PageAsked):
     """From the last key to the first."""
 
 
-class ItemsPage(Page):
+class ItemsPage(PageAnswer):
     """A page of items, in the order of their keys."""
 
     items: list[Item]
@@ -175,7 +175,7 @@ class ItemHit(Answer):
     explanation: Explanation | None
 
 
-class ItemHits(Page):
+class ItemHits(PageAnswer):
     """A page of hits, the best first."""
 
     hits: list[ItemHit]

@@ -14,7 +14,7 @@ from locus_memory.web.models import (
     Answer,
     Asked,
     Limit,
-    Page,
+    PageAnswer,
     PageAsked,
     ThenAsked,
     ThreadAsked,
@@ -36,7 +36,6 @@ __all__ = [
     "IngestAsked",
     "RemoveOverride",
     "SyncAnswer",
-    "SyncAsked",
     "TranscriptAsked",
     "TranscriptPage",
     "TurnAsked",
@@ -91,7 +90,7 @@ class TranscriptAsked(PageAsked, ThenAsked, ThreadAsked):
     """Only turns of this speaker."""
 
 
-class TranscriptPage(Page):
+class TranscriptPage(PageAnswer):
     """A page of recorded turns, oldest first."""
 
     turns: list[Item]
@@ -147,10 +146,6 @@ class Consolidated(Answer):
     duration_ms: float
     scopes: int
     busy: int
-
-
-class SyncAsked(UserAsked):
-    """The queued sessions to distil now; without a user, all of them."""
 
 
 class SyncAnswer(Answer):
@@ -224,7 +219,7 @@ async def consolidate(data: Data, asked: ConsolidateAsked) -> Consolidated:
     return Consolidated(dry_run=asked.dry_run, **report.counts())
 
 
-async def sync_now(data: Data, asked: SyncAsked) -> SyncAnswer:
+async def sync_now(data: Data, asked: UserAsked) -> SyncAnswer:
     """Distil the queued sessions now."""
     manager = data.ingesting
     if asked.user is not None:

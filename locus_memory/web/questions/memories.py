@@ -35,7 +35,7 @@ from locus_memory.web.models import (
     Answer,
     Asked,
     Limit,
-    Page,
+    PageAnswer,
     PageAsked,
     ThenAsked,
     UserAsked,
@@ -58,7 +58,6 @@ __all__ = [
     "MemorySearchAsked",
     "MemoryVersion",
     "UsersAnswer",
-    "UsersAsked",
     "current_memory",
     "detail_of",
     "get_memory",
@@ -77,17 +76,13 @@ _COUNTED = 1_000
 _IS_MEMORY = {"type": {"$in": [each.value for each in MemoryType]}}
 
 
-class UsersAsked(Asked):
-    """All users."""
-
-
 class UsersAnswer(Answer):
     """The users that have memories, in order."""
 
     users: list[str]
 
 
-class Source(Answer):
+class SourceMessage(Answer):
     """A message that a memory came from."""
 
     thread_id: str
@@ -133,7 +128,7 @@ class MemoryVersion(Answer):
     """The moment when it ended; `null`: it is current."""
     origin: str | None
     """Who told it; `null`: the user."""
-    sources: list[Source]
+    sources: list[SourceMessage]
     metadata: dict[str, Any]
 
 
@@ -141,7 +136,7 @@ class MemoryDetail(MemoryRow):
     """A current memory with its sources and the version that it replaced."""
 
     origin: str | None
-    sources: list[Source]
+    sources: list[SourceMessage]
     replaced: MemoryVersion | None
 
 
@@ -153,7 +148,7 @@ class MemoriesAsked(PageAsked, ThenAsked):
     """By type and key, or the newest change first."""
 
 
-class MemoriesPage(Page):
+class MemoriesPage(PageAnswer):
     """A page of memories."""
 
     memories: list[MemoryRow]
@@ -205,7 +200,7 @@ class MemoryHit(Answer):
     explanation: Explanation | None
 
 
-class MemoryHits(Page):
+class MemoryHits(PageAnswer):
     """A page of hits, the best first."""
 
     hits: list[MemoryHit]
@@ -218,7 +213,7 @@ async def _rows(data: Data, user: str | None, memories: list[Memory]) -> list[Me
     return [MemoryRow(sequence=sequence_of(each[0]), **row_of(user, *each)) for each in pairs]
 
 
-async def list_users(data: Data, asked: UsersAsked) -> UsersAnswer:
+async def list_users(data: Data, asked: Asked) -> UsersAnswer:
     """List the users that have memories."""
     del asked
     return UsersAnswer(users=await users(data.store, data.manager))

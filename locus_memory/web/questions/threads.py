@@ -23,7 +23,7 @@ from locus_memory.inspection.threads import (
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import (
     Answer,
-    Page,
+    PageAnswer,
     PageAsked,
     ThreadAsked,
     cursor_key,
@@ -65,7 +65,7 @@ _AT_ONCE: Final = 10
 """The threads whose rows are read at the same time."""
 
 
-class Place(Answer):
+class CheckpointName(Answer):
     """A checkpoint of a thread."""
 
     thread_id: str
@@ -86,7 +86,7 @@ class Checkpoint(Answer):
     """The size of its record before compression."""
     stored_bytes: int
     """The size of its record as stored."""
-    forked_from: Place | None
+    forked_from: CheckpointName | None
     """The source of the fork, on the checkpoint that the fork began with."""
 
 
@@ -106,7 +106,7 @@ class ThreadRow(Answer):
     newest: Checkpoint | None
 
 
-class ThreadsPage(Page):
+class ThreadsPage(PageAnswer):
     """A page of threads, in ascending order of their ids."""
 
     threads: list[ThreadRow]
@@ -116,7 +116,7 @@ class CheckpointsAsked(PageAsked, ThreadAsked):
     """Which checkpoints of one thread to list."""
 
 
-class CheckpointsPage(Page):
+class CheckpointsPage(PageAnswer):
     """A page of checkpoints, the newest first."""
 
     thread_id: str

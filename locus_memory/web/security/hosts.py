@@ -6,10 +6,9 @@ A foreign page can make its own name point to this machine. The browser then sen
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from locus_memory.web.settings import Settings, is_loopback
+from locus_memory.web.settings import Settings, address_in, is_loopback
 
 __all__ = ["is_allowed_host", "is_same_origin"]
 
@@ -27,7 +26,7 @@ def is_allowed_host(host: str, settings: Settings) -> bool:
     if is_loopback(name):
         return True
     known = {each.lower() for each in (*settings.allowed_hosts, settings.host)}
-    return name in known or (not is_loopback(settings.host) and _is_address(name))
+    return name in known or (not is_loopback(settings.host) and address_in(name) is not None)
 
 
 def is_same_origin(origin: str, host: str) -> bool:
@@ -49,11 +48,3 @@ def _name_of(host: str) -> str | None:
         return None
     plain = parts.netloc == host and "@" not in host and not parts.path
     return parts.hostname.rstrip(".") if plain and parts.hostname else None
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

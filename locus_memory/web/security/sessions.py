@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from locus_memory.store.base import BaseStore
 
-__all__ = ["Session", "Sessions", "cookie_name", "set_cookie"]
+__all__ = ["BrowserSession", "Sessions", "cookie_name", "set_cookie"]
 
 _LIFETIME: Final = 12 * 3600
 """Seconds until a session ends."""
@@ -35,7 +35,7 @@ _PORT: Final = re.compile(r":(\d{1,5})\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A session of a browser.
 
     Attributes:
@@ -79,13 +79,13 @@ class Sessions:
         given = shown.encode("utf-8", "replace")
         return self._token is not None and hmac.compare_digest(given, self._token)
 
-    def start(self, *, is_signed_in: bool) -> Session:
+    def start(self, *, is_signed_in: bool) -> BrowserSession:
         """Return a new session."""
         level = "o" if is_signed_in else "v"
         body = f"{level}.{int(self._clock())}.{secrets.token_urlsafe(16)}"
-        return Session(f"{body}.{self._sign('cookie', body)}", is_signed_in)
+        return BrowserSession(f"{body}.{self._sign('cookie', body)}", is_signed_in)
 
-    def read(self, connection: HTTPConnection) -> Session | None:
+    def read(self, connection: HTTPConnection) -> BrowserSession | None:
         """Return the session of a request; `None`: it has no valid one."""
         cookie = connection.cookies.get(cookie_name(connection), "")
         found = _FORM.fullmatch(cookie)
@@ -96,7 +96,7 @@ class Sessions:
             return None
         if not 0 <= self._clock() - int(found[2]) < _LIFETIME or found[3] in self._ended:
             return None
-        return Session(cookie, found[1] == "o")
+        return BrowserSession(cookie, found[1] == "o")
 
     async def learn(self, connection: HTTPConnection) -> None:
         """Learn whether the session of a request was ended elsewhere, or before a restart.
@@ -129,11 +129,11 @@ class Sessions:
         self._ended = {each: at for each, at in self._ended.items() if at > since}
         self._ended[nonce] = self._clock()
 
-    def form_token(self, session: Session) -> str:
+    def form_token(self, session: BrowserSession) -> str:
         """Return the token that each form of a session holds."""
         return self._sign("form", session.cookie)
 
-    def accepts(self, session: Session | None, shown: str) -> bool:
+    def accepts(self, session: BrowserSession | None, shown: str) -> bool:
         """Return whether a form's token belongs to a session, in constant time."""
         if session is None:
             return False

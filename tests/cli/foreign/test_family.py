@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from locus_memory.cli.foreign.formats import FOREIGN
+from locus_memory.cli.foreign.importers import FOREIGN
 
 TEA = str(uuid4())
 

@@ -9,7 +9,7 @@ import typer
 from locus_memory.backends.inmemory import InMemoryStore
 from locus_memory.backends.sqlite import SQLiteStore
 from locus_memory.cli.commands.reembed import reembed as command
-from locus_memory.cli.options.session import Globals
+from locus_memory.cli.options.session import Globals, with_session
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, InvalidEmbeddingError
 from locus_memory.retrieval.embedders import register_embedder
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
@@ -246,7 +246,7 @@ def run(tmp_path, capsys):
     def main(context: typer.Context):
         context.obj = Globals(f"sqlite:{tmp_path / 'agent.db'}", as_json=False)
 
-    app.command("reembed")(command)
+    app.command("reembed")(with_session(command))
 
     def runner(*arguments):
         app(["reembed", *arguments], standalone_mode=False)

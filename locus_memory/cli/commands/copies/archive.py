@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from locus_memory.cli.printing.outcome import Interrupted
 from locus_memory.cli.printing.output import note
-from locus_memory.cli.printing.paging import same_command
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.text import number, visible_name
 from locus_memory.transfer.chats.files import has_chats
 
 if TYPE_CHECKING:
-    import typer
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
@@ -64,14 +62,13 @@ def export_archive(session: Session, output: str | None, *, force: bool) -> None
 async def _export(backend: Backend, *, path: str, quiet: bool) -> Manifest:
     from locus_memory.transfer import write_archive  # noqa: PLC0415 - help must be quick
 
-    with shown_progress(quiet=quiet) as progress:
-        show = partial(_show, progress, progress.add_task("export", total=None))
-        return await write_archive(backend, path, overwrite=True, on_progress=show)
+    with one_bar("export", quiet=quiet) as show:
+        return await write_archive(backend, path, overwrite=True, on_progress=partial(_tell, show))
 
 
-def _show(progress: Any, task: Any, at: Progress) -> None:
+def _tell(show: Callable[..., None], at: Progress) -> None:
     what = f"{at.step}: {visible_name(at.name)}"
-    progress.update(task, description=what[:60], completed=at.written)
+    show(description=what[:60], completed=at.written)
 
 
 def _render_export(console: Console, manifest: Manifest) -> None:
@@ -79,7 +76,7 @@ def _render_export(console: Console, manifest: Manifest) -> None:
     print_table(console, [">items", ">checkpoints", ">files"], [row])
 
 
-def import_archive(context: typer.Context, session: Session, path: str) -> None:
+def import_archive(session: Session, path: str) -> None:
     """Import an archive, and print the number of its new items and checkpoints.
 
     Raises:
@@ -91,12 +88,8 @@ def import_archive(context: typer.Context, session: Session, path: str) -> None:
 
     # Before the database is opened, which may create it.
     check_archive(path)
-    try:
+    with session.continued("imported"):
         report = session.run(partial(_import, path=path, quiet=session.as_json), create=True)
-    except KeyboardInterrupt:
-        command = same_command(context)
-        message = f"interrupted; what is imported stays. To continue, run: {command}"
-        raise Interrupted(message, hint=command) from None
     session.answer(asdict(report), partial(_render_import, report=report))
     if report.conflicts:
         for thread_id in report.conflicts:
@@ -107,9 +100,8 @@ def import_archive(context: typer.Context, session: Session, path: str) -> None:
 async def _import(backend: Backend, *, path: str, quiet: bool) -> ImportReport:
     from locus_memory.transfer import read_archive  # noqa: PLC0415 - help must be quick
 
-    with shown_progress(quiet=quiet) as progress:
-        show = partial(_show, progress, progress.add_task("import", total=None))
-        return await read_archive(path, backend, on_progress=show)
+    with one_bar("import", quiet=quiet) as show:
+        return await read_archive(path, backend, on_progress=partial(_tell, show))
 
 
 def _render_import(console: Console, report: ImportReport) -> None:

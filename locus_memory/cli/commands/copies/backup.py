@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import print_table
@@ -28,12 +27,10 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="File of the backup.")
 
 
 def backup(
-    context: typer.Context,
+    session: Session,
     file: File,
     *,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Copy a SQLite database to one file, while others read and write.
 
@@ -41,7 +38,6 @@ def backup(
     """
     from locus_memory.backends.sqlite import backup as run  # noqa: PLC0415 - help must be quick
 
-    session = Session.of(context, url, as_json=as_json)
     path = _path_of(session)
     if not path.exists():
         raise CommandError(f"no database at {path}: name one with --url")
@@ -49,7 +45,7 @@ def backup(
 
 
 def restore(
-    context: typer.Context,
+    session: Session,
     file: File,
     *,
     force: Annotated[
@@ -58,8 +54,6 @@ def restore(
     strip: Annotated[
         bool, typer.Option("--strip", help="Leave out what is not of this library.")
     ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Replace a SQLite database by a backup, after a check of the backup.
 
@@ -68,7 +62,6 @@ def restore(
     """
     from locus_memory.backends.sqlite import restore as run  # noqa: PLC0415 - help must be quick
 
-    session = Session.of(context, url, as_json=as_json)
     _answer(session, _run(run(file, _path_of(session), overwrite=force, strip=strip)))
 
 

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from locus_memory.cli.commands.copies.places import Place, run_with
-from locus_memory.cli.options.common import AsJson
 from locus_memory.cli.options.models import open_embedder
-from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.outcome import Interrupted
+from locus_memory.cli.options.session import Session, WithJson, opened_backend
 from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import same_command
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.names import format_namespace
@@ -25,7 +21,6 @@ from locus_memory.inspection.text import number, visible_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locus_memory.backends.base import Backend
     from locus_memory.transfer import Comparison, MigrateOptions, MigrationReport, Progress
 
 __all__ = ["migrate"]
@@ -42,7 +37,7 @@ class Part(StrEnum):
 
 
 def migrate(
-    context: typer.Context,
+    session: WithJson,
     *,
     source: Annotated[str, typer.Option("--from", metavar="URL", help="Database to copy.")],
     target: Annotated[str, typer.Option("--to", metavar="URL", help="Database to copy to.")],
@@ -67,7 +62,6 @@ def migrate(
         float | None,
         typer.Option("--rate", metavar="N", help="At most N items and checkpoints a second."),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Copy everything of one database to another.
 
@@ -78,18 +72,15 @@ def migrate(
 
     With --verify, the exit code is 1 if anything differs.
     """
-    given: Globals = context.obj
-    session = Session(target, as_json or given.as_json)
+    import asyncio  # noqa: PLC0415 - help must be quick
+
     options = _options(only, reembed, rate, vectors=vectors)
     options = replace(options, dry_run=dry_run, verify=verify, merge=merge)
-    places = Place(source, must_exist=True), Place(target, must_exist=dry_run)
-    work = partial(_migrate, options=options, quiet=session.as_json)
-    try:
-        report = run_with(*places, work)
-    except KeyboardInterrupt:
-        command = same_command(context)
-        message = f"interrupted; what is copied stays. To continue, run: {command}"
-        raise Interrupted(message, hint=command) from None
+    urls = ((source, True), (target, dry_run))
+    databases = [_checked(url, must_exist=must_exist) for url, must_exist in urls]
+    _refuse_same(*databases)
+    with session.continued("copied"):
+        report = asyncio.run(_migrate(source, target, options=options, quiet=session.as_json))
     session.answer(report.to_dict(), partial(_render, report=report))
     _check(report)
 
@@ -117,18 +108,18 @@ def _options(
 
 
 async def _migrate(
-    source: Backend, target: Backend, *, options: MigrateOptions, quiet: bool
+    source: str, target: str, *, options: MigrateOptions, quiet: bool
 ) -> MigrationReport:
     from locus_memory.transfer import migrate as run  # noqa: PLC0415 - help must be quick
 
-    with shown_progress(quiet=quiet) as progress:
-        task = progress.add_task("migrate", total=None)
+    with one_bar("migrate", quiet=quiet) as show:
 
-        def show(at: Progress) -> None:
+        def tell(at: Progress) -> None:
             what = f"{at.step}, pass {at.number}: {visible_name(at.name)}"
-            progress.update(task, description=what[:60], completed=at.written)
+            show(description=what[:60], completed=at.written)
 
-        return await run(source, target, options, on_progress=show)
+        async with opened_backend(source) as one, opened_backend(target) as other:
+            return await run(one, other, options, on_progress=tell)
 
 
 def _render(console: Console, report: MigrationReport) -> None:
@@ -175,3 +166,29 @@ def _check(report: MigrationReport) -> None:
     if report.equal is False:
         different = sum(not each.equal for each in report.comparisons or [])
         raise CommandError(f"{number(different)} parts differ", answered=True)
+
+
+def _checked(url: str, *, must_exist: bool) -> Session:
+    """Return a database of the copy.
+
+    Args:
+        url: A provider string.
+        must_exist: Whether a missing file is an error.
+
+    Raises:
+        UsageError: The URL is invalid, or names data of this process alone.
+        CommandError: The database does not exist.
+    """
+    session = Session(url, as_json=False)
+    address, _ = session.resolve()
+    if address.provider == "memory" or address.hint == ":memory:":
+        raise UsageError(f"{url} ends with this command: name a database that stays")
+    if must_exist and session.path is not None and not session.path.exists():
+        raise CommandError(f"no database at {address}")
+    return session
+
+
+def _refuse_same(one: Session, other: Session) -> None:
+    paths = [each.path and each.path.resolve() for each in (one, other)]
+    if one.url == other.url or paths[0] == paths[1] is not None:
+        raise UsageError("--from and --to are the same database")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
@@ -27,12 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["audit", "compact"]
 
 
-def compact(context: typer.Context, *, url: Url = None, as_json: AsJson = False) -> None:
+def compact(session: Session) -> None:
     """Erase deleted data from the files of the database, and free their space.
 
     It can take long. In PostgreSQL each table is rewritten, and locked meanwhile.
     """
-    session = Session.of(context, url, as_json=as_json)
     before = size_on_disk(session.path)
     session.run(_compact)
     document = {"disk_bytes": {"before": before, "after": size_on_disk(session.path)}}
@@ -53,20 +51,16 @@ def _render_size(console: Console, *, document: dict[str, Any]) -> None:
 
 
 def audit(
-    context: typer.Context,
+    session: Session,
     words: Annotated[
         list[str], typer.Argument(metavar="WORD...", help="Words that only the deleted data has.")
     ],
-    *,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Search every place of the database for words of deleted data, and report each place.
 
     Run forget and compact first. The exit code is 1 if a word is found, or if a place cannot be
     looked at. The report does not repeat the words.
     """
-    session = Session.of(context, url, as_json=as_json)
     document = session.show(partial(_audit, words=words), _render)
     if not document["proven"]:
         found = number(document["found"])

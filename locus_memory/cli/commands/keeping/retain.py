@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url, parse_age, parse_object
+from locus_memory.cli.options.common import parse_age, parse_object
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
@@ -34,7 +34,7 @@ _NO_RULES = (
 
 
 def retain(
-    context: typer.Context,
+    session: Session,
     *,
     namespace: Annotated[
         str | None,
@@ -67,15 +67,12 @@ def retain(
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
     yes: Yes = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Delete the items and checkpoints that no rule keeps.
 
     The options are one rule. Without any, the rules are those of the configuration file. With two
     limits of a kind, only what is over both is deleted. The command asks first.
     """
-    session = Session.of(context, url, as_json=as_json)
     table: dict[str, Any] = {
         "namespace": None if namespace is None else list(parse_namespace(namespace)),
         "metadata": parse_object(metadata, "--metadata"),

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
-from locus_memory.cli.printing.progress import shown_progress
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import Cell, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
     from locus_memory.backends.base import Backend
     from locus_memory.encryption.rotation import RotationReport
@@ -25,7 +23,7 @@ __all__ = ["rotate"]
 
 
 def rotate(
-    context: typer.Context,
+    session: Session,
     *,
     accept_plain: Annotated[
         bool,
@@ -34,8 +32,6 @@ def rotate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count what would be encrypted.")
     ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Encrypt all items and checkpoints with the active key.
 
@@ -43,7 +39,6 @@ def rotate(
     the first is active, the others decrypt. You can stop it at any time, and the database stays
     in use: the next call continues.
     """
-    session = Session.of(context, url, as_json=as_json)
     work = partial(_rotate, accept_plain=accept_plain, dry_run=dry_run, quiet=session.as_json)
     session.show(work, _render)
 
@@ -56,16 +51,14 @@ async def _rotate(
 
     if isinstance(backend, EncryptingBackend) and accept_plain:
         backend = EncryptingBackend(backend.inner, replace(backend.keys, accept_plain=True))
-    with shown_progress(quiet=quiet) as progress:
-        task = progress.add_task("rotate", total=None)
-        show = partial(_show, progress, task)
-        report = await run(backend, dry_run=dry_run, on_progress=show)
+    with one_bar("rotate", quiet=quiet) as show:
+
+        def count(so_far: RotationReport) -> None:
+            show(completed=so_far.items + so_far.checkpoints)
+
+        report = await run(backend, dry_run=dry_run, on_progress=count)
     active = backend.keys.active if isinstance(backend, EncryptingBackend) else None
     return {"active": active, **asdict(report)}
-
-
-def _show(progress: Progress, task: TaskID, report: RotationReport) -> None:
-    progress.update(task, completed=report.items + report.checkpoints)
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_model
 from locus_memory.cli.options.session import Session
@@ -41,7 +40,7 @@ _TITLES = {
 
 
 def consolidate(
-    context: typer.Context,
+    session: Session,
     *,
     user: Annotated[
         str | None,
@@ -57,8 +56,6 @@ def consolidate(
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """End memories that have expired, and erase what is too old.
 
@@ -66,7 +63,6 @@ def consolidate(
     transcripts older than the retention are erased. With --model, a model merges facts that say
     the same, and condenses the oldest notes.
     """
-    session = Session.of(context, url, as_json=as_json)
     _check(retention_days)
     work = partial(
         _consolidate,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
-from locus_memory.cli.options.confirmation import Yes
+from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Kind, Prefix, TypeOption, UserOption
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import console, marked, remark
+from locus_memory.cli.printing.output import console, remark
 from locus_memory.cli.printing.tables import Cell, Cut, print_records, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.memories import elsewhere, erased, for_user, open_manager, users
 from locus_memory.inspection.names import format_namespace, parse_namespace
-from locus_memory.inspection.text import compact, snippet, visible, visible_name
+from locus_memory.inspection.text import compact, snippet, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +96,7 @@ class _Request:
 
 
 def forget(
-    context: typer.Context,
+    session: Session,
     key: Annotated[
         str | None,
         typer.Argument(
@@ -126,8 +124,6 @@ def forget(
             "--summaries", metavar="NAMESPACE", help="Further namespace of summaries; repeatable."
         ),
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Erase memories permanently, or all data of a user.
 
@@ -138,28 +134,19 @@ def forget(
 
     `undo` cannot bring erased data back. The command asks first, except for a single KEY.
     """
-    session = Session.of(context, url, as_json=as_json)
     request = _Request(key, user, query, kind, threads, prefix, tuple(summaries or ()))
     must_ask = request.asks_first and not dry_run and not yes
-    if must_ask and not sys.stdin.isatty():
-        raise UsageError(
-            "stdin is not a terminal, so confirmation is impossible: "
-            "pass --yes to erase, or --dry-run to look"
-        )
+    if must_ask:
+        refuse_unasked("pass --yes to erase, or --dry-run to look")
     if dry_run or must_ask:
         plan = session.run(partial(_carry_out, request=request, dry_run=True))
         if dry_run:
             session.answer(plan, partial(_render, document=plan))
             return
-        _confirm(request, plan)
+        _render(console(stderr=True), document=plan)
+        confirm(request.question(), otherwise="nothing was erased")
     report = session.run(partial(_carry_out, request=request, dry_run=False))
     session.answer(report, partial(_render, document=report))
-
-
-def _confirm(request: _Request, plan: dict[str, Any]) -> None:
-    _render(console(stderr=True), document=plan)
-    if not typer.confirm(marked(visible(request.question())), err=True):
-        raise CommandError("nothing was erased")
 
 
 async def _carry_out(backend: Backend, *, request: _Request, dry_run: bool) -> dict[str, Any]:

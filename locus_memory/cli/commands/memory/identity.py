@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.lazy import subcommands
-from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
+from locus_memory.cli.options.common import Limit
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
     AsOf,
@@ -19,8 +19,7 @@ from locus_memory.cli.options.memories import (
     UserOption,
     moments,
 )
-from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.output import remark
+from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.memories import for_user, scoped_manager
 from locus_memory.inspection.names import parse_namespace
@@ -39,23 +38,16 @@ _SUMMARY = 240
 
 
 def show_identity(
-    context: typer.Context,
+    session: Session,
     *,
     user: UserOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the sentences that a person fixed for a user.
 
     They are memories that are always in the model's context, and no model
     changes them.
     """
-    session = Session.of(context, url, as_json=as_json)
-    if context.invoked_subcommand is not None:
-        refuse_before_subcommand(context, user="--user", prefix="--namespace")
-        context.obj = Globals(session.url, session.as_json)
-        return
     session.show(partial(_show, user=user, prefix=prefix), _render)
 
 
@@ -69,28 +61,23 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         [each["id"][:_ID], visible(each["text"]), each["created_at"][:_DAY]]
         for each in document["overrides"]
     ]
-    if rows:
-        print_table(console, ["id", "*text", "since"], rows)
-    else:
-        remark(console, f"no identity{for_user(document['user'])}")
+    empty = f"no identity{for_user(document['user'])}"
+    print_table(console, ["id", "*text", "since"], rows, empty=empty)
 
 
 def add_override(
-    context: typer.Context,
+    session: Session,
     text: Annotated[
         str, typer.Argument(metavar="TEXT", help="Sentence, such as 'Always answer in English.'")
     ],
     *,
     user: UserOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Fix a sentence of at most 300 characters that is always in the model's context.
 
     It is a memory, see `memories`. What no longer fits is refused.
     """
-    session = Session.of(context, url, as_json=as_json)
     session.show(
         partial(_add, text=text, user=user, prefix=prefix), partial(_say, what="fixed"), create=True
     )
@@ -102,18 +89,15 @@ async def _add(backend: Backend, *, text: str, user: str | None, prefix: str) ->
 
 
 def remove_override(
-    context: typer.Context,
+    session: Session,
     override_id: Annotated[
         str, typer.Argument(metavar="ID", help="Id of the sentence, or its beginning.")
     ],
     *,
     user: UserOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Retire a fixed sentence; `undo` brings it back."""
-    session = Session.of(context, url, as_json=as_json)
     session.show(
         partial(_remove, override_id=override_id, user=user, prefix=prefix),
         partial(_say, what="removed"),
@@ -135,7 +119,7 @@ def _say(console: Console, *, document: dict[str, Any], what: str) -> None:
 
 
 def list_notes(
-    context: typer.Context,
+    session: Session,
     *,
     user: UserOption = None,
     origin: Annotated[
@@ -145,11 +129,8 @@ def list_notes(
     at: At = None,
     limit: Limit = 20,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the notes of a user's sessions, the newest first."""
-    session = Session.of(context, url, as_json=as_json)
     work = partial(_notes, user=user, origin=origin, limit=limit, prefix=prefix)
     session.show(partial(work, as_of=as_of, at=at), _render_notes)
 
@@ -180,10 +161,8 @@ def _render_notes(console: Console, *, document: dict[str, Any]) -> None:
         ]
         for each in document["episodes"]
     ]
-    if rows:
-        print_table(console, ["day", "thread", "*notes", ">salience"], rows)
-    else:
-        remark(console, f"no notes{for_user(document['user'])}")
+    empty = f"no notes{for_user(document['user'])}"
+    print_table(console, ["day", "thread", "*notes", ">salience"], rows, empty=empty)
 
 
 def _told(session: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory._internal.quoting import LONGEST
-from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
+from locus_memory.cli.options.common import Limit, Offset
 from locus_memory.cli.options.memories import (
     DEFAULT_PREFIX,
     AsOf,
@@ -26,7 +26,6 @@ from locus_memory.cli.options.memories import (
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.memories import print_memories, print_versions
 from locus_memory.cli.printing.output import remark
-from locus_memory.cli.printing.paging import tell_more
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.memories import (
     Row,
@@ -67,7 +66,7 @@ _NAMED = 5
 
 
 def list_memories(
-    context: typer.Context,
+    session: Session,
     *,
     user: UserOption = None,
     all_users: Annotated[
@@ -91,36 +90,37 @@ def list_memories(
     limit: Limit = 100,
     offset: Offset = 0,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the memories, with their sources.
 
     The newest memories come first; with --query, the best matches. Below each memory is the
     version that it replaced.
     """
-    session = Session.of(context, url, as_json=as_json)
     if all_users and user is not None:
         raise UsageError("give --user or --all-users, not both")
-    document = session.run(
-        partial(
-            _list,
-            prefix=prefix,
-            user=user,
-            all_users=all_users,
+
+    async def work(backend: Backend) -> dict[str, Any]:
+        manager = open_manager(backend.store, parse_namespace(prefix))
+        known = await users(backend.store, manager)
+        document = await collect(
+            backend,
+            manager,
+            [None, *known] if all_users else [user],
             kind=kind,
             origin=origin,
             query=query,
-            as_of=as_of,
-            at=at,
-            limit=limit,
-            offset=offset,
+            then=moments(as_of, at),
+            page=slice(offset, offset + limit),
         )
-    )
+        if not document["total"] and not all_users:
+            alike = get_close_matches((user or "")[:LONGEST], known)
+            document["others"] = [] if user in known else alike or known
+        return document
+
+    document = session.run(work)
     render = partial(render_memories, document=document, with_user=all_users, with_sources=sources)
     session.answer(document, render)
-    if not session.as_json:
-        tell_more(context, document["more"], offset=document["next"])
+    session.tell_more(document["more"], offset=document["next"])
 
 
 async def _scoped(
@@ -141,40 +141,6 @@ async def _scoped(
         raise CommandError(f"{error}{told}") from None
 
 
-async def _list(
-    backend: Backend,
-    *,
-    prefix: str,
-    user: str | None,
-    all_users: bool,
-    kind: Kind | None,
-    origin: Origin | None,
-    query: str | None,
-    as_of: str | None,
-    at: str | None,
-    limit: int,
-    offset: int,
-) -> dict[str, Any]:
-    manager = open_manager(backend.store, parse_namespace(prefix))
-    wanted = [None, *await users(backend.store, manager)] if all_users else [user]
-    document = await collect(
-        backend,
-        manager,
-        wanted,
-        kind=kind,
-        origin=origin,
-        query=query,
-        then=moments(as_of, at),
-        limit=limit,
-        offset=offset,
-    )
-    if not document["total"] and not all_users:
-        others = await users(backend.store, manager)
-        alike = get_close_matches((user or "")[:LONGEST], others)
-        document["others"] = [] if user in others else alike or others
-    return document
-
-
 async def collect(
     backend: Backend,
     manager: LLMMemoryManager,
@@ -184,8 +150,7 @@ async def collect(
     origin: Origin | None = None,
     query: str | None = None,
     then: Mapping[str, Any] | None = None,
-    limit: int = 100,
-    offset: int = 0,
+    page: slice = slice(100),
 ) -> dict[str, Any]:
     """Return the memories of some users; `None` means memories without a user."""
     found: list[tuple[str | None, Memory]] = []
@@ -198,17 +163,17 @@ async def collect(
 
         found.sort(key=lambda each: said_at(each[1]), reverse=True)
     sources = Sources(backend)
-    end = offset + limit
+    rest = found[page.stop :]
     rows = [
         await describe(manager if user is None else manager.for_user(user), sources, memory, user)
-        for user, memory in found[offset:end]
+        for user, memory in found[page]
     ]
     return {
         "namespace": list(manager.namespace),
         "total": len(found),
         "memories": rows,
-        "more": len(found[end:]),
-        "next": end if found[end:] else None,
+        "more": len(rest),
+        "next": page.stop if rest else None,
     }
 
 
@@ -259,7 +224,7 @@ def render_memories(
 
 
 def remember(
-    context: typer.Context,
+    session: Session,
     content: Annotated[
         str, typer.Argument(metavar="CONTENT", help="Sentence, such as 'Ada is a vegetarian.'")
     ],
@@ -286,15 +251,12 @@ def remember(
         bool, typer.Option("--force", help="Save it even if it looks like a secret.")
     ] = False,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Save a sentence as a memory; it replaces the memory with the same key.
 
     Without --key, a fact that the rules of the scripted chat know, such as a home, gets the
     key of these rules. Any other sentence gets a key of its first words, with a mark.
     """
-    session = Session.of(context, url, as_json=as_json)
     if not content.strip():
         raise UsageError("CONTENT is empty: give a sentence to remember")
     found = None if force else secret_in(content, key)
@@ -327,17 +289,14 @@ def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
 
 
 def history(
-    context: typer.Context,
+    session: Session,
     key: KeyArgument,
     *,
     user: UserOption = None,
     kind: TypeOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List all versions of a memory, the newest first."""
-    session = Session.of(context, url, as_json=as_json)
     work = partial(history_of, key=key, kind=kind, user=user)
     rows = session.run(partial(_scoped, work=work, key=key, user=user, prefix=prefix))
     document = {"user": user, "key": key, "versions": rows}
@@ -345,20 +304,17 @@ def history(
 
 
 def undo(
-    context: typer.Context,
+    session: Session,
     key: KeyArgument,
     *,
     user: UserOption = None,
     kind: TypeOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Undo the last change of a memory; repeat the command to go further back.
 
     A replaced or deleted memory becomes current again. A new memory is deleted.
     """
-    session = Session.of(context, url, as_json=as_json)
     work = partial(undo_change, key=key, kind=kind, user=user)
     session.show(partial(_scoped, work=work, key=key, user=user, prefix=prefix), _render_undone)
 

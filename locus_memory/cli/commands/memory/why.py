@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Limit, Offset, Url
+from locus_memory.cli.options.common import Limit, Offset
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
@@ -27,7 +27,7 @@ _WITHHELD = "withheld, since it may hold a secret"
 
 
 def why(
-    context: typer.Context,
+    session: Session,
     thread: Annotated[
         str | None,
         typer.Argument(metavar="THREAD", help="Id of the thread; by default, the newest."),
@@ -40,8 +40,6 @@ def why(
     limit: Limit = 1,
     offset: Offset = 0,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what the model saw of the memory in the newest run of a thread.
 
@@ -50,7 +48,6 @@ def why(
     it is the newest run of the user. In a project with a coding agent, --user, --person and --url
     are its own.
     """
-    session = Session.of(context, url, as_json=as_json)
     page = slice(offset, offset + limit)
     document = session.run(
         partial(_why, thread=thread, user=user, person=person, page=page, prefix=prefix)
@@ -97,7 +94,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
 
 
 def recall(
-    context: typer.Context,
+    session: Session,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
     user: UserOption = None,
@@ -105,15 +102,12 @@ def recall(
         str | None, typer.Option(metavar="ID", help="Another user, whose block stands below.")
     ] = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what the model would be shown of the memory for a message.
 
     In a project with a coding agent, --user, --person and --url are its own; nothing is recorded or
     counted.
     """
-    session = Session.of(context, url, as_json=as_json)
     known = [user] if person is None else [user, person]
     document = session.run(partial(_recall, query=query, known=known, prefix=prefix))
     session.answer(document, partial(_render_block, document=document))

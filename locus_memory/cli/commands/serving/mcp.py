@@ -14,10 +14,9 @@ import typer
 
 from locus_memory._internal.quoting import quote
 from locus_memory.cli.lazy import subcommands
-from locus_memory.cli.options.common import AsJson, Url, refuse_before_subcommand
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
-from locus_memory.cli.options.session import Globals, Session
+from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, print_json
 from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.memories import scoped_manager
@@ -91,7 +90,7 @@ _Documents = Annotated[
 
 
 def serve(
-    context: typer.Context,
+    session: Session,
     *,
     user: UserOption = None,
     tools: _Tools = None,
@@ -106,8 +105,6 @@ def serve(
     documents: _Documents = "documents",
     embedder: EmbedderOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Serve memories to an AI application, over the Model Context Protocol.
 
@@ -115,13 +112,10 @@ def serve(
     Without --http, the application starts this command and talks to it over stdin and stdout.
     An address that others reach needs --tokens.
     """
-    session = Session.of(context, url, as_json=as_json)
-    if context.invoked_subcommand is not None:
-        refuse_before_subcommand(context, **_OPTIONS)
-        context.obj = Globals(session.url, session.as_json)
-        return
     if not http:
-        _refuse_before_http(context)
+        early = [written for name, written in session.given.items() if name in _OF_HTTP]
+        if early:
+            raise UsageError(f"{early[0]} needs --http")
         if session.as_json:
             raise UsageError("--json needs --http: stdout belongs to the protocol")
     if tokens is not None and (user is not None or read_only):
@@ -173,34 +167,8 @@ def _tell(url: str, *, as_json: bool) -> None:
         note(f"listening at {url}")
 
 
-_OPTIONS = {
-    "user": "--user",
-    "tools": "--tools",
-    "read_only": "--read-only",
-    "http": "--http",
-    "host": "--host",
-    "port": "--port",
-    "tokens": "--tokens",
-    "names": "--allow-host",
-    "origins": "--allow-origin",
-    "calls": "--calls",
-    "documents": "--documents",
-    "embedder": "--embedder",
-    "prefix": "--namespace",
-}
 _OF_HTTP = ("host", "port", "tokens", "names", "origins")
-
-
-def _refuse_before_http(context: typer.Context) -> None:
-    """Refuse options that have a meaning only with `--http`.
-
-    Raises:
-        UsageError: There is one.
-    """
-    for name in _OF_HTTP:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise UsageError(f"{_OPTIONS[name]} needs --http")
+"""The options that have a meaning only with `--http`."""
 
 
 async def _serve(
@@ -239,7 +207,7 @@ async def _serve(
 
 
 def import_graph(
-    context: typer.Context,
+    session: Session,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="The memory.jsonl of the reference memory server."),
@@ -247,15 +215,12 @@ def import_graph(
     *,
     user: UserOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Import the entities and relations of the reference memory server.
 
     What is there already stays: to repeat the import changes nothing. Lines that are no entity
     and no relation are skipped.
     """
-    session = Session.of(context, url, as_json=as_json)
     if not file.is_file():
         raise UsageError(f"there is no file {str(file)!r}")
     session.show(partial(_import, file=file, user=user, prefix=prefix), _render, create=True)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory._internal.providers.drivers import require
-from locus_memory.cli.options.common import Url
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
-from locus_memory.cli.options.session import Session
+from locus_memory.cli.options.session import Session, WithUrl
 from locus_memory.cli.printing.output import note
 from locus_memory.errors import ConfigurationError
 from locus_memory.inspection.errors import UsageError
@@ -54,7 +53,7 @@ _ReadOnly = Annotated[
 
 
 def serve(
-    context: typer.Context,
+    session: WithUrl,
     *,
     host: _Host = _HOST,
     port: _Port = _PORT,
@@ -63,7 +62,6 @@ def serve(
     read_only: _ReadOnly = False,
     embedder: EmbedderOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
 ) -> None:
     """Serve the JSON API over a database, for this machine alone.
 
@@ -71,7 +69,7 @@ def serve(
     /api/v1/openapi.json. Ctrl-C stops the server.
     """
     _listen(
-        Session.of(context, url, as_json=False),
+        session,
         web=require("locus_memory.web", "ui", needed_by="locus-memory serve"),
         pages=None,
         embedder=embedder,
@@ -87,7 +85,7 @@ def serve(
 
 
 def ui(
-    context: typer.Context,
+    session: WithUrl,
     *,
     host: _Host = _HOST,
     port: _Port = _PORT,
@@ -100,7 +98,6 @@ def ui(
     ] = None,
     embedder: EmbedderOption = None,
     prefix: Prefix = DEFAULT_PREFIX,
-    url: Url = None,
 ) -> None:
     """Look at a database in the browser: threads, memories, items and what the model saw.
 
@@ -118,7 +115,7 @@ def ui(
         quality = read_quality(runs)
         make_pages = partial(make_pages, quality_tables(quality), quality_plots(quality))
     _listen(
-        Session.of(context, url, as_json=False),
+        session,
         web=require("locus_memory.web", "ui", needed_by="locus-memory ui"),
         pages=make_pages,
         embedder=embedder,

@@ -10,11 +10,10 @@ import typer
 
 from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.commands.threads.threads import print_with_origins
-from locus_memory.cli.options.common import AsJson, Limit, Url, parse_age
+from locus_memory.cli.options.common import Limit, parse_age
 from locus_memory.cli.options.metadata_filter import Condition, FilterOption, parse_filters
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import note, remark
-from locus_memory.cli.printing.paging import tell_more
+from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import Cell, Cut, print_records
 from locus_memory.cli.printing.transcripts import message_record, print_transcript
 from locus_memory.inspection.errors import UsageError
@@ -48,7 +47,7 @@ ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the
 
 
 def checkpoints(
-    context: typer.Context,
+    session: Session,
     thread: ThreadArgument,
     *,
     limit: Limit = 20,
@@ -56,17 +55,13 @@ def checkpoints(
         str | None, typer.Option(metavar="ID", help="Only checkpoints older than this one.")
     ] = None,
     filters: FilterOption = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List a thread's checkpoints, the newest first."""
-    session = Session.of(context, url, as_json=as_json)
     wanted = parse_filters(filters or [])
     work = partial(_checkpoints, thread=thread, limit=limit, before=before, wanted=wanted)
     document = session.run(work)
     session.answer(document, partial(_render_checkpoints, found=document["checkpoints"]))
-    if not session.as_json:
-        tell_more(context, document["more"], before=document["next"])
+    session.tell_more(document["more"], before=document["next"])
 
 
 async def _checkpoints(
@@ -92,9 +87,6 @@ async def _checkpoints(
 
 
 def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
-    if not found:
-        remark(console, "no checkpoints found")
-        return
     rows: list[list[Cell]] = [
         [
             row["place"],
@@ -106,11 +98,11 @@ def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
         for row in found
     ]
     columns = [">place", "checkpoint", "kind", ">bytes", "~metadata"]
-    print_with_origins(console, columns, rows, found)
+    print_with_origins(console, columns, rows, found, "no checkpoints found")
 
 
 def show(
-    context: typer.Context,
+    session: Session,
     thread: Annotated[
         str, typer.Argument(metavar="THREAD", help="Id of the thread, or THREAD@CHECKPOINT.")
     ],
@@ -129,11 +121,8 @@ def show(
             "--last", metavar="N", min=0, help="Only the last N messages; all by default."
         ),
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Print the conversation at a checkpoint."""
-    session = Session.of(context, url, as_json=as_json)
     if checkpoint is not None and at is not None:
         raise UsageError("give CHECKPOINT or --at, not both")
     name = checkpoint if at is None else str(at)
@@ -166,7 +155,7 @@ def _render_state(console: Console, document: dict[str, Any], last: int | None) 
 
 
 def fork(
-    context: typer.Context,
+    session: Session,
     source: Annotated[
         str,
         typer.Argument(
@@ -174,12 +163,8 @@ def fork(
         ),
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Id of the new thread.")],
-    *,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Start a new thread from a checkpoint, with its history."""
-    session = Session.of(context, url, as_json=as_json)
     document = session.run(partial(_fork, source=source, new=new))
     line = (
         f"{document['thread_id']} forked from {document['source']}@{document['checkpoint_id']}, "
@@ -193,7 +178,7 @@ async def _fork(backend: Backend, *, source: str, new: str) -> dict[str, Any]:
 
 
 def prune(
-    context: typer.Context,
+    session: Session,
     thread: ThreadArgument,
     *,
     keep_last: Annotated[
@@ -206,14 +191,11 @@ def prune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Delete old checkpoints of a thread; the newest one stays.
 
     With both limits, a checkpoint is deleted only if it is over both.
     """
-    session = Session.of(context, url, as_json=as_json)
     if keep_last is None and older_than is None:
         raise UsageError("give --keep-last, --older-than or both")
     before = None if older_than is None else _moment_before(older_than)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.transcripts import message_line, print_message, print_text
@@ -27,18 +26,14 @@ _HELP = "First state: THREAD, THREAD@CHECKPOINT or THREAD@N (-1 is the newest)."
 
 
 def diff(
-    context: typer.Context,
+    session: Session,
     a: Annotated[str, typer.Argument(metavar="A", help=_HELP)],
     b: Annotated[str, typer.Argument(metavar="B", help="Second state, in the same notation.")],
-    *,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show what changed from one checkpoint to another.
 
     The checkpoints may belong to the same thread or to two threads.
     """
-    session = Session.of(context, url, as_json=as_json)
     session.show(partial(compare_references, a=a, b=b), render_difference)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.plots import PlotOption, write_plot
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
@@ -38,7 +37,7 @@ _COUNTS = ("total_checkpoints", "full_checkpoints", "delta_checkpoints", "stored
 
 
 def stats(
-    context: typer.Context,
+    session: Session,
     thread: Annotated[
         str | None,
         typer.Argument(metavar="THREAD", help="Id of one thread; all threads by default."),
@@ -49,14 +48,11 @@ def stats(
         typer.Option("--deep", help="Load every state and compare with its full JSON."),
     ] = False,
     plot: PlotOption = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show the stored size of threads; with --deep, also that of their full JSON.
 
     With --plot, the growth of THREAD is drawn: its stored bytes against its full JSON.
     """
-    session = Session.of(context, url, as_json=as_json)
     watch = partial(tracked, quiet=session.as_json)
     if plot is None:
         work = partial(measure_threads, thread=thread, deep=deep, watch=watch)
@@ -128,10 +124,7 @@ def _render(console: Console, document: dict[str, Any], *, deep: bool) -> None:
         columns += [">as JSON", ">ratio"]
         for cells, row in zip(rows, document["threads"], strict=True):
             cells += [row["json_bytes"], f"{row['ratio']:.2%}"]
-    if rows:
-        print_table(console, columns, rows)
-    else:
-        remark(console, "no threads")
+    print_table(console, columns, rows, empty="no threads")
     if document["disk_bytes"] is not None:
         remark(console, f"on disk: {number(document['disk_bytes'])} bytes, including the store")
     if "plot" in document:

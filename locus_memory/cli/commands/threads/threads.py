@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.lazy import subcommands
-from locus_memory.cli.options.common import AsJson, Limit, Url, refuse_before_subcommand
+from locus_memory.cli.options.common import Limit
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
-from locus_memory.cli.options.session import Globals, Session
-from locus_memory.cli.printing.output import console, remark
-from locus_memory.cli.printing.paging import COUNTED, tell_more
+from locus_memory.cli.options.session import Session
+from locus_memory.cli.printing.output import console
+from locus_memory.cli.printing.paging import COUNTED
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.names import find_fork_point, hides
 from locus_memory.inspection.text import number
@@ -40,7 +40,7 @@ _PAGE = 500
 
 
 def list_threads(
-    context: typer.Context,
+    session: Session,
     *,
     prefix: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only thread ids that start with TEXT.")
@@ -50,22 +50,12 @@ def list_threads(
     everything: Annotated[
         bool, typer.Option("--all", help="Also list the threads of LangGraph's pending writes.")
     ] = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the threads, or delete some with `rm`."""
-    session = Session.of(context, url, as_json=as_json)
-    if context.invoked_subcommand is not None:
-        refuse_before_subcommand(
-            context, prefix="--prefix", after="--after", limit="--limit", everything="--all"
-        )
-        context.obj = Globals(session.url, session.as_json)
-        return
     found = partial(_list, prefix=prefix, after=after, limit=limit, everything=everything)
     document = session.run(found)
     session.answer(document, partial(_render, found=document["threads"]))
-    if not session.as_json:
-        tell_more(context, document["more"], after=document["next"])
+    session.tell_more(document["more"], after=document["next"])
 
 
 async def _list(
@@ -109,7 +99,11 @@ async def _row(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, Any]
 
 
 def print_with_origins(
-    output: Console, columns: list[str], rows: list[list[Cell]], found: list[dict[str, Any]]
+    output: Console,
+    columns: list[str],
+    rows: list[list[Cell]],
+    found: list[dict[str, Any]],
+    empty: str,
 ) -> None:
     """Print a table, with a column for the source if any row is from a fork.
 
@@ -125,13 +119,10 @@ def print_with_origins(
         rows = [
             [*row, origin.get("thread_id", "")] for row, origin in zip(rows, origins, strict=True)
         ]
-    print_table(output, columns, rows, records=records)
+    print_table(output, columns, rows, records=records, empty=empty)
 
 
 def _render(console: Console, found: list[dict[str, Any]]) -> None:
-    if not found:
-        remark(console, "no threads")
-        return
     rows: list[list[Cell]] = [
         [
             row["thread_id"],
@@ -142,26 +133,23 @@ def _render(console: Console, found: list[dict[str, Any]]) -> None:
         for row in found
     ]
     columns = ["thread", ">checkpoints", ">bytes", "saved (UTC)"]
-    print_with_origins(console, columns, rows, found)
+    print_with_origins(console, columns, rows, found, "no threads")
 
 
 def remove_threads(
-    context: typer.Context,
+    session: Session,
     threads: Annotated[list[str], typer.Argument(metavar="THREAD...", help="Ids of the threads.")],
     *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
     yes: Yes = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Delete threads with all their checkpoints.
 
     The command shows its plan and asks first. Memories, and the turns that `import` stored,
     stay: `forget` and `rm` delete those.
     """
-    session = Session.of(context, url, as_json=as_json)
     must_ask = not dry_run and not yes
     if must_ask:
         refuse_unasked("pass --yes to delete, or --dry-run to look")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory.cli.options.common import AsJson, Url
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note
@@ -32,7 +31,7 @@ _DAYS = 30.0
 
 
 def vacuum(
-    context: typer.Context,
+    session: Session,
     *,
     older_than_days: Annotated[
         float, typer.Option(metavar="N", min=0, help="Keep checkpoints younger than N days.")
@@ -41,14 +40,11 @@ def vacuum(
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
     yes: Yes = False,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Delete old checkpoints of every thread, and free their space.
 
     The newest checkpoint of each thread always stays. The command asks first.
     """
-    session = Session.of(context, url, as_json=as_json)
     if math.isnan(older_than_days):
         raise UsageError("--older-than-days takes a number of days, not nan")
     if not dry_run and not yes:

@@ -12,7 +12,7 @@ from typing import Final
 
 from locus_memory.web.pages.frame.visit import Group, done, get, post, shown
 from locus_memory.web.pages.memories import forgetting, lists, memory
-from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.pages.memories.place import MemoriesVisit
 from locus_memory.web.questions.editing import retire_memory, trust_memory
 from locus_memory.web.questions.layers import (
     add_override,
@@ -31,21 +31,28 @@ GROUP: Final = Group(
     "/memories",
     "Memories",
     (
-        get("/memories", lists.show_scopes, Place),
-        get("/memories/list", lists.show_memories, Place),
-        post("/memories/remember", lists.remember_text, Place),
-        get(_MEMORY, memory.show_memory, Place),
-        post("/memories/edit", memory.edit, Place),
-        post("/memories/undo", memory.undo, Place),
-        done("/memories/retire", retire_memory, memory.tell_retired, Place),
-        done("/memories/trust", trust_memory, memory.tell_trusted, Place),
-        get("/memories/forget", forgetting.preview, Place),
-        post("/memories/forget", forgetting.erase, Place),
-        shown(_IDENTITY, get_identity, "memories/identity.html", "identity", Place),
-        done(f"{_IDENTITY}/add", add_override, lambda *_: (_IDENTITY, _ADDED, {}), Place),
-        done(f"{_IDENTITY}/remove", remove_override, lambda *_: (_IDENTITY, "Removed.", {}), Place),
-        shown("/memories/episodes", list_episodes, "memories/episodes.html", "found", Place),
-        get("/memories/transcript", lists.show_transcript, Place),
+        get("/memories", lists.show_scopes, MemoriesVisit),
+        get("/memories/list", lists.show_memories, MemoriesVisit),
+        post("/memories/remember", lists.remember_text, MemoriesVisit),
+        get(_MEMORY, memory.show_memory, MemoriesVisit),
+        post("/memories/edit", memory.edit, MemoriesVisit),
+        post("/memories/undo", memory.undo, MemoriesVisit),
+        done("/memories/retire", retire_memory, memory.tell_retired, MemoriesVisit),
+        done("/memories/trust", trust_memory, memory.tell_trusted, MemoriesVisit),
+        get("/memories/forget", forgetting.preview, MemoriesVisit),
+        post("/memories/forget", forgetting.erase, MemoriesVisit),
+        shown(_IDENTITY, get_identity, "memories/identity.html", "identity", MemoriesVisit),
+        done(f"{_IDENTITY}/add", add_override, lambda *_: (_IDENTITY, _ADDED, {}), MemoriesVisit),
+        done(
+            f"{_IDENTITY}/remove",
+            remove_override,
+            lambda *_: (_IDENTITY, "Removed.", {}),
+            MemoriesVisit,
+        ),
+        shown(
+            "/memories/episodes", list_episodes, "memories/episodes.html", "found", MemoriesVisit
+        ),
+        get("/memories/transcript", lists.show_transcript, MemoriesVisit),
     ),
 )
 """The group of the pages of memories."""

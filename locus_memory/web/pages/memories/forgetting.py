@@ -6,20 +6,20 @@ from starlette.responses import Response
 
 from locus_memory.inspection.text import counted
 from locus_memory.web.errors import RefusalError
-from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.pages.memories.place import MemoriesVisit
 from locus_memory.web.questions.editing import ForgetAsked, forget_data
 
 __all__ = ["erase", "preview"]
 
 
-async def preview(place: Place) -> Response:
+async def preview(place: MemoriesVisit) -> Response:
     """Show what would be erased, with the contents; nothing is."""
     asked = _asked(place, dry_run=True)
     plan = await forget_data(place.data, asked)
     return place.render("memories/forget.html", asked=asked, plan=plan)
 
 
-async def erase(place: Place) -> Response:
+async def erase(place: MemoriesVisit) -> Response:
     """Erase memories permanently."""
     asked = _asked(place, dry_run=False)
     done = await forget_data(place.data, asked)
@@ -28,7 +28,7 @@ async def erase(place: Place) -> Response:
     return place.go("/memories/list", f"Erased: {memories} and {items}.")
 
 
-def _asked(place: Place, *, dry_run: bool) -> ForgetAsked:
+def _asked(place: MemoriesVisit, *, dry_run: bool) -> ForgetAsked:
     """Return what to erase; all data of a user is erased elsewhere.
 
     Raises:

@@ -12,14 +12,13 @@ from locus_memory.memory.models import MemoryType
 from locus_memory.store.item import Namespace
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import LIMIT, Asked, Limit, cursor_labels, cut
-from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.pages.memories.place import MemoriesVisit
 from locus_memory.web.questions.data import Data
 from locus_memory.web.questions.editing import RememberAsked, remember
 from locus_memory.web.questions.layers import TranscriptAsked, list_transcript
 from locus_memory.web.questions.memories import (
     MemoriesAsked,
     MemorySearchAsked,
-    UsersAsked,
     list_memories,
     list_users,
     search_everybody,
@@ -44,10 +43,10 @@ class _ScopesAsked(Asked):
     limit: Limit = 25
 
 
-async def show_scopes(place: Place) -> Response:
+async def show_scopes(place: MemoriesVisit) -> Response:
     """Show the users that have memories, and the other scopes."""
     asked = place.asked(_ScopesAsked)
-    users = (await list_users(place.data, UsersAsked())).users
+    users = (await list_users(place.data, Asked())).users
     wanted = asked.find.casefold()
     found = [user for user in users if wanted in user.casefold()]
     end = max(0, asked.skip) + asked.limit
@@ -77,7 +76,7 @@ def _without_user(scope: Namespace) -> Namespace:
     return scope[:-2] if len(scope) > 2 and scope[-2] == _USERS else scope  # noqa: PLR2004 - a prefix, `users` and a name
 
 
-async def show_memories(place: Place) -> Response:
+async def show_memories(place: MemoriesVisit) -> Response:
     """Show the memories of a place, or those that a search finds."""
     if place.text("query") is not None:
         asked = place.asked(MemorySearchAsked)
@@ -88,7 +87,7 @@ async def show_memories(place: Place) -> Response:
     return place.render("memories/list.html", asked=listed, page=page, types=list(MemoryType))
 
 
-async def remember_text(place: Place) -> Response:
+async def remember_text(place: MemoriesVisit) -> Response:
     """Save a sentence as a memory."""
     if not (place.text("content") or "").strip():
         raise RefusalError(400, "the content is empty: write a sentence")
@@ -103,7 +102,7 @@ class _ThreadsAsked(Asked):
     cursor: str | None = None
 
 
-async def show_transcript(place: Place) -> Response:
+async def show_transcript(place: MemoriesVisit) -> Response:
     """Show the recorded turns of a thread; without one, the threads that have some."""
     if place.text("thread") is None:
         parent = place.data.scope(place.named.user).transcripts

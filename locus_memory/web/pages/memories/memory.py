@@ -13,7 +13,7 @@ from locus_memory.web.errors import RefusalError, StaleError
 from locus_memory.web.matching import Match, write_etag
 from locus_memory.web.pages.frame.visit import Told
 from locus_memory.web.pages.frame.wording import Piece, compare_words
-from locus_memory.web.pages.memories.place import Place
+from locus_memory.web.pages.memories.place import MemoriesVisit
 from locus_memory.web.questions.editing import (
     EditMemory,
     Retired,
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
     ending: str | None
 
 
-async def show_memory(place: Place) -> Response:
+async def show_memory(place: MemoriesVisit) -> Response:
     """Show a memory; of a retired one, its history."""
     asked = place.asked(MemoryAsked)
     history = await memory_history(place.data, place.asked(MemoryHistoryAsked))
@@ -64,7 +64,7 @@ async def show_memory(place: Place) -> Response:
     )
 
 
-async def edit(place: Place) -> Response:
+async def edit(place: MemoriesVisit) -> Response:
     """Write a new version; if somebody else was faster, both texts are shown, and none is lost."""
     asked = place.asked(EditMemory)
     tag = place.text("tag")
@@ -81,7 +81,7 @@ async def edit(place: Place) -> Response:
     return place.go(_PAGE, "Saved.", type=asked.type.value, key=asked.key)
 
 
-async def undo(place: Place) -> Response:
+async def undo(place: MemoriesVisit) -> Response:
     """Take back the last change of a memory."""
     asked = place.asked(UndoAsked)
     done = await undo_memory(place.data, asked)
@@ -104,7 +104,7 @@ def tell_trusted(done: MemoryDetail, asked: MemoryAsked) -> Told:
     return _PAGE, "Promoted.", {"type": asked.type.value, "key": asked.key}
 
 
-async def _detail(place: Place, asked: MemoryAsked) -> MemoryDetail | None:
+async def _detail(place: MemoriesVisit, asked: MemoryAsked) -> MemoryDetail | None:
     memory = await current_memory(place.data, place.named.user, asked.type, asked.key)
     return None if memory is None else await detail_of(place.data, place.named.user, memory)
 
@@ -125,7 +125,7 @@ def _number(link: Any) -> Any:
     return link.get("sequence") if isinstance(link, dict) else None
 
 
-def _conflict(place: Place, asked: EditMemory, current: dict[str, Any] | None) -> Response:
+def _conflict(place: MemoriesVisit, asked: EditMemory, current: dict[str, Any] | None) -> Response:
     """Return the page with both texts; its form saves over the version that it shows.
 
     Args:

@@ -13,17 +13,17 @@ from locus_memory.web.models import UserAsked
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.questions.data import Data
 
-__all__ = ["Place", "PlaceAsked"]
+__all__ = ["MemoriesAddress", "MemoriesVisit"]
 
 
-class PlaceAsked(UserAsked):
+class MemoriesAddress(UserAsked):
     """Which memories a page is about."""
 
     namespace: tuple[str, ...] = ()
     """Their namespace; by default that of the server."""
 
 
-class Place(Visit):
+class MemoriesVisit(Visit):
     """A visit of a page about the memories of a user, in the server's namespace or another one.
 
     Raises:
@@ -31,9 +31,9 @@ class Place(Visit):
     """
 
     @cached_property
-    def named(self) -> PlaceAsked:
+    def named(self) -> MemoriesAddress:
         """What the fields of the visit name."""
-        return self.asked(PlaceAsked)
+        return self.asked(MemoriesAddress)
 
     @property
     @override

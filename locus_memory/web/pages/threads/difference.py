@@ -18,14 +18,14 @@ from locus_memory.web.questions.threads import (
     diff_checkpoints,
 )
 
-__all__ = ["Row", "show"]
+__all__ = ["MessagePair", "show"]
 
 _RELATED: Final = 0.3
 """The share of two texts that they have in common; below, marks hide more than they show."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MessagePair:
     """Two messages beside each other.
 
     Attributes:
@@ -56,11 +56,11 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _row(left: NumberedMessage | None, right: NumberedMessage | None) -> Row:
+def _row(left: NumberedMessage | None, right: NumberedMessage | None) -> MessagePair:
     one, other = (
         None if each is None else view_message(each.place, each.message) for each in (left, right)
     )
-    return Row(one, other, _related(one.text if one else "", other.text if other else ""))
+    return MessagePair(one, other, _related(one.text if one else "", other.text if other else ""))
 
 
 def _related(old: str, new: str) -> list[Piece]:

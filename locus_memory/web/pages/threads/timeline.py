@@ -6,9 +6,10 @@ from typing import Final
 
 from starlette.responses import Response
 
+from locus_memory.web.models import ThreadAsked
 from locus_memory.web.pages.frame.visit import Visit
 from locus_memory.web.pages.threads.drawing import draw
-from locus_memory.web.questions.branches import BranchesAsked, list_branches
+from locus_memory.web.questions.branches import list_branches
 from locus_memory.web.questions.happened import sessions_of
 from locus_memory.web.questions.health import ThreadStatsAsked, get_thread_stats
 from locus_memory.web.questions.threads import (
@@ -45,5 +46,5 @@ async def show(visit: Visit) -> Response:
 
 async def show_branches(visit: Visit) -> Response:
     """Return the picture of the threads that a thread comes from and leads to."""
-    branches = await list_branches(visit.data, visit.asked(BranchesAsked))
+    branches = await list_branches(visit.data, visit.asked(ThreadAsked))
     return visit.render("threads/branches.html", branches=branches, picture=draw(branches))
