@@ -31,7 +31,7 @@ def print_memories(
     columns = ["type", "key", "*content", "since", "from"]
     cells = [_cells(row, _content(row, with_sources=with_sources)) for row in rows]
     records = [
-        [*_cells(row, row["content"]), _before(row), *(_said(row) if with_sources else ())]
+        [*_cells(row, row["content"], None), _before(row), *(_said(row) if with_sources else ())]
         for row in rows
     ]
     if with_user:
@@ -42,13 +42,13 @@ def print_memories(
     print_table(console, columns, cells, records=records)
 
 
-def _cells(row: Row, content: Cell) -> list[Cell]:
+def _cells(row: Row, content: Cell, width: int | None = _NAME) -> list[Cell]:
     return [
         row["type"],
         Cut(visible_name(row["key"]), _KEY),
         content,
         _day(row["since"]),
-        origin(row),
+        origin(row, width),
     ]
 
 
@@ -73,7 +73,10 @@ def print_versions(console: Console, rows: Sequence[Row]) -> None:
         ]
         for row in rows
     ]
-    records = [[*cell[:3], row["content"], cell[4]] for cell, row in zip(cells, rows, strict=True)]
+    records = [
+        [*cell[:3], row["content"], origin(row, None)]
+        for cell, row in zip(cells, rows, strict=True)
+    ]
     print_table(console, ["type", "since", "until", "*content", "from"], cells, records=records)
 
 
@@ -96,15 +99,19 @@ def _day(moment: str | None) -> str:
     return "" if moment is None else visible(moment[:_DAY])
 
 
-def origin(row: Row) -> str:
+def origin(row: Row, width: int | None = _NAME) -> str:
     """Return the thread and the places of the source messages, or the extractor's name.
 
     A memory without authority is marked.
+
+    Args:
+        row: The memory.
+        width: How many characters of the name are shown; `None`: all.
     """
     told = {"tool": ["(a tool)"], "document": ["(a document)"], "import": ["(imported)"]}.get(
         str(row["origin"]), []
     )
-    if not row["sources"]:
-        return " ".join([snippet(str(row["metadata"].get("extractor") or ""), _NAME), *told])
-    places = [f"#{each['place']}" for each in row["sources"] if each["place"] is not None]
-    return " ".join([snippet(row["sources"][0]["thread_id"], _NAME), *places, *told])
+    sources = row["sources"]
+    name = sources[0]["thread_id"] if sources else str(row["metadata"].get("extractor") or "")
+    places = [f"#{each['place']}" for each in sources if each["place"] is not None]
+    return " ".join([name if width is None else snippet(name, width), *places, *told])

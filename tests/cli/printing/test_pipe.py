@@ -81,6 +81,19 @@ def test_a_pipe_gets_all_of_a_text(ok, odd, on_a_pipe, arguments):
     assert "here" in out
 
 
+@pytest.mark.parametrize("arguments", [("memories",), ("history", "home")])
+def test_a_pipe_gets_all_of_the_name_of_a_source(ok, empty_directory, on_a_pipe, arguments):
+    thread = "support-conversation-with-the-harbour-office"
+
+    async def work():
+        async with open_backend("sqlite:./locus.db") as backend:
+            source = {"thread_id": thread, "message_ids": ["m1"]}
+            await LLMMemoryManager(backend.store).save([Memory("user", "home", "Rome.", source)])
+
+    asyncio.run(work())
+    assert thread in ok(*arguments).out
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
