@@ -96,23 +96,33 @@ def variants(
     language = language_of(words)
     if language is None and beginnings and not is_english(words):
         language = _UNKNOWN
-    if language is None and text.isascii():
-        return []
+    if text.isascii():
+        return (
+            [] if language is None else _with_further(words, language, fold, beginnings=beginnings)
+        )
     # An accent that NFKC does not join to its letter only marks the stress.
     composed = _ACCENTS.sub("", unicodedata.normalize("NFKC", text).lower())
     if language is None and not _FOREIGN.search(composed):
         return []
     word, letter = _patterns()
+    unfolded = word.findall(_UNSPACED_RUN.sub(" ", composed))
+    found = _with_further(unfolded, language, fold, beginnings=beginnings)
+    for run in _RUN.findall(composed):
+        pairs_of_run = map("".join, pairwise(letter.findall(run)))
+        found += ((pair, pair) for pair in map(_spelled, pairs_of_run))
+    return found
+
+
+def _with_further(
+    words: Sequence[str], language: str | None, fold: Callable[[str], str], *, beginnings: bool
+) -> list[tuple[str, str]]:
+    """Return the further word of each word that has one, after the folded word."""
     found: list[tuple[str, str]] = []
-    for each in word.findall(_UNSPACED_RUN.sub(" ", composed)):
+    for each in words:
         algorithm = _algorithm(each, language)
         further = _further(each, algorithm, fold) if algorithm or beginnings else ""
         if further:
             found.append((fold(each), further))
-    for run in _RUN.findall(composed):
-        found += (
-            (pair, pair) for pair in map(_spelled, map("".join, pairwise(letter.findall(run))))
-        )
     return found
 
 
