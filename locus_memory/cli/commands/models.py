@@ -60,7 +60,10 @@ def fetch(session: WithJson, names: Names) -> None:
     session.answer(rows, partial(_print_paths, rows=rows))
 
 
-def path(session: WithJson, name: str) -> None:
+def path(
+    session: WithJson,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name from 'models list'.")],
+) -> None:
     """Print the folder of a downloaded model."""
     [model] = _named([name])
     row = _row(model)
