@@ -126,6 +126,10 @@ class Finder:
         mode = "vector" if by_text is None else "hybrid"
         return Found(mode, Candidates(by_text or [], by_vector))
 
+    async def find_each(self, requests: Sequence[Request], mode: Mode | None) -> list[Found]:
+        """Return the hits of each of several requests, see `find`."""
+        return await _together([self.find(each, mode) for each in requests])
+
     async def _find_at_once(
         self, store: CandidateStore, request: Request, mode: Mode, *, survive: bool
     ) -> Found:

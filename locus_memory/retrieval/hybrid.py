@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from asyncio import gather
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -314,7 +313,7 @@ class HybridSearch(StoreUser):
         queries = [read_query("".join(each)) for each in passages]
         while True:
             requests = [replace(request, query=each) for each in queries]
-            found = await gather(*(self._finder.find(each, mode) for each in requests))
+            found = await self._finder.find_each(requests, mode)
             ranked: list[Ranked] = []
             is_last = False
             rankings = (
