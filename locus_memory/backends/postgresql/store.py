@@ -210,7 +210,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
     @override
     async def _ask(self, verb: Verb[T], *arguments: Any) -> T:
         with reading(of_standbys=True):
-            return await super()._ask(verb, *arguments)
+            return await verb(self._connection, *arguments)
 
     @override
     async def close(self) -> None:

@@ -143,8 +143,9 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
             loop_pool = await self._ready()
             statement = self.sql(template)
 
-            async def call(connection: Connection) -> Any:
-                return await getattr(connection, verb)(statement, *arguments)
+            def call(connection: Connection) -> Awaitable[Any]:
+                asked: Awaitable[Any] = getattr(connection, verb)(statement, *arguments)
+                return asked
 
             async def once() -> Any:
                 async with loop_pool.lent() as connection:
