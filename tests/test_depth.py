@@ -16,7 +16,7 @@ ROOT = str(Path(locus_memory.__file__).parent)
 ASKS = {"fetch", "fetchrow", "fetchval", "execute", "executemany", "send_packed_command"}
 """What drivers are asked by."""
 
-MOST = {"memory": 10, "sqlite": 17, "postgresql": 10, "redis": 17}
+MOST = {"memory": 10, "sqlite": 17, "postgresql": 10, "redis": 15}
 """On SQLite this is the way to the thread of the file, and in it."""
 
 MOST_OF_A_RUN = 15

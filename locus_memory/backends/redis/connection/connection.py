@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar, Unpack
 
 from redis.asyncio import Redis, RedisCluster
@@ -187,8 +187,7 @@ class RedisConnection(SharedConnection):
             BackendUnavailableError: It cannot be reached.
             ConfigurationError: It refuses the password, the database or the user.
         """
-        with translated(self.place):
-            await self._patiently(self._here)
+        await self._send((), again=True)
 
     @override
     async def close(self) -> None:
@@ -196,21 +195,18 @@ class RedisConnection(SharedConnection):
         await self._clients.close(LONGEST_CLOSE)
 
     async def _send(self, commands: Sequence[Command], *, again: bool) -> list[Any]:
+        """Send commands; again, what the server refuses unread, so that nothing is done twice."""
         pipe = _Pipe(commands, again=again)
         with translated(self.place):
-            return await self._patiently(lambda: self._attempt(pipe))
-
-    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask again while the server refuses everything unread, so nothing is done twice."""
-        for pause in _PAUSES:
-            try:
-                return await ask()
-            except ResponseError as error:
-                if not is_busy(error):
-                    raise
-                emit("redis.busy", error=error, place=self.place)
-            await asyncio.sleep(pause)
-        return await ask()
+            for pause in _PAUSES:
+                try:
+                    return await self._attempt(pipe)
+                except ResponseError as error:
+                    if not is_busy(error):
+                        raise
+                    emit("redis.busy", error=error, place=self.place)
+                await asyncio.sleep(pause)
+            return await self._attempt(pipe)
 
     async def _attempt(self, pipe: _Pipe) -> list[Any]:
         link = await self._here()
@@ -330,26 +326,22 @@ class _Pipe:
         self.again = again
         self._commands = commands
         self._is_read = again and not self._writes
-        self._answers: list[Any] = [None] * len(commands)
         self._left: Sequence[int] = range(len(commands))
+        self._answers: dict[int, Any] = dict.fromkeys(self._left)
 
     async def send(self, link: Link) -> list[Any]:
         """Send what has no answer yet; return all answers, or raise the first refusal."""
-        await self._ask(link, self._left, lambda each: each.command)
-        unknown = [n for n in self._left if isinstance(self._answers[n], NoScriptError)]
-        if unknown:
-            await self._ask(link, unknown, lambda each: each.full_command)
+        places = self._left
+        # A script that the server does not know is sent whole.
+        for form in ("command", "full_command"):
+            asked = (self._commands[place] for place in places)
+            commands = [getattr(each, form) if isinstance(each, Call) else each for each in asked]
+            if commands:
+                found = await link.ask(commands, is_read=self._is_read, confirmed=self._writes)
+                self._answers.update(zip(places, found, strict=True))
+            places = [n for n in places if isinstance(self._answers[n], NoScriptError)]
         self._left = [place for place in self._left if is_busy(self._answers[place])]
-        for answer in self._answers:
+        for answer in self._answers.values():
             if isinstance(answer, Exception):
                 raise answer
-        return self._answers
-
-    async def _ask(
-        self, link: Link, places: Sequence[int], form: Callable[[Call], Sequence[Any]]
-    ) -> None:
-        asked = (self._commands[place] for place in places)
-        commands = [form(each) if isinstance(each, Call) else each for each in asked]
-        found = await link.ask(commands, is_read=self._is_read, confirmed=self._writes)
-        for place, answer in zip(places, found, strict=True):
-            self._answers[place] = answer
+        return [*self._answers.values()]
