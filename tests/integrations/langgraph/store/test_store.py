@@ -32,11 +32,13 @@ from locus_memory import (
     open_backend,
 )
 from locus_memory._internal.providers.installing import install_command
+from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.errors import (
     BackendClosedError,
     BackendError,
     BackendUnavailableError,
     BackendWriteError,
+    EncryptionError,
     InvalidArgumentError,
     InvalidKeyError,
 )
@@ -46,6 +48,7 @@ from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.store.base import read_together
 from locus_memory.store.item import Put
 from locus_memory.store.wrappers.base import StoreWrapper
+from locus_memory.store.wrappers.encrypting import EncryptingStore
 from locus_memory.testing import FakeClock
 
 
@@ -643,6 +646,24 @@ class TestBursts:
         assert answers[5:] == [[None], None]
         keys = {item.key for item in await store.asearch(("a",), limit=10)}
         assert keys == {"k", "written"}
+
+    async def test_an_item_that_cannot_be_read_fails_alone(self, ours):
+        """Whatever its error is: other calls of the turn read and write."""
+        theirs = EncryptingStore(ours, EncryptionKeys({"theirs": b"t" * 32}, "theirs"))
+        mine = EncryptingStore(ours, EncryptionKeys({"mine": b"m" * 32}, "mine"))
+        await theirs.put(("a",), "theirs", {"n": 1})
+        await mine.put(("a",), "mine", {"n": 2})
+        store = LocusStore(mine)
+        answers = await asyncio.gather(
+            store.aget(("a",), "theirs"),
+            store.aget(("a",), "mine"),
+            store.aput(("a",), "new", {"n": 3}),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[0], EncryptionError)
+        assert answers[1].value == {"n": 2}
+        assert answers[2] is None
+        assert await mine.get(("a",), "new") == {"n": 3}
 
     async def test_items_of_several_names_are_read_together(self, ours):
         """The full items, by their names; a name without an item is left out."""
