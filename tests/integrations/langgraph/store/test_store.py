@@ -686,6 +686,18 @@ class TestBursts:
             item.key for item in await store.asearch(("a",), limit=50)
         }
 
+    async def test_a_program_that_cancels_all_tasks_may_go_on(self, store):
+        """A burst that was cancelled before it began stops no later call."""
+        call = asyncio.create_task(store.aput(("a",), "k", {"n": 1}))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        [answer] = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(answer, asyncio.CancelledError)
+        async with asyncio.timeout(30):
+            await store.aput(("a",), "k", {"n": 2})
+            assert (await store.aget(("a",), "k")).value == {"n": 2}
+
     async def test_of_two_puts_of_one_key_the_last_counts(self, store):
         await asyncio.gather(*(store.aput(("a",), "k", {"n": n}) for n in range(30)))
         assert (await store.aget(("a",), "k")).value == {"n": 29}
