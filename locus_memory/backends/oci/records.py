@@ -45,7 +45,8 @@ def payload_of(row: Row, pack: bytes) -> bytes | None:
     """Return the payload of a row, inline or from the content of its pack, if it is whole."""
     if row.place is None:
         return row.payload
-    payload = pack[row.place[1] :][: row.stored_size]
+    start = row.place[1]
+    payload = pack[start : start + row.stored_size]
     return payload if len(payload) == row.stored_size else None
 
 
@@ -114,20 +115,19 @@ class State(RecordList):
         return 1000 * (1 + len(self.rows)) + inline
 
 
-def _listed(rows: Iterable[Row], packs: list[str]) -> list[list[Any]]:
-    """Return the JSON of rows; the names of their packs are added to a list."""
+def _listed(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return the members of a document for rows, and for the names of their packs."""
     found: list[list[Any]] = []
+    packs: dict[str, int] = {}
     for row in rows:
         pack, offset = row.place or (None, 0)
-        if pack is not None and pack not in packs:
-            packs.append(pack)
-        found.append([*row[:COLUMNS], None if pack is None else packs.index(pack), offset])
-    return found
+        number = None if pack is None else packs.setdefault(pack, len(packs))
+        found.append([*row[:COLUMNS], number, offset])
+    return {"e": found, "p": list(packs)}
 
 
 def encode_state(state: State) -> bytes:
     """Return the content of the object of a thread's newest state."""
-    packs: list[str] = []
     document = {
         "f": FORMAT,
         "t": state.thread_id,
@@ -136,8 +136,7 @@ def encode_state(state: State) -> bytes:
         "l": state.life,
         "o": state.marks,
         "g": state.garbage,
-        "e": _listed(state.tail, packs),
-        "p": packs,
+        **_listed(state.tail),
     }
     inline = b"".join(row.payload or b"" for row in state.tail)
     return _sealed(orjson.dumps(document) + b"\n" + inline)
@@ -145,9 +144,7 @@ def encode_state(state: State) -> bytes:
 
 def encode_index(thread_id: str, older: Iterable[Row]) -> bytes:
     """Return the content of the object of an index."""
-    packs: list[str] = []
-    rows = _listed(older, packs)
-    document = {"f": FORMAT, "t": thread_id, "e": rows, "p": packs}
+    document = {"f": FORMAT, "t": thread_id, **_listed(older)}
     return _sealed(orjson.dumps(document) + b"\n")
 
 

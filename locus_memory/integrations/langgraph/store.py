@@ -27,7 +27,6 @@ from locus_memory._internal.quoting import quote
 from locus_memory._internal.sameness import own_copy
 from locus_memory.backends.base import Backend
 from locus_memory.errors import (
-    BackendCorruptError,
     BackendUnavailableError,
     ConfigurationError,
     InvalidArgumentError,
@@ -191,8 +190,10 @@ class LocusStore(Opened, Sweeping, BaseStore):
 
     async def _read(self, ops: Sequence[Op]) -> list[Result | Exception]:
         await self._need_vectors()
-        queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
-        vectors = await self._index.vectors(queries, "query") if self._index and queries else None
+        vectors: Mapping[str, Vector | Exception | None] | None = None
+        if self._index is not None:
+            queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
+            vectors = await _vectors(self._index, list(dict.fromkeys(queries)))
         # Equal reads of a burst are one; the numbers 1 and 1.0 in a filter differ in their text.
         texts = ["" if isinstance(op, PutOp) else repr(op) for op in ops]
         reads = {text: op for text, op in zip(texts, ops, strict=True) if text}
@@ -213,11 +214,13 @@ class LocusStore(Opened, Sweeping, BaseStore):
         names = {text: (op.namespace, op.key) for text, op in reads.items() if type(op) is GetOp}
         try:
             known = await read_together(self._store, filter(itemgetter(0), names.values()))
-        except (BackendCorruptError, InvalidArgumentError):
+        except BackendUnavailableError:
+            raise
+        except Exception:  # noqa: BLE001 - each is read again, and has its own error
             return {}
         return {text: known.get(name) for text, name in names.items()}
 
-    async def _answer(self, op: Op, vectors: Mapping[str, Vector | None] | None) -> Any:
+    async def _answer(self, op: Op, vectors: Mapping[str, Vector | Exception | None] | None) -> Any:
         """Return what the store has for a read, or the error of that read alone."""
         try:
             if isinstance(op, SearchOp):
@@ -233,10 +236,12 @@ class LocusStore(Opened, Sweeping, BaseStore):
             return error
 
     async def _search(
-        self, op: SearchOp, vectors: Mapping[str, Vector | None] | None
+        self, op: SearchOp, vectors: Mapping[str, Vector | Exception | None] | None
     ) -> list[StoreItem]:
         query = op.query or None
         vector = None if vectors is None or query is None else vectors[query]
+        if isinstance(vector, Exception):
+            raise vector
         condition = compile_filter(op.filter)
         if vectors is not None and query is not None and vector is None:
             return []
@@ -251,6 +256,19 @@ class LocusStore(Opened, Sweeping, BaseStore):
                 items = found[text] if isinstance(found[text], list) else [found[text]]
                 read |= {(i.namespace, i.key): i for i in items if isinstance(i, StoreItem)}
         await renew(self._store, read.values())
+
+
+async def _vectors(
+    index: VectorIndex, queries: Sequence[str]
+) -> dict[str, Vector | Exception | None]:
+    """Return the vector of each query, or the error of that query alone."""
+    try:
+        return {**await index.vectors(queries, "query")}
+    except Exception as error:  # noqa: BLE001 - it is raised by the search that has it
+        if len(queries) == 1:
+            return {queries[0]: error}
+    answers = await side_by_side(lambda each: _vectors(index, [each]), queries)
+    return {query: vector for answer in answers for query, vector in answer.items()}
 
 
 def _result(op: Op, found: Any, *, is_copy: bool) -> Result | Exception:

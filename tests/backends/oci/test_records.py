@@ -165,3 +165,47 @@ def test_a_removal_keeps_every_base():
 def test_sequences_never_come_again():
     state = removed(STATE, {3}, ()).after
     assert saved(state, record("d", 4, 2), UNSET, ()).result == 4
+
+
+class Compared(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    count = 0
+
+    def __eq__(self, other):
+        Compared.count += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_many_packs_are_numbered_without_a_search():
+    """The index of a long thread names thousands of packs, and is written on the event loop."""
+    packs = [Compared(f"pack {number}") for number in range(300)]
+    [row] = grown(record("a", 1)).rows
+    rows = tuple(row._replace(place=(packs[n // 5], n), payload=None) for n in range(1500))
+    written = encode_index("t", rows)
+    assert decode_index("t", "index", written).rows == rows
+    Compared.count = 0
+    encode_index("t", rows)
+    assert Compared.count <= len(rows)
+
+
+def test_no_more_of_a_pack_is_copied_than_a_payload():
+    """The last payload of a pack may be large: the small ones before it are read all the same."""
+    copied = []
+
+    class Pack(bytes):
+        __slots__ = ()
+
+        def __getitem__(self, place):
+            found = bytes.__getitem__(self, place)
+            copied.append(len(found))
+            return found
+
+    state, pack = indexed(STATE, 2)
+    [first, second] = state.index.rows
+    assert payload_of(first, Pack(pack + b"x" * 10_000)) == pack[: first.stored_size]
+    assert payload_of(second, Pack(pack)) == pack[first.stored_size :]
+    assert copied == [first.stored_size, second.stored_size]

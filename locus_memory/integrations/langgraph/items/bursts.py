@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -53,18 +54,24 @@ class Bursts:
         if len(waiting) == 1:
             task = loop.create_task(self._burst(loop))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._ended, loop, waiting))
         return batch.results
 
     async def _burst(self, loop: asyncio.AbstractEventLoop) -> None:
         batches = self._waiting.pop(loop)
-        try:
-            for start in range(0, len(batches), _MOST):
-                some = batches[start : start + _MOST]
-                await self._run([each for each in some if not each.results.done()])
-        finally:
-            for each in batches:
-                each.results.cancel()
+        for start in range(0, len(batches), _MOST):
+            some = batches[start : start + _MOST]
+            await self._run([each for each in some if not each.results.done()])
+
+    def _ended(
+        self, loop: asyncio.AbstractEventLoop, batches: Sequence[_Batch], task: asyncio.Task[None]
+    ) -> None:
+        self._tasks.discard(task)
+        if self._waiting.get(loop) is batches:
+            # It was cancelled before it began: the next call begins another one.
+            del self._waiting[loop]
+        for each in batches:
+            each.results.cancel()
 
     async def _run(self, batches: Sequence[_Batch]) -> None:
         try:

@@ -32,11 +32,13 @@ from locus_memory import (
     open_backend,
 )
 from locus_memory._internal.providers.installing import install_command
+from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.errors import (
     BackendClosedError,
     BackendError,
     BackendUnavailableError,
     BackendWriteError,
+    EncryptionError,
     InvalidArgumentError,
     InvalidKeyError,
 )
@@ -46,6 +48,7 @@ from locus_memory.integrations.langgraph.store import LocusStore
 from locus_memory.store.base import read_together
 from locus_memory.store.item import Put
 from locus_memory.store.wrappers.base import StoreWrapper
+from locus_memory.store.wrappers.encrypting import EncryptingStore
 from locus_memory.testing import FakeClock
 
 
@@ -644,6 +647,24 @@ class TestBursts:
         keys = {item.key for item in await store.asearch(("a",), limit=10)}
         assert keys == {"k", "written"}
 
+    async def test_an_item_that_cannot_be_read_fails_alone(self, ours):
+        """Whatever its error is: other calls of the turn read and write."""
+        theirs = EncryptingStore(ours, EncryptionKeys({"theirs": b"t" * 32}, "theirs"))
+        mine = EncryptingStore(ours, EncryptionKeys({"mine": b"m" * 32}, "mine"))
+        await theirs.put(("a",), "theirs", {"n": 1})
+        await mine.put(("a",), "mine", {"n": 2})
+        store = LocusStore(mine)
+        answers = await asyncio.gather(
+            store.aget(("a",), "theirs"),
+            store.aget(("a",), "mine"),
+            store.aput(("a",), "new", {"n": 3}),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[0], EncryptionError)
+        assert answers[1].value == {"n": 2}
+        assert answers[2] is None
+        assert await mine.get(("a",), "new") == {"n": 3}
+
     async def test_items_of_several_names_are_read_together(self, ours):
         """The full items, by their names; a name without an item is left out."""
         names = [(("a", f"{n % 3}"), f"ключ-{n}") for n in range(80)]
@@ -664,6 +685,18 @@ class TestBursts:
         assert {f"{n}" for n in range(20)} - {"0", "7"} <= {
             item.key for item in await store.asearch(("a",), limit=50)
         }
+
+    async def test_a_program_that_cancels_all_tasks_may_go_on(self, store):
+        """A burst that was cancelled before it began stops no later call."""
+        call = asyncio.create_task(store.aput(("a",), "k", {"n": 1}))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        [answer] = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(answer, asyncio.CancelledError)
+        async with asyncio.timeout(30):
+            await store.aput(("a",), "k", {"n": 2})
+            assert (await store.aget(("a",), "k")).value == {"n": 2}
 
     async def test_of_two_puts_of_one_key_the_last_counts(self, store):
         await asyncio.gather(*(store.aput(("a",), "k", {"n": n}) for n in range(30)))

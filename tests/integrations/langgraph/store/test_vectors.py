@@ -359,6 +359,39 @@ class TestEmbedding:
                 await store.abatch([PutOp(("u",), key, {"t": key}) for key in "ab"])
             assert await store.asearch(()) == []
 
+    async def test_a_query_that_has_no_vector_fails_alone(self, ours):
+        """Other calls of the turn search, read and write; a single query is embedded once."""
+        asked = []
+
+        def choosy(texts):
+            asked.append(list(texts))
+            if "überlang" in texts:
+                raise TimeoutError
+            return letters(texts)
+
+        store = over(ours, "text", embed=choosy)
+        await store.aput(("u",), "k", {"text": "aab"})
+        answers = await asyncio.gather(
+            store.asearch(("u",), query="überlang"),
+            store.asearch(("u",), query="ab"),
+            store.aget(("u",), "k"),
+            store.aput(("u",), "new", {"text": "b"}),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[0], TimeoutError)
+        assert [hit.key for hit in answers[1]] == ["k"]
+        assert answers[2].value == {"text": "aab"}
+        assert answers[3] is None
+        asked.clear()
+        answers = await asyncio.gather(
+            store.asearch(("u",), query="überlang"),
+            store.aget(("u",), "new"),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[0], TimeoutError)
+        assert answers[1].value == {"text": "b"}
+        assert asked == [["überlang"]]
+
     async def test_an_embedder_that_fails(self):
         """Its error is the caller's, and nothing is written."""
 
