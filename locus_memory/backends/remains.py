@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import orjson
 
 from locus_memory.checkpoint.encoding.dictionary import DICTIONARY
-from locus_memory.store.text import tokens
+from locus_memory.store.text import query_words, stem
 
 __all__ = ["ByteSearch", "Place", "Readable", "of_file"]
 
@@ -111,8 +111,8 @@ def of_file(path: Path, search: ByteSearch, how: str = "every byte") -> Place:
 
 
 def _forms(word: str) -> Iterator[bytes]:
-    # A shorter stem is found by chance.
-    stems = (stem for stem in tokens(word) if len(stem) >= _SHORTEST)
+    # A shorter stem is found by chance, and the beginning of a word in others.
+    stems = (each for each in map(stem, query_words(word)) if len(each) >= _SHORTEST)
     for form in (word, word.lower(), *stems):
         if form:
             yield form.encode("utf-8", "surrogatepass")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -468,10 +467,12 @@ async def side_by_side(
     function: Callable[[_A], Awaitable[_R]], arguments: Iterable[_A]
 ) -> list[_R]:
     """Return the result of a function for each argument, a few at a time."""
+    from asyncio import gather  # noqa: PLC0415 - the help of commands must be quick
+
     remaining = iter(arguments)
     results: list[_R] = []
     while chunk := list(islice(remaining, _AT_ONCE)):
-        results += await asyncio.gather(*map(function, chunk))
+        results += await gather(*map(function, chunk))
     return results
 
 

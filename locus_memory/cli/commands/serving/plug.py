@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import time
 from pathlib import Path
@@ -104,7 +103,9 @@ def plug(
     as_json = as_json or context.obj.as_json
     counts = None
     if imports:
-        counts = asyncio.run(_imported(HOSTS[host], folder, options, trust=trust, quiet=as_json))
+        from asyncio import run  # noqa: PLC0415 - help must be quick
+
+        counts = run(_imported(HOSTS[host], folder, options, trust=trust, quiet=as_json))
     if as_json:
         told = [{"path": f"{path}", "before": was, "after": now} for path, was, now, _ in found]
         print_json({"changes": told, **(counts or {})})

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from locus_memory.backends.opensearch.search.filters import (
-    FIELD,
-    compile_filter,
-    is_everything,
-)
+from locus_memory.backends.opensearch.search.filters import FIELD, compile_filter
 from locus_memory.backends.opensearch.search.tokens import OVERFLOW, field_terms
+from locus_memory.backends.selection import is_everything
 from locus_memory.store.filters import parse_filter
 
 

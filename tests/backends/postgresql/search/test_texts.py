@@ -91,10 +91,10 @@ async def test_whatever_a_text_holds_it_can_be_put(store):
 
 def bm25(documents, query):
     """Return the score of each document, by the formula of `search_text`."""
-    split = [document.split() for document in documents]
+    split = [tokens(document) for document in documents]
     average = sum(map(len, split)) / len(split)
     rarities = {}
-    for word in query.split():
+    for word in query_stems(query):
         holding = sum(word in each for each in split)
         rarities[word] = math.log(1 + (len(split) - holding + 0.5) / (holding + 0.5))
     scores = []
