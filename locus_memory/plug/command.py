@@ -82,12 +82,20 @@ def _hook(name: str, options: list[str]) -> NoReturn:
 
 
 def _asked(arguments: list[str], event: bytes) -> bytes:
-    """Return what a server of this version answers to an event; empty: none does."""
-    import socket  # noqa: PLC0415 - a hook must be quick
+    """Return what a server of this version answers to an event in time; empty: none does.
 
+    One that is suspended with its session takes a call and answers none, so half of the time is
+    left for the work.
+    """
+    import socket  # noqa: PLC0415 - a hook must be quick
+    import time  # noqa: PLC0415 - the same
+
+    end = time.monotonic() + SECONDS / 2
     with suppress(OSError, RuntimeError, AttributeError):
         for path in (data_folder() / "run").glob(f"{__version__}-*"):
             with suppress(OSError), socket.socket(socket.AF_UNIX) as line:
+                # A time of 0 does not wait at all.
+                line.settimeout(max(0, min(SECONDS / 4, end - time.monotonic())))
                 try:
                     line.connect(f"{path}")
                 except ConnectionRefusedError:

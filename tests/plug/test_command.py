@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -149,14 +150,25 @@ def test_a_server_that_does_not_answer_leaves_the_work_to_the_hook(
     assert "heron" in told["hookSpecificOutput"]["additionalContext"]
 
 
-def test_a_server_that_hangs_holds_up_no_host(data: Path, url: str, tmp_path: Path) -> None:
+def test_servers_that_hang_keep_no_hook_from_its_work(
+    data: Path, url: str, tmp_path: Path
+) -> None:
+    """They are suspended with their sessions, as by Ctrl-Z in a terminal."""
     (data / "run").mkdir(parents=True)
-    with socket.socket(socket.AF_UNIX) as line:
-        line.bind(str(data / "run" / f"{__version__}-1"))
-        line.listen()
-        begun = time.monotonic()
-        assert hook(url, event(tmp_path), 2)[0] == {}
-    assert time.monotonic() - begun < 30
+    told = {"type": "user", "uuid": "m", "message": {"role": "user", "content": "We use tabs."}}
+    (tmp_path / "one.jsonl").write_text(json.dumps(told) + "\n")
+    over = {**json.loads(event(tmp_path, "Stop")), "transcript_path": str(tmp_path / "one.jsonl")}
+    with ExitStack() as opened:
+        for number in range(3):
+            line = opened.enter_context(socket.socket(socket.AF_UNIX))
+            line.bind(str(data / "run" / f"{__version__}-{number}"))
+            line.listen()
+        answer, _ = hook(url, event(tmp_path), 12)
+        assert "heron" in answer["hookSpecificOutput"]["additionalContext"]
+        hook(url, json.dumps(over).encode(), 12)
+    given = {**over, "hook_event_name": "UserPromptSubmit", "prompt": "tabs?", "session_id": "x"}
+    shown = show(["claude-code", "--url", url], json.dumps(given).encode())
+    assert b"We use tabs." in shown
 
 
 @pytest.mark.parametrize("folder", ["run", "x" * 120])
