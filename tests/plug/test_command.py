@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from locus_memory import __version__
+from locus_memory import StoreItem, __version__, get_store
 from locus_memory.memory import LLMMemoryManager
 from locus_memory.plug.command import NAMES, listen
 from locus_memory.plug.hook import Settings, show
@@ -150,9 +150,7 @@ def test_a_server_that_does_not_answer_leaves_the_work_to_the_hook(
     assert "heron" in told["hookSpecificOutput"]["additionalContext"]
 
 
-def test_servers_that_hang_keep_no_hook_from_its_work(
-    data: Path, url: str, tmp_path: Path
-) -> None:
+def test_servers_that_hang_keep_no_hook_from_its_work(data: Path, url: str, tmp_path: Path) -> None:
     """They are suspended with their sessions, as by Ctrl-Z in a terminal."""
     (data / "run").mkdir(parents=True)
     told = {"type": "user", "uuid": "m", "message": {"role": "user", "content": "We use tabs."}}
@@ -166,9 +164,12 @@ def test_servers_that_hang_keep_no_hook_from_its_work(
         answer, _ = hook(url, event(tmp_path), 12)
         assert "heron" in answer["hookSpecificOutput"]["additionalContext"]
         hook(url, json.dumps(over).encode(), 12)
-    given = {**over, "hook_event_name": "UserPromptSubmit", "prompt": "tabs?", "session_id": "x"}
-    shown = show(["claude-code", "--url", url], json.dumps(given).encode())
-    assert b"We use tabs." in shown
+    assert [each.value["text"] for each in asyncio.run(_found(url, "tabs"))] == ["We use tabs."]
+
+
+async def _found(url: str, words: str) -> list[StoreItem]:
+    async with get_store(url) as store:
+        return await store.search(("locus_memory",), words, recursive=True)
 
 
 @pytest.mark.parametrize("folder", ["run", "x" * 120])
