@@ -135,6 +135,10 @@ def listen(answer: Callable[[list[str], bytes], bytes]) -> None:
 
         path = data_folder() / "run" / f"{__version__}-{os.getpid()}"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        Thread(target=Server(f"{path}", Line).serve_forever, daemon=True).start()
+        begun = path.with_name(f".{path.name}")
+        begun.unlink(missing_ok=True)
+        server = Server(f"{begun}", Line)
+        # Only now it listens: a hook takes one that refuses it for one that was killed.
+        begun.replace(path)
+        Thread(target=server.serve_forever, daemon=True).start()
         atexit.register(path.unlink, missing_ok=True)

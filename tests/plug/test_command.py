@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -181,6 +182,22 @@ def test_where_no_server_can_listen_none_does(
     threads = threading.active_count()
     listen(show)
     assert threading.active_count() == threads
+
+
+def test_a_server_is_seen_once_it_listens(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a hook would be refused, and take it for one that was killed."""
+    activate, seen = socketserver.UnixStreamServer.server_activate, []
+
+    def watched(server: socketserver.UnixStreamServer) -> None:
+        seen.append([*(data / "run").glob(f"{__version__}-*")])
+        activate(server)
+
+    monkeypatch.setattr(socketserver.UnixStreamServer, "server_activate", watched)
+    listen(show)
+    assert seen == [[]]
+    assert len([*(data / "run").iterdir()]) == 1
 
 
 def test_what_keeps_something_is_the_work_of_the_hook(data: Path, url: str, tmp_path: Path) -> None:
