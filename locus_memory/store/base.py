@@ -480,7 +480,8 @@ async def read_together(
     store: BaseStore, names: Iterable[tuple[Namespace, str]]
 ) -> dict[tuple[Namespace, str], StoreItem]:
     """Return the full items that exist, by name; in one round trip, if the database can do so."""
-    return await store._get_items(as_names(names))  # noqa: SLF001 - no verb of its own: no wrapper has to know it
+    # It is no verb of its own: no wrapper has to know it.
+    return await store._get_items(as_names(names))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 async def write_together(store: BaseStore, operations: Sequence[Put | Delete]) -> None:

@@ -184,9 +184,7 @@ def test_where_no_server_can_listen_none_does(
     assert threading.active_count() == threads
 
 
-def test_a_server_is_seen_once_it_listens(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_is_seen_once_it_listens(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a hook would be refused, and take it for one that was killed."""
     activate, seen = socketserver.UnixStreamServer.server_activate, []
 

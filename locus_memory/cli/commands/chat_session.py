@@ -116,8 +116,9 @@ class ChatSession:
         options = {"state_type": None, **encryption()}
         backend = await stack.enter_async_context(opened_backend(self.session.url, options))
         model: Any = self.model
-        if isinstance(model, Resource):
-            await stack.enter_async_context(model)
+        opened: object = model
+        if isinstance(opened, Resource):
+            await stack.enter_async_context(opened)
         notes = _Notes()
         # Told until the manager is closed, which extracts from the conversation.
         stack.callback(subscribe(notes.tell))

@@ -76,7 +76,7 @@ def _waits(method: _Method, *, as_asked: bool = False) -> _Method:
 
     @wraps(method)
     def waits(self: LocusSaver, *arguments: Any, **options: Any) -> Any:
-        saver = self._asked() if as_asked else self
+        saver = self._asked() if as_asked else self  # pyright: ignore[reportPrivateUsage] # its own
         return getattr(blocking(saver), f"a{method.__name__}")(*arguments, **options)
 
     return cast("_Method", waits)
