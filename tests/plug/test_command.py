@@ -81,12 +81,14 @@ def call(name: str, url: str, given: bytes, seconds: int = 60) -> tuple[bytes, s
 @pytest.fixture
 def served(data: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
     """The MCP server of a session, as the settings of a host start it."""
+    pytest.importorskip("mcp")
     command = [*COMMAND, "mcp", "--url", url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as server:
         for _ in range(600):
             if [*(data / "run").glob("*")]:
                 break
             time.sleep(0.1)
+        assert [*(data / "run").glob("*")]
         yield server
         server.kill()
 
