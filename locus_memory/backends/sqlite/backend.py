@@ -11,7 +11,7 @@ from typing_extensions import override
 from locus_memory._internal.offload import in_thread
 from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import ConnectedBackend, compact_parts
+from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.remains import ByteSearch, Place
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
@@ -76,9 +76,9 @@ class SQLiteBackend(ConnectedBackend[SQLiteDatabase, SQLiteStore, SQLiteCheckpoi
 
     @override
     async def compact(self) -> None:
-        await compact_parts(self)
-        # The text index leaves the pages free in which it was.
-        await self._checkpointer.storage.reclaim()
+        await self._store.compact()
+        # A page whose rows SQLite moves may keep pieces of them, in spite of `secure_delete`.
+        await self._connection.rewrite()
 
     @override
     async def remains(self, search: ByteSearch) -> list[Place]:

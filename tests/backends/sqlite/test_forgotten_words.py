@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 
 import pytest
@@ -52,6 +53,17 @@ async def test_no_word_is_left_of_what_is_overwritten(backend, tmp_path):
     await backend.checkpointer.delete("t")
     await backend.store.compact()
     assert set(hits(tmp_path / "agent.db").values()) == {0}
+
+
+async def test_no_word_is_left_of_what_another_program_deleted(backend, tmp_path):
+    """Pages that are still in use keep pieces of the rows that another program deleted there."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "agent.db", isolation_level=None)) as other:
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("UPDATE items SET value = '1' WHERE value LIKE '%xylophone%'")
+    await forget(backend)
+    await backend.compact()
+    assert set(hits(tmp_path / "agent.db").values()) == {0}
+    assert len(await backend.store.search(("users", "bob"), "hums", limit=COUNT)) == COUNT
 
 
 async def test_vacuum_empties_the_log_of_checkpoints(backend, tmp_path):

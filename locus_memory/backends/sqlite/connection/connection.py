@@ -165,6 +165,17 @@ class SQLiteDatabase(SharedConnection):
             self._writes.put(job)
         return await outcome(job)
 
+    async def rewrite(self) -> None:
+        """Write the file anew, so that it keeps no byte and no page of what is gone.
+
+        It takes free space of the size of the file, and other writers wait meanwhile.
+
+        Raises:
+            BackendError: SQLite failed, for instance because the disk is full; nothing is lost.
+        """
+        await self._put(Job(lambda connection: connection.execute("VACUUM"), "alone"))
+        await self.empty_log()
+
     async def empty_log(self) -> None:
         """Fold the write-ahead log into the file and empty it, so that it keeps no old page.
 
