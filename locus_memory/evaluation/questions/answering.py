@@ -15,11 +15,20 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
+    Generator,
     Iterable,
     Iterator,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, closing, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    aclosing,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,6 +36,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.locks import locked
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import shorten
 from locus_memory.conversation.tokens import expected_tokens
@@ -175,7 +185,8 @@ async def ask_all(
         Why it ended before all was asked: the budget is spent; `None`: all was.
 
     Raises:
-        InvalidArgumentError: The journal is that of another run, or it is damaged.
+        InvalidArgumentError: The journal is that of another run, it is damaged, or another run
+            writes it.
         OSError: It cannot be read or written.
         ConfigurationError: A memory lacks what it needs.
         MissingDriverError: The package of a memory is not installed.
@@ -184,10 +195,36 @@ async def ask_all(
         # What a memory lacks is told before there is a journal, and before anything is paid for.
         async with models.memory(name, Counted(models.extract)):
             pass
+    with _alone(path):
+        return await _ask_left(path, run, chosen, models, told)
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Keep other runs from a journal.
+
+    Raises:
+        InvalidArgumentError: Another run writes it.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path.with_name(f"{path.name}.lock"), wait=False))
+        except BlockingIOError:
+            raise InvalidArgumentError(f"{path}: another run writes it") from None
+        yield
+
+
+async def _ask_left(
+    path: Path,
+    run: Run,
+    chosen: Sequence[tuple[Conversation, Sequence[Question]]],
+    models: Models,
+    told: Told,
+) -> str | None:
     ingested, answered = _done_before(path, run)
     # The judgement of the last answer may be missing, and it comes before the next answer.
     if models.judge is not None:
-        ended = await judge_all(path, models.judge, width=models.width, told=told)
+        ended = await _judge_left(path, models.judge, models.width, told)
         if ended is not None:
             return ended
     works = (
@@ -246,9 +283,14 @@ async def judge_all(path: Path, judge: AskedModel, *, width: int, told: Told) ->
         Why it ended before all was judged: the budget is spent; `None`: all was.
 
     Raises:
-        InvalidArgumentError: The journal is damaged.
+        InvalidArgumentError: The journal is damaged, or another run writes it.
         OSError: It cannot be read or written.
     """
+    with _alone(path):
+        return await _judge_left(path, judge, width, told)
+
+
+async def _judge_left(path: Path, judge: AskedModel, width: int, told: Told) -> str | None:
     done = {
         record.key
         for record in read_journal(path)
@@ -269,7 +311,8 @@ def _check_same(path: Path, before: Run, now: Run) -> None:
         InvalidArgumentError: It has others.
     """
     asked = now.model_dump(exclude={"file"})
-    for name, value in before.model_dump(exclude={"file"}).items():
+    # A journal of an earlier version does not tell all.
+    for name, value in before.model_dump(exclude={"file"}, exclude_unset=True).items():
         if asked[name] != value:
             raise InvalidArgumentError(
                 f"{path}: the {name} of this run is {value!r}, not {asked[name]!r}"
