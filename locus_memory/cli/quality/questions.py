@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,8 +81,6 @@ class Questions:
         """
         if self.answer is None and self.path is None:
             raise UsageError("--judge needs --answer, or the file of a run in place of FILE")
-        if self.max_cost is not None and not isfinite(self.max_cost):
-            raise UsageError("--max-cost is a number of dollars")
         counts, purse = Counter[str](), Purse(self.max_cost)
         ended = asyncio.run(self._run(purse, counts, quiet=session.as_json))
         document = {
