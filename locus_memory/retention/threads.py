@@ -188,10 +188,10 @@ class _Work:
         except _DAMAGE as error:
             return [_skipped(self._place, thread.name, error)]
         writes = beside(thread.name)
+        if not (writes and self._deletes):
+            return [done]
         try:
-            if not (self._deletes and writes and await self._checkpointer.exists(writes)):
-                return [done]
-            return [done, await self._retain_writes(writes, thread.name, done)]
+            return [done, *await self._retain_writes(writes, thread.name, done)]
         except _DAMAGE as error:
             return [done, _skipped(self._place, writes, error)]
 
@@ -220,10 +220,12 @@ class _Work:
             deleted = await self._delete(thread)
         return await self._retained(thread.name, total, deleted)
 
-    async def _retain_writes(self, name: str, holder: str, done: Retained) -> Retained:
-        """Delete the pending writes of the checkpoints that are gone, or that would be."""
+    async def _retain_writes(self, name: str, holder: str, done: Retained) -> list[Retained]:
+        """Delete the pending writes, if any, of checkpoints that are gone, or that would be."""
         # A checkpoint is saved before its writes: those that come after this stay.
         heads = await self._infos(name)
+        if not heads:
+            return []
         stay = {each.checkpoint_id for each in await self._infos(holder)}
         if self._dry_run and done.deleted:
             gone = await self._expendable(holder) if done.kept else await self._infos(holder)
@@ -239,7 +241,7 @@ class _Work:
             for place, each in enumerate(heads):
                 if not stays[place] and (place < last or each.created_at >= oldest):
                     await self._checkpointer.delete(name, each.checkpoint_id)
-        return await self._retained(name, len(heads), deleted)
+        return [await self._retained(name, len(heads), deleted)]
 
     async def _count(self, name: str) -> int:
         stats = await self._checkpointer.get_storage_stats(name)

@@ -21,7 +21,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     ExitStack,
     aclosing,
@@ -66,7 +65,6 @@ from locus_memory.evaluation.questions.memories import (
     MEMORIES,
     UNBOUNDED,
     Block,
-    Memory,
     moment_of,
 )
 from locus_memory.retrieval.embedders.base import Embedder
@@ -104,14 +102,6 @@ class Models:
     extract: AskedModel
     embedder: Embedder | None = None
     width: int = 4
-
-    def memory(self, name: str, model: Counted) -> AbstractAsyncContextManager[Memory]:
-        """Return a new memory, which a model fills.
-
-        Raises:
-            ConfigurationError: The memory lacks what it needs.
-        """
-        return MEMORIES[name](model, self.embedder)
 
 
 def digest_of(path: Path) -> str:
@@ -193,10 +183,23 @@ async def ask_all(
     """
     for name in run.memories:
         # What a memory lacks is told before there is a journal, and before anything is paid for.
-        async with models.memory(name, Counted(models.extract)):
+        async with MEMORIES[name](Counted(models.extract), models.embedder):
             pass
     with _alone(path):
-        return await _ask_left(path, run, chosen, models, told)
+        ingested, answered = _done_before(path, run)
+        # The judgement of the last answer may be missing, and it comes before the next answer.
+        if models.judge is not None:
+            ended = await _judge_left(path, models.judge, models.width, told)
+            if ended is not None:
+                return ended
+        works = (
+            _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
+            for conversation, questions in chosen
+            for name in run.memories
+            if (asked := [*_left(run, conversation, name, questions, answered)])
+        )
+        records = _in_order((work.records() for work in works), models.width)
+        return await _written(path, records, told)
 
 
 @contextmanager
@@ -212,29 +215,6 @@ def _alone(path: Path) -> Generator[None]:
         except BlockingIOError:
             raise InvalidArgumentError(f"{path}: another run writes it") from None
         yield
-
-
-async def _ask_left(
-    path: Path,
-    run: Run,
-    chosen: Sequence[tuple[Conversation, Sequence[Question]]],
-    models: Models,
-    told: Told,
-) -> str | None:
-    ingested, answered = _done_before(path, run)
-    # The judgement of the last answer may be missing, and it comes before the next answer.
-    if models.judge is not None:
-        ended = await _judge_left(path, models.judge, models.width, told)
-        if ended is not None:
-            return ended
-    works = (
-        _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
-        for conversation, questions in chosen
-        for name in run.memories
-        if (asked := [*_left(run, conversation, name, questions, answered)])
-    )
-    records = _in_order((work.records() for work in works), models.width)
-    return await _written(path, records, told)
 
 
 def _done_before(path: Path, run: Run) -> tuple[set[tuple[str, str]], set[_Key]]:
@@ -368,7 +348,8 @@ class _Work:
     async def _filled(self, stack: AsyncExitStack) -> tuple[_Show, Used]:
         """Return what a new memory shows that was told the conversation, and what that took."""
         model, moment = Counted(self.models.extract), _UNDATED
-        memory = await stack.enter_async_context(self.models.memory(self.memory, model))
+        made = MEMORIES[self.memory](model, self.models.embedder)
+        memory = await stack.enter_async_context(made)
         for session in self.conversation.sessions:
             moment = moment_of(session) or moment
             await memory.ingest(session, moment)
