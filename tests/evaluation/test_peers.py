@@ -35,6 +35,8 @@ from tests.evaluation.scripted import (
 )
 
 PEERS = ("langmem", "mem0")
+# To see whether it is there imports it.
+os.environ.setdefault("MEM0_TELEMETRY", "False")
 PET = re.compile(r"\(2023-05-\d\d\) \w+: I have a \w+ \w+ at home")
 
 
@@ -273,7 +275,8 @@ def test_a_killed_process_is_taken_up_to_the_same_bytes(tmp_path, name):
     pytest.importorskip("langchain_openai")
 
     def start(path, url):
-        environment = os.environ | {"PYTHONPATH": os.fspath(Path(__file__).parents[2])}
+        paths = [os.fspath(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         command = [sys.executable, "-c", KILLED, str(path), url, name]
         return subprocess.Popen(command, env=environment)
 
