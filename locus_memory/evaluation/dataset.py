@@ -29,6 +29,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +52,7 @@ _CATEGORIES: Final = {
     5: "adversarial",
 }
 _ADVERSARIAL: Final = 5
+_NO_MOMENT: Final = datetime.min.replace(tzinfo=UTC)
 # Some lists of evidence are one string: "D8:6; D9:17".
 _TURN_ID: Final = re.compile(r"[^\s;,]+")
 _WEEKDAY: Final = re.compile(r" \(\w+\)")
@@ -177,9 +180,11 @@ def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
         for number, session in enumerate(entry["sessions"], 1)
         if session["turns"]
     ]
-    if all(session["turns"][0]["said_at"] for session in sessions):
-        # The sort is stable: sessions of the same moment stay in the order of the file.
-        sessions.sort(key=lambda session: session["turns"][0]["said_at"])
+    moments = [_first_moment(session["turns"]) for session in sessions]
+    # A session without a moment stays behind the one before it. The sort is stable.
+    keys = accumulate(moments, lambda before, moment: moment or before, initial=_NO_MOMENT)
+    ranked = sorted(zip([*keys][1:], sessions, strict=True), key=itemgetter(0))
+    sessions = [session for _, session in ranked]
     turns = [turn for session in sessions for turn in session["turns"]]
     last = max((turn["said_at"] for turn in turns if turn["said_at"]), default=None)
     counts = Counter(turn["id"] for turn in turns)
@@ -196,6 +201,10 @@ def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _first_moment(turns: Iterable[Mapping[str, Any]]) -> datetime | None:
+    return next((turn["said_at"] for turn in turns if turn["said_at"]), None)
+
+
 def _turn(entry: Mapping[str, Any], day: str | None) -> dict[str, Any]:
     return {
         "text": entry.get("text") or "",
@@ -210,8 +219,11 @@ def _question(
     entry: Mapping[str, Any], number: int, known: set[str], last: datetime | None
 ) -> dict[str, Any]:
     category, answers = entry["category"], entry.get("answer")
+    abstain, evidence = entry.get("abstain"), entry.get("evidence") or ()
+    if not isinstance(abstain, bool | None):
+        raise TypeError("abstain is true or false")
     named: list[str] = []
-    for each in map(str, entry.get("evidence") or ()):
+    for each in [evidence] if isinstance(evidence, str) else map(str, evidence):
         named += [each] if each in known else _TURN_ID.findall(each)
     answers = answers if isinstance(answers, list) else [answers]
     return {
@@ -219,8 +231,8 @@ def _question(
         "category": _CATEGORIES.get(category, str(category)),
         "evidence": list(dict.fromkeys(name for name in named if name in known)),
         "id": str(entry.get("id", number)),
-        "expected": [str(each) for each in answers if each is not None],
-        "abstain": category == _ADVERSARIAL or bool(entry.get("abstain")),
+        "expected": [str(each) for each in answers if each is not None and str(each).strip()],
+        "abstain": category == _ADVERSARIAL or bool(abstain),
         "asked_at": _moment(entry.get("asked_at")) or last,
     }
 

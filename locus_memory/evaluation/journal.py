@@ -105,6 +105,7 @@ class Run(_Line):
         answer: The model that answers.
         judge: The model that judges; `None`: none.
         extract: The model that extracts memories; `None`: the one that answers.
+        embedder: The embedder; `None`: words alone, or a journal of a version without this line.
         memories: The names of the memories.
         budgets: The tokens of a block; a question is asked once for each.
     """
@@ -118,6 +119,7 @@ class Run(_Line):
     answer: str
     judge: str | None
     extract: str | None = None
+    embedder: str | None = None
     memories: tuple[str, ...]
     budgets: tuple[int, ...]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Collection, Hashable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -14,7 +13,6 @@ __all__ = [
     "Interval",
     "agreement",
     "grouped_interval",
-    "interval",
     "ndcg_at",
     "recall_at",
 ]
@@ -59,38 +57,22 @@ def ndcg_at(found: Sequence[_T], relevant: Collection[_T], k: int) -> float:
 
 
 class Interval(NamedTuple):
-    """The mean of some differences, and its interval of 95%."""
+    """The mean of some values, and its interval of 95%."""
 
     mean: float
     low: float
     high: float
 
 
-def interval(differences: Sequence[float]) -> Interval:
-    """Return the mean of differences between two searches, one a question, with its interval.
-
-    It is that of a paired bootstrap over the questions, the same for the same differences: B.
-    Efron, R. Tibshirani, "An introduction to the bootstrap", 1993. An interval without 0 is a
-    difference that other questions of the kind are expected to show, too.
-
-    Raises:
-        InvalidArgumentError: There are no differences.
-    """
-    if not differences:
-        raise InvalidArgumentError("without a question there is no interval")
-    chosen, count = random.Random(1), len(differences)  # noqa: S311 - for figures, not for secrets
-    means = sorted(math.fsum(chosen.choices(differences, k=count)) / count for _ in range(_SAMPLES))
-    low, high = means[int(_TAIL * _SAMPLES)], means[-1 - int(_TAIL * _SAMPLES)]
-    return Interval(math.fsum(differences) / count, low, high)
-
-
 def grouped_interval(groups: Sequence[Sequence[float]]) -> Interval:
     """Return the mean of all values with its interval, where those of a group hang together.
 
-    Whole groups are drawn, such as the questions about one conversation: a bootstrap of clusters,
-    the same for the same groups in the same order. A. C. Davison, D. V. Hinkley, "Bootstrap methods
-    and their application", 1997, section 3.8. The interval always holds the mean. Of one group, the
-    values are drawn, so it tells of no other group; of one value, it is the value.
+    The values of two systems, less one another, make it a paired one: without 0, other questions of
+    the kind are expected to show the difference, too. Whole groups are drawn, such as the questions
+    about one conversation: a bootstrap of clusters, the same for the same groups in the same order.
+    A. C. Davison, D. V. Hinkley, "Bootstrap methods and their application", 1997, section 3.8. The
+    interval always holds the mean. Of one group, the values are drawn, so it tells of no other
+    group; of one value, it is the value.
 
     Raises:
         InvalidArgumentError: There is no value.

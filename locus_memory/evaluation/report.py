@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
-from locus_memory.evaluation.metrics import Interval, interval, ndcg_at, recall_at
+from locus_memory.evaluation.metrics import Interval, grouped_interval, ndcg_at, recall_at
 from locus_memory.retrieval.hybrid import Mode
 
 __all__ = ["BUDGETS", "DEPTHS", "NDCG_DEPTH", "SIDES", "Answer", "Margin", "Report", "Scores"]
@@ -115,7 +115,7 @@ class Margin:
             for (recall, ndcg), (other_recall, other_ndcg) in zip(own, figures[best], strict=True)
         ]
         recalls, ndcgs = zip(*apart, strict=True)
-        return cls(best, interval(recalls), interval(ndcgs))
+        return cls(best, grouped_interval([recalls]), grouped_interval([ndcgs]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the margin as plain JSON, rounded to four digits."""

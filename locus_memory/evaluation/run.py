@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import mean, median
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.evaluation.block import Shown, shown
 from locus_memory.evaluation.dataset import Conversation, Question
 from locus_memory.evaluation.report import BUDGETS, SIDES, Answer, Margin, Report, Scores
 from locus_memory.retrieval.embedders.base import Embedder
+from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
 from locus_memory.retrieval.embedding import embed
 from locus_memory.retrieval.hybrid import HybridSearch, Mode, SearchResult
 from locus_memory.retrieval.options import SearchOptions
@@ -85,7 +86,7 @@ async def evaluate(
     async with borrowed(store) as found:
         prepared = None
         if embedder is not None and await has_semantic_search(found):
-            prepared = _Prepared(embedder)
+            prepared = CachingEmbedder(embedder)
         total = sum(len(each.sessions) + len(each.questions) for each in conversations)
         run = _Run(found, prepared, reranker, options, namespace, on_progress, total)
         await found.clear_namespace(namespace, recursive=True)
@@ -97,33 +98,12 @@ async def evaluate(
         return run.report(conversations)
 
 
-class _Prepared:
-    """An embedder that embeds all queries in advance, so that their time is not measured."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self.name = embedder.name
-        self.dimension = embedder.dimension
-        self._queries: dict[str, Sequence[float]] = {}
-
-    async def prepare(self, queries: Sequence[str]) -> None:
-        asked = [read_query(query).text for query in queries]
-        self._queries = dict(zip(asked, await embed(self._embedder, asked, "query"), strict=True))
-
-    async def embed(
-        self, texts: Sequence[str], *, kind: Literal["document", "query"]
-    ) -> Sequence[Sequence[float]]:
-        if kind == "document":
-            return await self._embedder.embed(texts, kind=kind)
-        return [self._queries[text] for text in texts]
-
-
 @dataclass(slots=True)
 class _Run:
     """One run of an evaluation."""
 
     store: BaseStore
-    embedder: _Prepared | None
+    embedder: Embedder | None
     reranker: Reranker | None
     options: SearchOptions
     namespace: Namespace
@@ -145,7 +125,9 @@ class _Run:
             )
             self._step()
         if self.embedder is not None:
-            await self.embedder.prepare([each.text for each in conversation.questions])
+            # So the time of a query's embedding is not measured.
+            asked = [read_query(each.text).text for each in conversation.questions]
+            await embed(self.embedder, asked, "query")
         search = HybridSearch(
             self.store, self.embedder, reranker=self.reranker, options=self.options
         )

@@ -71,7 +71,8 @@ class ThreadRule:
 
     `keep_last` and `older_than` prune each thread, whose newest checkpoint always stays.
     `idle_for` and `keep_threads` delete whole threads. Of each of these pairs, with both limits
-    only what is over both is deleted. Without any limit, everything stays.
+    only what is over both is deleted. Without any limit, everything stays. LangGraph's pending
+    writes stay with their checkpoints, and go with them.
 
     Attributes:
         metadata: A store filter on the metadata of the newest checkpoint; `None`: every thread.

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.evaluation.dataset import Conversation, Session, read_dataset
-from locus_memory.evaluation.metrics import interval, ndcg_at, recall_at
+from locus_memory.evaluation.metrics import grouped_interval, ndcg_at, recall_at
 from locus_memory.retrieval.embedders.registry import get_embedder
 from locus_memory.retrieval.embedders.wrappers.caching import CachingEmbedder
 from locus_memory.retrieval.hybrid import HybridSearch
@@ -91,7 +91,7 @@ async def ask(conversation: Conversation, embedder, found: Found) -> None:
 
 def written(differences: Sequence[float]) -> str:
     """Return the mean of some differences, and its interval."""
-    mean, low, high = interval(differences)
+    mean, low, high = grouped_interval([differences])
     return f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"
 
 

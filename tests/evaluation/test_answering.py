@@ -229,6 +229,28 @@ async def test_the_name_of_the_data_set_may_change(path):
     assert path.read_bytes() == before
 
 
+async def test_a_run_is_not_taken_up_with_another_embedder_unless_none_was_noted(path):
+    await answered(path, PLAIN, Scripted(), None)
+    unasked = Models(answer=None, judge=None, extract=None)
+    run = run_of(PLAIN, judge=None, embedder="local")
+    with pytest.raises(InvalidArgumentError, match="the embedder of this run is None, not 'local'"):
+        await ask_all(path, run, [], unasked, told=[].append)
+    path.write_bytes(path.read_bytes().replace(b',"embedder":null', b"", 1))
+    assert await ask_all(path, run, [], unasked, told=[].append) is None
+
+
+async def test_two_runs_do_not_write_one_journal_at_once(path):
+    model = Scripted(delay=lambda text: 0.01)
+    runs = [answered(path, PLAIN, model, model) for _ in range(2)]
+    one, other = await asyncio.gather(*runs, return_exceptions=True)
+    assert one is None
+    assert isinstance(other, InvalidArgumentError)
+    assert "another run writes it" in str(other)
+    keys = [each.key for each in only(path, Answered)]
+    assert len(keys) == len(set(keys)) == 18
+    assert await answered(path, PLAIN, Scripted(), Scripted()) is None
+
+
 async def test_it_stops_when_the_budget_is_spent_and_goes_on_with_more(path, tmp_path):
     whole = tmp_path / "whole.jsonl"
     await answered(whole, PLAIN, Scripted(), Scripted())

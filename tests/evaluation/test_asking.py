@@ -11,7 +11,7 @@ from time import time
 import pytest
 
 from locus_memory.chat.openai.model import OpenAIChat
-from locus_memory.errors import ModelRequestError, ModelUnavailableError
+from locus_memory.errors import ModelAnswerError, ModelRequestError, ModelUnavailableError
 from locus_memory.evaluation.questions.asking import Counted
 from locus_memory.evaluation.questions.costs import PurseEmptyError
 from locus_memory.messages import Message
@@ -125,6 +125,16 @@ async def test_the_same_is_asked_once(tmp_path):
         assert await made(model, "m").answer(ASKED) == first
         assert (len(model.calls), made.purse.spent) == (3, 0)
     assert spent > first[1].cost
+
+
+async def test_an_answer_without_end_is_no_answer(tmp_path):
+    model = Scripted()
+    model.said = lambda task, text: "a" * 100_000_000
+    async with asked_by(tmp_path / "r") as made:
+        with pytest.raises(ModelAnswerError, match="100,000,000 characters"):
+            await made(model, "m").answer(ASKED)
+        assert made.purse.spent > 0
+    assert (tmp_path / "r.calls").stat().st_size < 1_000_000
 
 
 async def test_two_at_once_get_one_answer(tmp_path):

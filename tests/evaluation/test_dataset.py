@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.evaluation.dataset import load_sample, parse_dataset, read_dataset
@@ -76,6 +78,50 @@ def test_turns_with_the_same_id_are_all_kept_and_are_no_evidence():
     names = [turn.id for each in found.sessions for turn in each.turns]
     assert names == ["1 (1)", "2", "1 (3)", "1 (4)"]
     assert sorted(each.evidence for each in found.asked) == [(), ("2",)]
+
+
+def ours(questions=(), sessions=()):
+    turns = [{"id": "D1:1", "speaker": "Ada", "text": "I keep bees."}]
+    sessions = [*sessions] or [{"turns": turns}]
+    return {"id": "c", "sessions": sessions, "questions": [*questions]}
+
+
+@pytest.mark.parametrize("evidence", ["D1:1", ["D1:1"], ["D1:1; D9:9"]])
+def test_evidence_is_a_text_or_a_list(evidence):
+    asked = {"question": "Who?", "category": 4, "answer": "Ada", "evidence": evidence}
+    (found,) = parse_dataset([ours([asked])])
+    assert [each.evidence for each in found.questions] == [("D1:1",)]
+
+
+@pytest.mark.parametrize("answer", ["", " \n", [], ["", None, "\u3000"], None])
+def test_an_empty_answer_is_none(answer):
+    asked = {"question": "Who?", "category": 4, "answer": answer}
+    (found,) = parse_dataset([ours([asked])])
+    assert [each.expected for each in found.asked] == [()]
+
+
+@pytest.mark.parametrize("told", ["false", "no", 0.5, [], {}])
+def test_whether_to_abstain_is_true_or_false(told):
+    asked = {"question": "Who?", "category": 4, "answer": "x", "abstain": told}
+    with pytest.raises(InvalidArgumentError, match="abstain"):
+        parse_dataset([ours([asked])])
+
+
+@given(st.permutations(range(6)), st.sets(st.integers(0, 5)))
+def test_a_session_without_a_date_stays_behind_the_one_before_it(days, undated):
+    sessions = [
+        {
+            "turns": [{"id": str(place), "speaker": "Ada", "text": "x"}],
+            **({} if place in undated else {"date_time": f"2023-05-0{day + 1}"}),
+        }
+        for place, day in enumerate(days)
+    ]
+    (found,) = parse_dataset([ours(sessions=sessions)])
+    order = [int(session.turns[0].id) for session in found.sessions]
+    dated = [days[place] for place in order if place not in undated]
+    assert dated == sorted(dated)
+    for place in undated - {0}:
+        assert order[order.index(place) - 1] == place - 1
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "[]", "[1]", '[{"id": 1}]', '[{"id": 1, "qa": 2}]'])

@@ -94,7 +94,7 @@ def test_what_is_answered_closes_no_fence(hostile):
         ("WRONG", False),
         ("Yes, that is the pet.", True),
         ("incorrect: it was a mule", False),
-        ("Correct, though it does not name the bird.", True),
+        ("Wrong, but close.", False),
         ("Wrong. It isn't the mule.", False),
     ],
 )
@@ -107,7 +107,10 @@ def test_verdicts(text, right):
     ["", "It depends.", "right or wrong?", '{"right": "maybe"}', '{"right": 1}', "{}", "no, yes",
      "The answer is not correct.", "That isn't right.", "It isn\u2019t true.",
      "This cannot be right.",
-     "Not wrong.", "It is never true.", "not entirely correct"]
+     "Not wrong.", "It is never true.", "not entirely correct",
+     "Yes, but it misses the second city.", "Correct, except for the year.", "Partly right",
+     "Almost correct.", "Correct, although the name differs.", "Is it right?", "half right",
+     "It would be right if it named the city.", "Correct, though it does not name the bird."]
 )  # fmt: skip
 def test_no_verdict(text):
     with pytest.raises(ModelAnswerError, match="no verdict"):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.evaluation.metrics import interval, ndcg_at, recall_at
+from locus_memory.evaluation.metrics import grouped_interval, ndcg_at, recall_at
 
 FOUND = st.lists(st.integers(0, 20), unique=True)
 RELEVANT = st.sets(st.integers(0, 20), min_size=1)
@@ -42,10 +42,10 @@ def test_without_anything_relevant_there_is_nothing_to_measure(measure):
 
 def test_an_interval_is_around_the_mean_and_always_the_same():
     differences = [0.1, -0.2, 0.4, 0.0, 0.3]
-    found = interval(differences)
+    found = grouped_interval([differences])
     assert found.mean == pytest.approx(0.12)
     assert -0.2 <= found.low < found.mean < found.high <= 0.4
-    assert interval(differences) == found
-    assert interval([0.5] * 3) == (0.5, 0.5, 0.5)
+    assert grouped_interval([differences]) == found
+    assert grouped_interval([[0.5] * 3]) == (0.5, 0.5, 0.5)
     with pytest.raises(InvalidArgumentError):
-        interval([])
+        grouped_interval([])

@@ -130,6 +130,7 @@ class Questions:
                 answer=self.answer,
                 judge=self.judge,
                 extract=self.extract,
+                embedder=self.embedder,
                 memories=tuple(self._memories()),
                 budgets=tuple(self._budgets()),
             )

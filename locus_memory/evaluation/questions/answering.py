@@ -10,8 +10,24 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, closing
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import (
+    AsyncExitStack,
+    ExitStack,
+    aclosing,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -19,6 +35,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from locus_memory._internal.locks import locked
 from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.quoting import shorten
 from locus_memory.conversation.tokens import expected_tokens
@@ -36,6 +53,7 @@ from locus_memory.evaluation.journal import (
     Judged,
     Record,
     Run,
+    Used,
     read_journal,
 )
 from locus_memory.evaluation.metrics import recall_at
@@ -43,9 +61,10 @@ from locus_memory.evaluation.questions.asking import AskedModel, Counted
 from locus_memory.evaluation.questions.costs import PurseEmptyError
 from locus_memory.evaluation.questions.judging import question_prompt, read_verdict, verdict_prompt
 from locus_memory.evaluation.questions.memories import (
+    FILLED_ONCE,
     MEMORIES,
     UNBOUNDED,
-    Memory,
+    Block,
     moment_of,
 )
 from locus_memory.retrieval.embedders.base import Embedder
@@ -55,9 +74,13 @@ __all__ = ["Models", "ask_all", "digest_of", "judge_all", "sampled"]
 _UNDATED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """The moment of sessions without one: always the same, as a run is to be repeated."""
 
+_FILLED: Final = ("memories",)
+"""The namespace of what filled memories show, beside that of the calls."""
+
 _Record = TypeVar("_Record")
 _Key = tuple[str, str, str, int]
 _Channel = asyncio.Queue[Any]
+_Show = Callable[[str, datetime, int], Awaitable[Block]]
 
 Told = Callable[[Record], None]
 
@@ -79,14 +102,6 @@ class Models:
     extract: AskedModel
     embedder: Embedder | None = None
     width: int = 4
-
-    def memory(self, name: str, model: Counted) -> AbstractAsyncContextManager[Memory]:
-        """Return a new memory, which a model fills.
-
-        Raises:
-            ConfigurationError: The memory lacks what it needs.
-        """
-        return MEMORIES[name](model, self.embedder)
 
 
 def digest_of(path: Path) -> str:
@@ -160,29 +175,46 @@ async def ask_all(
         Why it ended before all was asked: the budget is spent; `None`: all was.
 
     Raises:
-        InvalidArgumentError: The journal is that of another run, or it is damaged.
+        InvalidArgumentError: The journal is that of another run, it is damaged, or another run
+            writes it.
         OSError: It cannot be read or written.
         ConfigurationError: A memory lacks what it needs.
         MissingDriverError: The package of a memory is not installed.
     """
     for name in run.memories:
         # What a memory lacks is told before there is a journal, and before anything is paid for.
-        async with models.memory(name, Counted(models.extract)):
+        async with MEMORIES[name](Counted(models.extract), models.embedder):
             pass
-    ingested, answered = _done_before(path, run)
-    # The judgement of the last answer may be missing, and it comes before the next answer.
-    if models.judge is not None:
-        ended = await judge_all(path, models.judge, width=models.width, told=told)
-        if ended is not None:
-            return ended
-    works = (
-        _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
-        for conversation, questions in chosen
-        for name in run.memories
-        if (asked := [*_left(run, conversation, name, questions, answered)])
-    )
-    records = _in_order((work.records() for work in works), models.width)
-    return await _written(path, records, told)
+    with _alone(path):
+        ingested, answered = _done_before(path, run)
+        # The judgement of the last answer may be missing, and it comes before the next answer.
+        if models.judge is not None:
+            ended = await _judge_left(path, models.judge, models.width, told)
+            if ended is not None:
+                return ended
+        works = (
+            _Work(conversation, name, asked, models, is_known=(conversation.id, name) in ingested)
+            for conversation, questions in chosen
+            for name in run.memories
+            if (asked := [*_left(run, conversation, name, questions, answered)])
+        )
+        records = _in_order((work.records() for work in works), models.width)
+        return await _written(path, records, told)
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Keep other runs from a journal.
+
+    Raises:
+        InvalidArgumentError: Another run writes it.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path.with_name(f"{path.name}.lock"), wait=False))
+        except BlockingIOError:
+            raise InvalidArgumentError(f"{path}: another run writes it") from None
+        yield
 
 
 def _done_before(path: Path, run: Run) -> tuple[set[tuple[str, str]], set[_Key]]:
@@ -231,9 +263,14 @@ async def judge_all(path: Path, judge: AskedModel, *, width: int, told: Told) ->
         Why it ended before all was judged: the budget is spent; `None`: all was.
 
     Raises:
-        InvalidArgumentError: The journal is damaged.
+        InvalidArgumentError: The journal is damaged, or another run writes it.
         OSError: It cannot be read or written.
     """
+    with _alone(path):
+        return await _judge_left(path, judge, width, told)
+
+
+async def _judge_left(path: Path, judge: AskedModel, width: int, told: Told) -> str | None:
     done = {
         record.key
         for record in read_journal(path)
@@ -254,7 +291,8 @@ def _check_same(path: Path, before: Run, now: Run) -> None:
         InvalidArgumentError: It has others.
     """
     asked = now.model_dump(exclude={"file"})
-    for name, value in before.model_dump(exclude={"file"}).items():
+    # A journal of an earlier version does not tell all.
+    for name, value in before.model_dump(exclude={"file"}, exclude_unset=True).items():
         if asked[name] != value:
             raise InvalidArgumentError(
                 f"{path}: the {name} of this run is {value!r}, not {asked[name]!r}"
@@ -274,6 +312,10 @@ async def _written(path: Path, records: AsyncGenerator[Record], told: Told) -> s
     return None
 
 
+def _place(question: str, budget: int) -> str:
+    return f"{budget} {question}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """A conversation in a memory, and what is asked about it."""
@@ -287,28 +329,63 @@ class _Work:
     async def records(self) -> AsyncGenerator[Record]:
         """Yield the records in their order."""
         place: dict[str, Any] = {"conversation": self.conversation.id, "memory": self.memory}
-        model, moment = Counted(self.models.extract), _UNDATED
         async with AsyncExitStack() as stack:
-            memory = await stack.enter_async_context(self.models.memory(self.memory, model))
             try:
-                for session in self.conversation.sessions:
-                    moment = moment_of(session) or moment
-                    await memory.ingest(session, moment)
-                    model.check()
+                show, used = await self._kept() or await self._filled(stack)
             except (PurseEmptyError, ConfigurationError):
                 raise
             except Exception as error:  # noqa: BLE001 - reported; the others go on
                 yield Failed(step="ingest", error=_text(error), **place)
                 return
             if not self.is_known:
-                yield Ingested(**place, **model.used.model_dump())
-            asked = (self._answer(memory, *each, moment) for each in self.asked)
+                yield Ingested(**place, **used.model_dump())
+            *_, last = _UNDATED, *filter(None, map(moment_of, self.conversation.sessions))
+            asked = (self._answer(show, *each, last) for each in self.asked)
             async with aclosing(_in_order(asked, self.models.width)) as records:
                 async for record in records:
                     yield record
 
+    async def _filled(self, stack: AsyncExitStack) -> tuple[_Show, Used]:
+        """Return what a new memory shows that was told the conversation, and what that took."""
+        model, moment = Counted(self.models.extract), _UNDATED
+        made = MEMORIES[self.memory](model, self.models.embedder)
+        memory = await stack.enter_async_context(made)
+        for session in self.conversation.sessions:
+            moment = moment_of(session) or moment
+            await memory.ingest(session, moment)
+            model.check()
+        if self.memory in FILLED_ONCE:
+            shown = dict[str, Any]()
+            for question, budget in self.asked:
+                # A question that fails here is asked again, and then it is reported.
+                with suppress(Exception):
+                    block = await memory.block(question.text, question.asked_at or moment, budget)
+                    shown[_place(question.text, budget)] = block.text
+            kept = {"used": model.used.model_dump(), "shown": shown}
+            await self.models.extract.calls.put(_FILLED, self._key, kept, text="")
+        return memory.block, model.used
+
+    async def _kept(self) -> tuple[_Show, Used] | None:
+        """Return what a memory showed that was filled before, if that is kept for all questions."""
+        if self.memory not in FILLED_ONCE:
+            return None
+        kept: Any = await self.models.extract.calls.get(_FILLED, self._key)
+        if kept is None or any(_place(q.text, n) not in kept["shown"] for q, n in self.asked):
+            return None
+
+        async def show(question: str, _: datetime, budget: int) -> Block:
+            return Block(kept["shown"][_place(question, budget)])
+
+        return show, Used(**kept["used"])
+
+    @property
+    def _key(self) -> str:
+        embedder = self.models.embedder and self.models.embedder.name
+        named = self.memory, self.models.extract.name, embedder, self.conversation.sessions
+        return sha256(repr(named).encode(errors="surrogatepass")).hexdigest()
+
     async def _answer(
-        self, memory: Memory, question: Question, budget: int, last: datetime
+        self, show: _Show, question: Question, budget: int, last: datetime
     ) -> AsyncGenerator[Record]:
         """Yield the answer to a question, and its judgement."""
         place: dict[str, Any] = {
@@ -319,7 +396,7 @@ class _Work:
         }
         model, moment = Counted(self.models.answer), question.asked_at or last
         try:
-            block = await memory.block(question.text, moment, budget)
+            block = await show(question.text, moment, budget)
             said = await model(question_prompt(question.text, block.text, moment))
         except (PurseEmptyError, ConfigurationError):
             raise

@@ -17,7 +17,7 @@ import orjson
 from locus_memory.chat.asking import ask
 from locus_memory.chat.usage import counts_in
 from locus_memory.conversation.tokens import count_tokens, expected_tokens
-from locus_memory.errors import ModelUnavailableError, VersionConflictError
+from locus_memory.errors import ModelAnswerError, ModelUnavailableError, VersionConflictError
 from locus_memory.evaluation.journal import Used
 from locus_memory.evaluation.questions.costs import Price, Purse, PurseEmptyError
 from locus_memory.messages import Message
@@ -29,6 +29,8 @@ _CALLS: Final = ("calls",)
 """The namespace of the calls that are kept."""
 
 _ATTEMPTS: Final = 6
+_LONGEST_ANSWER: Final = 1_000_000
+"""Characters: no answer of a model that answers, extracts or judges has more."""
 _LONGEST_WAIT: Final = 60.0
 _LONGEST_TOLD: Final = 3600.0
 _NONE: Final = Used(prompt_tokens=0, completion_tokens=0, calls=0, cost=0.0)
@@ -114,6 +116,9 @@ class AskedModel:
         start = time.perf_counter()
         answer = await ask(self.model, messages)
         used = self.spent(messages, answer, time.perf_counter() - start)
+        length = len(answer.content or "")
+        if length > _LONGEST_ANSWER:
+            raise ModelAnswerError(f"the model answers with {length:,} characters")
         told = answer.model_dump(mode="json", exclude={"metadata"})
         # The price may be another one, or known, when it is read.
         return {"answer": told, "used": used.model_dump(exclude={"cost"})}

@@ -28,7 +28,7 @@ class Price(BaseModel):
         cached: Of the part of prompts that the endpoint had in its cache; `None`: as `prompt`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)
@@ -61,7 +61,7 @@ def read_prices(path: str | Path) -> dict[str, Price]:
         problem = error.errors(include_url=False, include_input=False)[0]
         where = quote(".".join(map(str, problem["loc"])))
         raise InvalidArgumentError(f"{path}: {where}: {problem['msg']}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{path}: no table of prices: {error}") from None
 
 

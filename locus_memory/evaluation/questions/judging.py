@@ -73,6 +73,11 @@ _TURNED: Final = re.compile(
     r"(?:\b(?:not|never|neither|nor|hardly)|n['\u2019]t|nnot)\b[^.!?;\n]{0,60}"
     rf"\b(?:{'|'.join(sorted(_RIGHT | _WRONG))})\b"
 )
+# What takes a part of it back: "yes, but".
+_HEDGED: Final = re.compile(
+    r"\?|\b(?:almost|although|apart from|but|except|half|however|if|mostly|nearly|part|partially|"
+    r"partly|though|unless|would|yet)\b"
+)
 _MOST_REASON: Final = 500
 
 
@@ -109,7 +114,8 @@ def _rules(answered: Answered) -> Iterator[str]:
 def read_verdict(text: str) -> tuple[bool, str]:
     """Return whether a judge calls an answer right, and why: by its JSON, or the word that decides.
 
-    A word behind a negation decides nothing: "not wrong" is not what "wrong" is.
+    A word behind a negation decides nothing: "not wrong" is not what "wrong" is. Neither does a
+    "yes, but".
 
     Raises:
         ModelAnswerError: It has no verdict, or two.
@@ -122,7 +128,7 @@ def read_verdict(text: str) -> tuple[bool, str]:
     rest = read.rest.casefold()
     words = set(re.findall(r"\w+", rest))
     said = [bool(words & _RIGHT), bool(words & _WRONG)]
-    if sum(said) != 1 or _TURNED.search(rest):
+    if sum(said) != 1 or _TURNED.search(rest) or (said[0] and _HEDGED.search(rest)):
         raise ModelAnswerError("the judge's answer has no verdict")
     return said[0], _reason(read.rest)
 

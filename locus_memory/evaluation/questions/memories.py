@@ -34,10 +34,23 @@ from locus_memory.retrieval.pack import pack
 from locus_memory.retrieval.ranking.query import read_query
 from locus_memory.retrieval.turns import Turn, index_turns
 
-__all__ = ["MEMORIES", "UNBOUNDED", "Block", "Memory", "message_of", "moment_of", "needed"]
+__all__ = [
+    "FILLED_ONCE",
+    "MEMORIES",
+    "UNBOUNDED",
+    "Block",
+    "Memory",
+    "message_of",
+    "moment_of",
+    "needed",
+]
 
 UNBOUNDED: Final = frozenset(("full-context",))
 """The memories that show the same whatever the budget is: a question is asked once, with 0."""
+
+FILLED_ONCE: Final = frozenset(("langmem", "mem0"))
+"""The memories that are others if they are filled again: what they show is kept for a resumed run.
+"""
 
 _SPACE: Final = ("memory",)
 _HITS: Final = 200

@@ -177,6 +177,7 @@ def test_a_file_that_is_no_run_is_left_alone(fails, empty_directory):
         ((*ASK, "--budget", "1000,5"), 2, "--budget is numbers of at least 100"),
         ((*ASK, "--budget", "²00"), 2, "--budget is numbers of at least 100"),
         ((*ASK, "--max-cost", "1"), 2, "--max-cost needs the price of 'known'"),
+        ((*ASK, "--max-cost", "nan"), 2, "Invalid value for '--max-cost'"),
         ((*ASK, "--memory", "dense"), 1, "'dense' needs --embedder"),
         ((*ASK, "--prices", "nowhere.toml"), 1, "nowhere.toml"),
         ((*ASK, "--plot", "a.svg"), 2, "--reranker, --plot and --url are of retrieval"),
