@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from hashlib import blake2b
 from pathlib import Path
 
-__all__ = ["project_of"]
+__all__ = ["project_of", "root_of"]
+
+
+def root_of(folder: Path) -> Path:
+    """Return the root of the working tree that a folder is in, or else the folder."""
+    place = Path(os.path.realpath(folder))
+    return next((each for each in (place, *place.parents) if _has_repository(each)), place)
+
+
+def _has_repository(folder: Path) -> bool:
+    return os.path.lexists(folder / ".git")
 
 
 def project_of(folder: Path, *, by_remote: bool = False) -> str:
@@ -16,10 +27,9 @@ def project_of(folder: Path, *, by_remote: bool = False) -> str:
         folder: A folder; its project is the working tree that it is in, or else the folder.
         by_remote: Whether worktrees, and clones of the same remote `origin`, are one project.
     """
-    folder = folder.resolve()
-    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    root = root_of(folder)
     identity, name = str(root), root.name
-    if by_remote and (root / ".git").exists():
+    if by_remote and _has_repository(root):
         common = _common_folder(root / ".git")
         identity = _remote_of(common) or str(common)
         name = re.split(r"[/:]", identity.removesuffix("/.git"))[-1]
