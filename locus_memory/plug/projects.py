@@ -16,11 +16,7 @@ _LARGEST: Final = 2**20
 def root_of(folder: Path) -> Path:
     """Return the root of the working tree that a folder is in, or else the folder."""
     place = Path(os.path.realpath(folder))
-    return next((each for each in (place, *place.parents) if _has_repository(each)), place)
-
-
-def _has_repository(folder: Path) -> bool:
-    return os.path.lexists(folder / ".git")
+    return next((each for each in (place, *place.parents) if os.path.lexists(each / ".git")), place)
 
 
 def project_of(folder: Path, *, by_remote: bool = False) -> str:
@@ -32,7 +28,7 @@ def project_of(folder: Path, *, by_remote: bool = False) -> str:
     """
     root = root_of(folder)
     identity, name = str(root), root.name
-    if by_remote and _has_repository(root):
+    if by_remote and os.path.lexists(root / ".git"):
         common = _common_folder(root / ".git")
         identity = _remote_of(common) or str(common)
         name = re.split(r"[/:]", identity.removesuffix("/.git"))[-1]
