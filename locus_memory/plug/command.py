@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from threading import Thread, Timer
 from typing import Final, NoReturn
 
@@ -92,7 +93,7 @@ def _asked(arguments: list[str], event: bytes) -> bytes:
 
     end = time.monotonic() + SECONDS / 2
     with suppress(OSError, RuntimeError, AttributeError):
-        for path in (data_folder() / "run").glob(f"{__version__}-*"):
+        for path in _own(data_folder() / "run").glob(f"{__version__}-*"):
             with suppress(OSError), socket.socket(socket.AF_UNIX) as line:
                 # A time of 0 does not wait at all.
                 line.settimeout(max(0, min(SECONDS / 4, end - time.monotonic())))
@@ -107,6 +108,18 @@ def _asked(arguments: list[str], event: bytes) -> bytes:
                 if told := line.makefile("rb").read():
                     return told
     return b""
+
+
+def _own(folder: Path) -> Path:
+    """Return a folder that the user alone can write to.
+
+    Raises:
+        PermissionError: Others can: they would see what is asked, and tell what is known.
+    """
+    state = folder.lstat()
+    if state.st_uid != os.getuid() or state.st_mode & 0o022:
+        raise PermissionError(f"others can write to {folder}")
+    return folder
 
 
 def listen(answer: Callable[[list[str], bytes], bytes]) -> None:
@@ -135,6 +148,7 @@ def listen(answer: Callable[[list[str], bytes], bytes]) -> None:
 
         path = data_folder() / "run" / f"{__version__}-{os.getpid()}"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _own(path.parent)
         begun = path.with_name(f".{path.name}")
         begun.unlink(missing_ok=True)
         server = Server(f"{begun}", Line)

@@ -14,8 +14,9 @@ _LARGEST_LOG: Final = 2**20
 
 def data_folder() -> Path:
     """Return the folder of the user's data, see https://specifications.freedesktop.org/basedir."""
-    named = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(named) if named else Path.home() / ".local" / "share") / "locus_memory"
+    named = Path(os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA") or "")
+    # A relative one is invalid: it would be in the folder of a project.
+    return (named if named.is_absolute() else Path.home() / ".local" / "share") / "locus_memory"
 
 
 def log_file() -> Path:

@@ -136,7 +136,8 @@ def here(arguments: list[str]) -> list[str]:
     is_named = is_open or bool(named & {"--user", "--all-users"})
     if "--url" in named or "LOCUS_MEMORY_URL" in os.environ or Path("locus.db").exists():
         return arguments
-    with suppress(OSError, ValueError, TypeError):
+    # A `RuntimeError`: the user has no home folder.
+    with suppress(OSError, ValueError, TypeError, RuntimeError):
         if (settings := Settings.of(Path.cwd())) is not None:
             user = [] if is_named else ["--user", settings.project(".")]
             if user and arguments[place - 1] in {"recall", "why"} and "--person" not in named:

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from locus_memory.documents.chunking.chunks import chunk_text
 from locus_memory.documents.chunking.config import ChunkConfig
-from locus_memory.memory import LLMMemoryManager, Memory, MemoryType, Origin
+from locus_memory.documents.ingest.files import File
+from locus_memory.documents.ingest.formats import read_text
+from locus_memory.documents.ingest.reading import read_bytes
+from locus_memory.errors import InvalidArgumentError, LocusMemoryError
+from locus_memory.events import emit
+from locus_memory.memory import LLMMemoryManager, Memory, MemoryType, Origin, find_secret
 from locus_memory.plug.hosts import KEEPING, Host
+from locus_memory.plug.projects import root_of
 from locus_memory.plug.transcripts import read_json
 
 __all__ = ["import_documents", "sessions_of"]
 
-_DOCUMENTS: Final = ("CLAUDE.md", "AGENTS.md", ".cursor/rules/**/*.md*")
-_LARGEST: Final = 2**20
+_SUFFIXES: Final = frozenset((".md", ".mdc"))
+"""Those of the rules of Cursor, see https://cursor.com/docs/context/rules."""
+
+_LARGEST: Final = 2**17
+_MOST: Final = 1_000
+"""The sections after which no file is read, and the folders and the files of rules looked at."""
+
 _SECTION: Final = ChunkConfig(chunk_size=256, chunk_overlap=0)
+_NEAR: Final = 100
+"""The characters around a section that are searched for a secret, which may begin in another."""
+
 _FIRST_RECORDS: Final = 50
 """Among them is one that tells the folder of a session."""
 
-_FILE: Final = "file"
+_LONGEST_RECORD: Final = 2**20
+_FILE: Final = "plugged_file"
 """The key in the metadata of what a document told: its path in the project."""
 
 
@@ -37,7 +54,7 @@ def sessions_of(host: Host, since: float) -> Iterator[dict[str, Any]]:
     """
     found = host.files(None).hooks.parent.glob(host.sessions) if host.sessions else ()
     name = next(name for name, each in host.moments.items() if each in KEEPING)
-    dated = sorted((path.stat().st_mtime, path) for path in found)
+    dated = sorted((path.stat().st_mtime, path) for path in found if path.is_file())
     for changed, path in dated:
         begun = _begun(host, path) if changed >= since else None
         if begun is not None:
@@ -52,60 +69,93 @@ def sessions_of(host: Host, since: float) -> Iterator[dict[str, Any]]:
 
 def _begun(host: Host, path: Path) -> tuple[str, str] | None:
     """Return the id and the folder of a session; `None`: its file does not tell."""
-    with path.open("rb") as file:
-        for line in islice(file, _FIRST_RECORDS):
-            try:
-                begun = host.begun(path, read_json(line))
-                if begun is not None and all(isinstance(each, str) for each in begun):
+    with suppress(OSError), path.open("rb") as file:
+        for _ in range(_FIRST_RECORDS):
+            with suppress(LookupError, TypeError, ValueError, AttributeError, OSError):
+                begun = host.begun(path, read_json(file.readline(_LONGEST_RECORD)))
+                if begun is not None and all(_is_name(each) for each in begun):
                     return begun
-            except (LookupError, TypeError, ValueError, AttributeError, OSError):
-                continue
     return None
 
 
-async def import_documents(project: LLMMemoryManager, folder: Path, *, trust: bool) -> int:
-    """Keep what `CLAUDE.md`, `AGENTS.md` and the rules of Cursor in a folder say, by sections.
+def _is_name(told: Any) -> bool:
+    return isinstance(told, str) and told != "" and "\0" not in told
 
-    A section that changed replaces the one before it, and what is there no more is retired. A file
-    of more than 1 MB, or one that a link leads out of the folder to, is left out.
+
+async def import_documents(project: LLMMemoryManager, folder: Path, *, trust: bool) -> int:
+    """Keep what `CLAUDE.md`, `AGENTS.md` and the rules of Cursor say, by sections.
+
+    They are those of the root of the project, of a folder in it, and of the folders in between. A
+    section that changed replaces the one before it, and what is there no more is retired. A section
+    that may hold a secret is left out, with the event `memory.secret_dropped`; a file with
+    `documents.skipped`: it is no regular file, not UTF-8 or UTF-16, has more than 128 KB, is one
+    that a link leads out of the project to, or there are more than 1,000 sections with it.
 
     Args:
         project: The memories of the project.
-        folder: The folder of the project.
+        folder: A folder of the project.
         trust: Whether they count as a person's words. Otherwise they have the origin `document`.
 
     Returns:
         How many sections there are.
 
     Raises:
-        OSError: A file cannot be read.
         BackendError: The store failed.
     """
     origin = Origin.PERSON if trust else Origin.DOCUMENT
-    found = await asyncio.to_thread(_sections, folder, origin)
+    root = root_of(folder)
+    files = [*_files(root, folder)]
+    found = await asyncio.to_thread(_sections, files, origin)
     await project.save(found)
-    keys = {each.key for each in found}
-    known = [each async for each in project.memories(MemoryType.REFERENCE)]
-    for each in known:
-        if _FILE in each.metadata and each.key not in keys:
+    keys, sources = {each.key for each in found}, {each.shown for each in files}
+    for each in [each async for each in project.memories(MemoryType.REFERENCE)]:
+        source = each.metadata.get(_FILE)
+        # A file of another folder is not read, but may be gone.
+        is_read = source in sources or not _is_file(root / f"{source}")
+        if source is not None and is_read and each.key not in keys:
             await project.delete(each.id)
     return len(found)
 
 
-def _sections(folder: Path, origin: Origin) -> list[Memory]:
-    root, found = folder.resolve(), list[Memory]()
-    for path in sorted(each for name in _DOCUMENTS for each in root.glob(name)):
-        if not path.resolve().is_relative_to(root) or path.stat().st_size > _LARGEST:
+def _files(root: Path, folder: Path) -> Iterator[File]:
+    """Yield the documents of a project that are in its root, a folder or in between."""
+    inner = Path(os.path.realpath(folder))
+    for place in (*reversed(inner.parents), inner):
+        rules = place / ".cursor" / "rules"
+        # Of a folder elsewhere, such as `/`, a link may lead to all.
+        is_inside = Path(os.path.realpath(rules)).is_relative_to(root)
+        walk = islice(os.walk(rules), _MOST) if is_inside else ()
+        found = (Path(within, name) for within, _, names in walk for name in names)
+        few = sorted(each for each in islice(found, _MOST) if each.suffix in _SUFFIXES)
+        for each in (place / "CLAUDE.md", place / "AGENTS.md", *few):
+            if each.is_relative_to(root) and _is_file(each):
+                yield File(each, each.relative_to(root).as_posix(), folder=root)
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file is there, or a link to one, whatever the name."""
+    return os.path.isfile(path)  # noqa: PTH113 - `Path` raises errors for a name that is too long
+
+
+def _sections(files: list[File], origin: Origin) -> list[Memory]:
+    found = list[Memory]()
+    for file in files:
+        try:
+            if len(found) >= _MOST:
+                raise InvalidArgumentError(f"there are {_MOST:,} sections without it")
+            read = read_text(file.source, read_bytes(file, _LARGEST))
+            if read.note or "\0" in read.text:
+                raise InvalidArgumentError("it is neither UTF-8 nor UTF-16")
+        except (OSError, RuntimeError, LocusMemoryError) as error:
+            emit("documents.skipped", error=error, source=file.shown)
             continue
-        name = path.relative_to(root).as_posix()
-        text = path.read_text(encoding="utf-8", errors="replace")
-        found += [
-            Memory(
-                key=f"{name}#{each.index}",
-                content=each.text,
-                type=MemoryType.REFERENCE,
-                metadata={"origin": origin.value, _FILE: name},
-            )
-            for each in chunk_text(text, config=_SECTION, kind="markdown")
-        ]
+        for each in chunk_text(read.text, config=_SECTION, kind="markdown"):
+            start, end = each.metadata["start"], each.metadata["end"]
+            around = read.text[max(0, start - _NEAR) : end + _NEAR]
+            if (kind := find_secret(f"{each.text}\n\n{around}")) is not None:
+                emit("memory.secret_dropped", type=MemoryType.REFERENCE.value, kind=kind)
+                continue
+            metadata = {"origin": origin.value, _FILE: file.shown}
+            key = f"{file.shown}#{each.index}"
+            found.append(Memory(MemoryType.REFERENCE, key, each.text, metadata))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -86,10 +87,10 @@ def new_turns(path: Path, start: int, turn: Turn) -> Iterator[Said]:
                 line = file.readline(_LONGEST_LINE)
             if not line.endswith(b"\n"):
                 break
-            message = _message_of(_record(line), turn, f"{place}")
-            if message is not None:
-                messages.pop(message.id or "", None)
-                messages[message.id or ""] = message
+            with suppress(ValueError):
+                for message in turns_of([read_json(line)], turn, place):
+                    messages.pop(message.id or "", None)
+                    messages[message.id or ""] = message
             place = file.tell()
             if place - begun > _AT_ONCE or len(messages) >= MOST_AT_ONCE:
                 yield Said([*messages.values()], place)
@@ -97,9 +98,15 @@ def new_turns(path: Path, start: int, turn: Turn) -> Iterator[Said]:
         yield Said([*messages.values()], place)
 
 
-def turns_of(records: Iterable[Any], turn: Turn) -> list[Message]:
-    """Return what was said in the records of a conversation, oldest first."""
-    read = (_message_of(each, turn, f"{number}") for number, each in enumerate(records))
+def turns_of(records: Iterable[Any], turn: Turn, place: int = 0) -> list[Message]:
+    """Return what was said in the records of a conversation, oldest first.
+
+    Args:
+        records: The records; what is none says nothing.
+        turn: Reads a record.
+        place: The number of the first one, which is the id of a record without one.
+    """
+    read = (_message_of(each, turn, f"{number}") for number, each in enumerate(records, place))
     return [message for message in read if message is not None]
 
 
@@ -116,13 +123,6 @@ def read_json(text: bytes) -> Any:
             return json.loads(_whole(json.dumps(json.loads(text), ensure_ascii=False)))
         except RecursionError:
             raise ValueError from None
-
-
-def _record(line: bytes) -> Any:
-    try:
-        return read_json(line)
-    except ValueError:
-        return None
 
 
 def _message_of(record: Any, turn: Turn, place: str) -> Message | None:

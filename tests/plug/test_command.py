@@ -21,8 +21,10 @@ import pytest
 
 from locus_memory import StoreItem, __version__, get_store
 from locus_memory.memory import LLMMemoryManager
+from locus_memory.plug import command
 from locus_memory.plug.command import NAMES, listen
-from locus_memory.plug.hook import Settings, show
+from locus_memory.plug.data_folder import data_folder
+from locus_memory.plug.hook import Settings, here, show
 from locus_memory.plug.hosts import HOSTS
 from locus_memory.plug.settings import COMMAND
 
@@ -221,3 +223,41 @@ def test_a_hook_without_a_standard_input_ends_with_0(data: Path) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert "AttributeError" in (data / "hook.log").read_text()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o720])
+def test_a_folder_that_others_write_to_has_no_servers(
+    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them would be told what is asked, and would tell what is known."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    run = tmp_path / "locus_memory" / "run"
+    listen(lambda arguments, event: b"ours")
+    assert command._asked([], b"") == b"ours"
+    run.chmod(mode)
+    assert command._asked([], b"") == b""
+    for path in run.iterdir():
+        path.unlink()
+    listen(lambda arguments, event: b"ours")
+    assert not [*run.iterdir()]
+
+
+def test_a_relative_data_folder_is_not_that_of_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_folder() == tmp_path / ".local/share/locus_memory"
+
+
+def test_a_user_without_a_home_folder_has_the_commands_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("XDG_DATA_HOME", "LOCALAPPDATA", "LOCUS_MEMORY_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.chdir(tmp_path)
+    assert here(["recall", "deploy"]) == ["recall", "deploy"]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,55 @@ def test_clones_of_one_remote_are_one_project_on_request(repository: Path, url: 
 def test_a_broken_worktree_is_a_project_of_its_own(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".git").write_bytes(content)
     assert project_of(tmp_path, by_remote=True).startswith("project:")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ada:p@ss@example.org/team/shop.git",
+        f"https://{'x' * 300}@example.org/team/shop",
+        f"https://ada:{'p@' * 200}@example.org/team/shop",
+    ],
+)
+def test_a_password_of_a_remote_makes_no_other_project(repository: Path, url: str) -> None:
+    git(repository, "remote", "add", "origin", "https://example.org/team/shop")
+    named = project_of(repository, by_remote=True)
+    git(repository, "remote", "set-url", "origin", url)
+    assert project_of(repository, by_remote=True) == named
+
+
+@pytest.mark.parametrize("secret", ["ada:hunter2@", f"hunter2{'x' * 300}@", "ada:hun@hunter2@"])
+def test_a_password_is_no_name_of_a_project(repository: Path, secret: str) -> None:
+    git(repository, "remote", "add", "origin", f"https://{secret}example.org")
+    assert "hunter2" not in project_of(repository, by_remote=True)
+
+
+def _pipe(place: Path) -> None:
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _pipe,
+        lambda place: place.symlink_to(".git"),
+        lambda place: place.symlink_to("/dev/zero"),
+        lambda place: place.write_text("gitdir: .git"),
+        lambda place: place.write_text("gitdir: ."),
+        lambda place: place.write_text(f"gitdir: {'x' * 5_000}"),
+        lambda place: place.write_text("gitdir: \0"),
+        lambda place: place.write_bytes(b"\xff\xfe"),
+        lambda place: (place.mkdir(), _pipe(place / "config")),
+        lambda place: (place.mkdir(), (place / "config").symlink_to("/dev/zero")),
+        lambda place: (place.mkdir(), (place / "config").write_bytes(b"[a]\n" + b"\0=" * 9)),
+    ],
+)
+def test_a_hostile_repository_is_a_project_of_its_own(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    (tmp_path / "shop").mkdir()
+    make(tmp_path / "shop" / ".git")
+    for by_remote in (False, True):
+        named = project_of(tmp_path / "shop", by_remote=by_remote)
+        assert named.startswith("project:")
+        assert named != project_of(tmp_path, by_remote=by_remote)

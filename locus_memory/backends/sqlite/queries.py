@@ -16,6 +16,7 @@ __all__ = [
     "ADD_NAMESPACE",
     "ADD_TEXT",
     "ADD_VECTOR",
+    "ANY_BELOW",
     "CHANGE_ITEM",
     "CLEAR",
     "COMPACT_TEXTS",
@@ -194,6 +195,7 @@ IS_LARGE: Final = """
     LIMIT 1 OFFSET (SELECT coalesce(max(id), 0) / 4 FROM items)"""
 
 
+ANY_BELOW: Final = f"SELECT 1 FROM {_SOURCE} WHERE {_BELOW} LIMIT 1"
 COUNT_MATCHES: Final = "SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT ?)"
 
 

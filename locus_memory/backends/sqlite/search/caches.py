@@ -164,7 +164,7 @@ class Caches:
             found = self.posted.find(matches, quoted, page.offset + page.limit)
             if found is not None:
                 return found[page.offset :]
-        return matches.page(quoted, page)
+        return matches.page(quoted, page, is_many=is_many)
 
 
 class CurrentCaches:

@@ -7,6 +7,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, Self
 
 from locus_memory.backends.selection import Page
@@ -20,6 +21,12 @@ __all__ = ["Hit", "Matches", "Totals", "newest"]
 
 _LEAST: Final = 1e-6
 """The weight that FTS5 gives a word of more than half of the items."""
+
+_K: Final = 2.2
+"""The most of its weight that a word adds to a score, in FTS5's BM25: 1 + `k1`."""
+
+_SHARE_OF_RARE: Final = 0.125
+"""The most of the items that have the rare words together."""
 
 _FIRST, _GROWTH = 256, 8
 """The number of revisions that are read first, and how many times as many are read next."""
@@ -85,26 +92,67 @@ class Matches:
         """Return the search of a scope, or `None` if there is nothing in it."""
         where, values = compile_filter(condition, metadata="i.metadata", value="i.value")
         values |= scope.bound_values
-        if not scope.recursive:
+        if scope.recursive:
+            found = connection.execute(queries.ANY_BELOW, values).fetchone()
+        else:
             found = connection.execute(queries.NAMESPACE, (scope.path,)).fetchone()
-            if found is None:
-                return None
-            values["namespace"] = found[0]
+            values["namespace"] = found and found[0]
+        if found is None:
+            return None
         return cls(connection, where, scope.recursive, values, Totals.of(connection))
 
-    def page(self, quoted: Sequence[str], page: Page) -> list[Hit]:
+    def page(self, quoted: Sequence[str], page: Page, *, is_many: bool) -> list[Hit]:
         """Return a page of the matches of any of the words as FTS5 ranks them, the best first.
 
         A namespace is a word of the index as well: with it, FTS5 reads no match of another one, but
         all items of its own. Of a large namespace it is faster to check each match.
+
+        Args:
+            quoted: The words.
+            page: Which of the matches.
+            is_many: Whether many items have one of the words: those with a rare one come first.
         """
-        match, namespace = _any_of(quoted), self.values.get("namespace")
+        namespace = self.values.get("namespace")
         large = self.connection.execute(queries.IS_LARGE, (namespace,)).fetchone()
-        if namespace is not None and large is None:
-            match = f'scope : "n{namespace}" AND {match}'
+        scope = "" if namespace is None or large else f'scope : "n{namespace}" AND '
+        most = page.offset + page.limit
+        found = self._of_rare(quoted, scope, most) if is_many else None
+        if found is None:
+            return self._ranked(f"{scope}{_any_of(quoted)}", page)
+        return found[page.offset : most]
+
+    def _of_rare(self, quoted: Sequence[str], scope: str, most: int) -> list[Hit] | None:
+        """Return the best items, if all of them have a rare word; `None`: there may be others.
+
+        An item without one scores less than the sum of what each common word adds at most. This is
+        the idea of MaxScore: Turtle and Flood, Query evaluation: strategies and optimizations,
+        1995, https://doi.org/10.1016/0306-4573(95)00020-H
+        """
+        counts = {each: self._count(each) for each in quoted}
+        words = sorted(counts, key=counts.__getitem__)
+        ends = accumulate(counts[each] for each in words)
+        size = sum(end <= self.totals.rows * _SHARE_OF_RARE for end in ends)
+        rare, common = words[:size], words[size:]
+        bound, best = (_K * sum(self.totals.weight(counts[w]) for w in ws) for ws in (common, rare))
+        if not common or best <= bound:
+            return None
+        first = Page(limit=most, offset=0)
+        found = self._ranked(f"{scope}{_any_of(rare)}", first)
+        if len(found) < most or found[-1][2] <= bound:
+            return None
+        # An item that has a common word as well is found again, with its whole score.
+        both = f"{scope}{_any_of(rare)} AND {_any_of(common)}"
+        more = {hit[0]: hit for hit in (*found, *self._ranked(both, first))}
+        return sorted(more.values(), key=lambda hit: (hit[2], hit[1]), reverse=True)[:most]
+
+    def _ranked(self, match: str, page: Page) -> list[Hit]:
         statement = queries.search_items(self.where, recursive=self.recursive)
         values = {**self.values, "match": match, "limit": page.limit, "offset": page.offset}
         return self.connection.execute(statement, values).fetchall()
+
+    def _count(self, word: str) -> int:
+        (found,) = self.connection.execute(queries.COUNT_MATCHES, (_any_of([word]), -1)).fetchone()
+        return int(found)
 
     def are_more(self, quoted: Sequence[str], most: int) -> bool:
         """Return whether more than `most` items of the file have any of the words."""

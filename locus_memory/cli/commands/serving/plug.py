@@ -68,8 +68,8 @@ def plug(
     --url names another.
 
     --import keeps what was said in sessions of the last 30 days, with --project in those of this
-    folder alone, and what CLAUDE.md, AGENTS.md and .cursor/rules of this folder say. What is kept
-    already stays, so it can be repeated.
+    folder alone, and what CLAUDE.md, AGENTS.md and .cursor/rules say, from the root of the project
+    to this folder. What is kept already stays, so it can be repeated.
     """
     from locus_memory.plug.data_folder import data_folder  # noqa: PLC0415 - help must be quick
     from locus_memory.plug.hosts import HOSTS  # noqa: PLC0415 - help must be quick

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locus_memory.backends.selection import Page, Selection
 from locus_memory.backends.sqlite import queries
+from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.search import caches
-from locus_memory.backends.sqlite.search.texts import Totals
+from locus_memory.backends.sqlite.search.texts import Matches, Totals
 from locus_memory.backends.sqlite.store import SQLiteStore
 
 WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
@@ -164,3 +166,87 @@ def test_the_hits_are_those_of_a_store_that_remembers_nothing(taken):
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder)))
+
+
+COMMON, RARE = ["the", "море", "don't"], ["heron", "日本", "keel", "running"]
+
+
+async def pages(store, path, words, limit, offset, *, recursive, chosen=None):
+    """Return a page of a search that ranks what has a rare word first, and as it is ranked at once.
+
+    With them whether the first way was taken.
+    """
+
+    def read(connection):
+        condition = Selection.of(path, chosen).condition
+        matches = Matches.of(connection, Scope.of(path, 0.0, recursive=recursive), condition)
+        if matches is None:
+            return [], [], False
+        quoted, page = [f'"{word}"' for word in words], Page(limit=limit, offset=offset)
+        few = matches._of_rare(quoted, "", limit + offset)
+        found = [matches.page(quoted, page, is_many=is_many) for is_many in (True, False)]
+        return *found, few is not None
+
+    return await store._connection.read(read)
+
+
+def speech(chance, few):
+    """Return many items with common words, few of which have a rare one as well."""
+    for number in range(240):
+        said = chance.choices(COMMON, (9, 5, 2), k=chance.randint(1, 9))
+        if chance.random() < few:
+            said += chance.choices(RARE, k=chance.randint(1, 3))
+        chance.shuffle(said)
+        space = ("all", chance.choice(["a", "b", "b", "b"]))
+        yield space, f"{number}", {"text": " ".join(said)}, {"kind": number % 3}
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=25)
+@given(
+    st.randoms(use_true_random=False),
+    st.lists(st.sampled_from([*COMMON, *RARE, "nowhere"]), min_size=1, unique=True),
+    st.sampled_from([0.0, 0.02, 0.1, 0.3]),
+    st.integers(1, 30),
+    st.integers(0, 12),
+)
+def test_the_best_items_are_the_same_if_those_with_a_rare_word_come_first(
+    chance, words, few, limit, offset
+):
+    async def run():
+        with tempfile.TemporaryDirectory() as folder:
+            async with SQLiteStore(Path(folder) / "few.db") as store:
+                await store.put_batch([*speech(chance, few)])
+                for path, recursive in ((("all",), True), (("all", "a"), False), (("b",), True)):
+                    for chosen in (None, {"kind": 1}):
+                        how = {"recursive": recursive, "chosen": chosen}
+                        found, expected, _ = await pages(store, path, words, limit, offset, **how)
+                        assert [hit[:2] for hit in found] == [hit[:2] for hit in expected]
+                        scores = [hit[2] for hit in expected]
+                        assert [hit[2] for hit in found] == pytest.approx(scores)
+
+    asyncio.run(run())
+
+
+async def test_items_without_a_rare_word_are_not_ranked_if_none_can_be_on_the_page(tmp_path):
+    async with SQLiteStore(tmp_path / "few.db") as store:
+        await store.put_batch([*speech(random.Random(3), 0.1)])
+        for limit, is_few in ((5, True), (30, False)):
+            how = {"recursive": True}
+            found = await pages(store, ("all",), ["the", "heron", "keel"], limit, 0, **how)
+            assert [hit[:2] for hit in found[0]] == [hit[:2] for hit in found[1]]
+            assert found[2] is is_few
+
+
+async def test_a_search_below_a_namespace_without_items_reads_no_index(tmp_path):
+    async with SQLiteStore(tmp_path / "none.db") as store:
+        await store.put(("all", "a"), "1", "the tide")
+        await store.put(("all", "c", "d"), "1", "the tide")
+        await store.delete(("all", "c", "d"), "1")
+
+        def read(connection):
+            every = Selection.of(("all",), None).condition
+            scopes = (Scope.of(("all", each), 0.0, recursive=True) for each in "abcd")
+            return [Matches.of(connection, each, every) is not None for each in scopes]
+
+        assert await store._connection.read(read) == [True, False, False, False]
