@@ -305,6 +305,7 @@ async def test_a_key_that_is_not_there_leaves_the_records_of_runs(
     for absent in ({"key": "hme"}, {"key": "home", "type": "feedback"}):
         report = await forget(memory, user_id=user_id, **absent)
         assert report.is_empty
+        assert await manager.forget(absent["key"], absent.get("type")) == 0
         assert await manager.saw("t") == seen
 
     await forget(memory, user_id=user_id, key="home")
