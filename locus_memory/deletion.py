@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
+from unicodedata import combining, normalize
 
 import orjson
 
+from locus_memory._internal.quoting import quote
 from locus_memory._internal.running.paging import paged
 from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.backends.remains import ByteSearch, Place
@@ -58,15 +60,18 @@ async def audit_deletion(backend: Backend, words: Iterable[str]) -> DeletionAudi
 
     Args:
         backend: The database.
-        words: The words, each of at least 4 characters: a shorter one is found by chance.
+        words: The words, each of at least 4 bytes of UTF-8 without its accents, which are two
+            characters of Chinese: a shorter one is found by chance.
 
     Raises:
         InvalidArgumentError: There is no word, or one is too short.
         BackendError: The database failed.
     """
     listed = list(words)
-    if not listed or any(len(word) < _SHORTEST for word in listed):
-        raise InvalidArgumentError("give one or more words of at least 4 characters each")
+    short = [word for word in listed if _length(word) < _SHORTEST]
+    if short or not listed:
+        told = f", not {quote(short[0])}: others' data has it by chance" if short else ""
+        raise InvalidArgumentError(f"give one or more words of at least 4 characters each{told}")
     search = ByteSearch(listed)
     store, checkpointer = store_of(backend), checkpointer_of(backend)
     items = None if store is None else _items(store)
@@ -77,6 +82,12 @@ async def audit_deletion(backend: Backend, words: Iterable[str]) -> DeletionAudi
         *await backend.remains(search),
     ]
     return DeletionAudit(provider=backend.provider, places=tuple(places))
+
+
+def _length(word: str) -> int:
+    """Return the bytes of a word as a text index keeps it: without accents."""
+    plain = (each for each in normalize("NFD", word) if not combining(each))
+    return len("".join(plain).encode("utf-8", "surrogatepass"))
 
 
 async def _searched(

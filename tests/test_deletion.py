@@ -182,8 +182,24 @@ async def test_a_place_that_is_not_here_proves_nothing():
     assert not report.is_proven
 
 
-@pytest.mark.parametrize("words", [[], ["abc"], ["long enough", ""]])
+@pytest.mark.parametrize("words", [[], ["abc"], ["long enough", ""], ["Zoë"], ["李"]])
 async def test_words_that_prove_nothing_are_refused(words):
     async with open_backend("memory") as backend:
-        with pytest.raises(InvalidArgumentError, match="at least 4 characters"):
+        with pytest.raises(InvalidArgumentError, match="at least 4 characters") as caught:
             await audit_deletion(backend, words)
+    assert all(repr(words[-1]) in str(caught.value) for _ in words)
+
+
+@pytest.mark.parametrize("name", ["李明", "王小明", "김민", "Ия", "さくら", "आशा"])
+async def test_a_short_name_of_any_script_is_proven_gone(tmp_path, name):
+    async with open_backend(f"sqlite:{tmp_path / 'agent.db'}") as backend:
+        for user, text in {"ada": f"{name} xyz", "bob": "nothing to see"}.items():
+            manager = LLMMemoryManager(backend.store).for_user(user)
+            await manager.save([Memory("user", "name", text)])
+        found = {
+            place.name for place in (await audit_deletion(backend, [name])).places if place.found
+        }
+        assert {"items", "texts_data, texts_idx (FTS5)"} <= found
+        await forget(backend, user_id="ada")
+        await backend.compact()
+        assert (await audit_deletion(backend, [name])).is_proven

@@ -23,6 +23,8 @@ _HEAD: Final = 2
 
 _OVERLAP: Final = 2**16
 _SHORTEST: Final = 4
+"""Bytes of the shortest part of a word that is searched alone."""
+
 _DICTIONARY_ID: Final = zlib.adler32(DICTIONARY).to_bytes(4, "big")
 """The mark in the head of a checkpoint's zlib stream; see RFC 1950, 2.2."""
 
@@ -112,7 +114,7 @@ def of_file(path: Path, search: ByteSearch, how: str = "every byte") -> Place:
 
 def _forms(word: str) -> Iterator[bytes]:
     # A shorter stem is found by chance, and the beginning of a word in others.
-    stems = (each for each in map(stem, query_words(word)) if len(each) >= _SHORTEST)
+    stems = (each for each in map(stem, query_words(word)) if len(each.encode()) >= _SHORTEST)
     for form in (word, word.lower(), *stems):
         if form:
             yield form.encode("utf-8", "surrogatepass")

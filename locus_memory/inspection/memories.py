@@ -12,6 +12,7 @@ from locus_memory.errors import ConfigurationError
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.names import COMPARED, find_thread, namespaces_below, near
 from locus_memory.inspection.sources import Sources
+from locus_memory.inspection.text import visible_name
 from locus_memory.integrations.langgraph.threads import Place
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "undo_change",
     "users",
     "version",
+    "whose",
 ]
 
 Row = dict[str, Any]
@@ -53,6 +55,7 @@ _NO_LIMIT = 2**31
 _PATIENCE = 5.0
 """Seconds to wait for extraction on exit; the jobs that remain stay queued."""
 
+_NAMED = 12
 _LOOKED_AT = 100
 """How many users are asked for a memory that was sought without a user."""
 
@@ -128,8 +131,21 @@ async def elsewhere(
         if await manager.for_user(other).history(key):
             return f"; user {other!r} has one: pass --user {other!r}"
     scoped = manager if user is None else manager.for_user(user)
-    names = await store.list_keys(Scope(scoped.namespace).current, COMPARED)
-    return near(key, [name.partition(":")[2] for name in names])
+    listed = await store.list_keys(Scope(scoped.namespace).current, COMPARED)
+    history = (*scoped.namespace, "history")
+    past = await store.list_namespaces((*history, "*", "*"), COMPARED)
+    names = [name.partition(":")[2] for name in listed]
+    names += [each[-1] for each in past if each[:-2] == history]
+    return "" if key in names else near(key, names)
+
+
+async def whose(backend: Backend, manager: LLMMemoryManager, user: str | None) -> str:
+    """Return the end of a note that nothing is there: the nearest user, or whose data there is."""
+    known = await users(backend.store, manager)
+    if user is not None:
+        return "" if user in known else near(user, known)
+    named = ", ".join(visible_name(each) for each in known[:_NAMED])
+    return f"; users with data are {named}: pass --user" if known else ""
 
 
 def row_of(user: str | None, memory: Memory, vitals: Vitals) -> Row:

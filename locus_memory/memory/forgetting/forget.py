@@ -63,7 +63,8 @@ async def forget(
       is a source as well. What a person fixed is a memory as any other.
     - With `query`, the memories with all its words, stop words aside, are erased, and queued
       messages with them. If only past versions of a memory have them, only these are erased.
-    - In any case, all records of what runs of the scope were shown are erased: they may show it.
+    - In any case, all records of what runs of the scope were shown are erased, since they may show
+      it; but a key that is not there erases nothing.
 
     Let the user's runs end first: a run in progress may write again.
 

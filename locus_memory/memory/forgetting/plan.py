@@ -327,8 +327,10 @@ class ForgetPlan:
         Waiting messages could bring a memory back, so they are erased first. Summaries and the
         items of a thread are found through the thread, and a thread through its cursor and the
         memories that were extracted from it, with their vital signs. These and recorded turns
-        lead to episodes as well.
+        lead to episodes as well. What may show a memory goes before it, and once more after it,
+        since a run may have built it meanwhile.
         """
+        is_idle = self.choice.key is not None and not any(self.found.values())
         if not self.choice.is_user:
             await _reword(self.store, self.choice, self.found)
         await self._erase("jobs", "episodes", "turns", "log", "items", "summaries")
@@ -337,9 +339,10 @@ class ForgetPlan:
         for thread_id in self.choice.threads:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
-        await self._erase("vitals", "past", "current")
-        await EpisodeBook(self.store).drop_condensed(self.choice.scope)
-        await drop_blocks(self.store, self.choice.scope, erases=True)
+        for kinds in () if is_idle else (("vitals", "past", "current"), ()):
+            await EpisodeBook(self.store).drop_condensed(self.choice.scope)
+            await drop_blocks(self.store, self.choice.scope, erases=True)
+            await self._erase(*kinds)
         await self._clear(self._roots())
         await self.store.compact()
 

@@ -286,13 +286,19 @@ class Ledger:
     async def forget(self, scope: Scope, kind: MemoryType, key: str) -> int:
         """Erase a key with its vector, its vital signs and its history.
 
+        A key that is not there leaves the records of runs.
+
         Returns:
             The number of erased versions.
         """
+        name, history = current_key(kind, key), scope.history(kind, key)
+        places = [(scope.vitals, name), (scope.current, name)]
+        if not (await self._store.get_batch(places) or await self._store.list_keys(history, 1)):
+            return 0
         async with self._lock(scope), without_blocks(self._store, scope, erases=True):
-            await self._store.delete(scope.vitals, current_key(kind, key))
-            erased = await self._store.delete(scope.current, current_key(kind, key))
-            return erased + await self._store.clear_namespace(scope.history(kind, key))
+            await self._store.delete(*places[0])
+            erased = await self._store.delete(*places[1])
+            return erased + await self._store.clear_namespace(history)
 
     async def memories(self, scope: Scope, kind: MemoryType) -> AsyncIterator[Memory]:
         """Yield the current memories of a type, in the order of their keys."""

@@ -149,6 +149,8 @@ def test_a_mistyped_name_is_told_the_nearest_one(ok, fails, save):
     assert fails(1, "forget", "hom", "--user", "noor").endswith("did you mean 'home'?\n")
     assert fails(1, "forget", "--user", "nour", "--dry-run").endswith("did you mean 'noor'?\n")
     assert fails(1, "get", "notes", "00012").endswith("did you mean '000012'?\n")
+    ok("undo", "home", "--user", "noor")
+    assert fails(1, "history", "hom", "--user", "noor").endswith("did you mean 'home'?\n")
     assert fails(1, "history", "boat", "--user", "noor") == (
         "error: no memory 'boat' for user 'noor'\n"
     )

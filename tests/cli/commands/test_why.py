@@ -50,3 +50,14 @@ def test_a_thread_without_a_record(ok):
     asyncio.run(talk("Hello!", user="ada"))
     assert "no record of a run of the thread 'nothing'" in ok("why", "nothing").out
     assert ok("why", "trip", "--user", "bob", "--json").json["runs"] == []
+
+
+def test_where_nothing_is_it_says_whose_data_there_is(ok):
+    asyncio.run(talk("I live in Graz.", user="noor"))
+    assert "run; users with data are noor: pass --user" in ok("why").out
+    assert "run: did you mean 'noor'?" in ok("why", "--user", "nour").out
+    assert "thread 'tirp': did you mean 'trip'?" in ok("why", "tirp").out
+    assert "known; users with data are noor: pass --user" in ok("recall", "home?").out
+    assert "known: did you mean 'noor'?" in ok("recall", "home?", "--user", "nour").out
+    ok("forget", "home", "--user", "noor")
+    assert "mean" not in ok("why", "trip").out

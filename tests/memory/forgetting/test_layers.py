@@ -23,6 +23,7 @@ from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
+from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
 from tests.memory.transcripts import transcript_puts
@@ -285,3 +286,27 @@ async def test_erasing_a_memory_by_the_manager_takes_its_vital_signs(memory: Bas
     await memory.put(ADA.vitals, "user:tea", VITALS)
     assert await manager.forget("tea") == 1
     assert await contents(memory) == {}
+
+
+@pytest.mark.parametrize("user_id", ["ada", None])
+async def test_a_key_that_is_not_there_leaves_the_records_of_runs(
+    memory: BaseStore, user_id: str | None
+) -> None:
+    """A mistyped key erases nothing, and the right one the records that may show the memory."""
+    root = LLMMemoryManager(memory)
+    manager = root if user_id is None else root.for_user(user_id)
+    await manager.save([Memory("user", "home", "The user lives in Graz.")])
+    metadata = {"thread_id": "t"} | ({} if user_id is None else {"user_id": user_id})
+    state = AgentState(messages=[Message.user("Where do I live?")], metadata=metadata)
+    await root.on_session_start(state)
+    seen = await manager.saw("t")
+    assert "Graz" in str(seen[0].stable)
+
+    for absent in ({"key": "hme"}, {"key": "home", "type": "feedback"}):
+        report = await forget(memory, user_id=user_id, **absent)
+        assert report.is_empty
+        assert await manager.forget(absent["key"], absent.get("type")) == 0
+        assert await manager.saw("t") == seen
+
+    await forget(memory, user_id=user_id, key="home")
+    assert await manager.saw("t") == []

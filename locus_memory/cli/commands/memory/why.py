@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory._internal.quoting import quote
 from locus_memory.cli.options.common import Limit, Offset
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
-from locus_memory.inspection.memories import open_manager, runs_of, scoped_manager
-from locus_memory.inspection.names import parse_namespace
+from locus_memory.errors import ConfigurationError
+from locus_memory.inspection.memories import open_manager, runs_of, scoped_manager, whose
+from locus_memory.inspection.names import nearest, parse_namespace
 from locus_memory.inspection.text import number, visible, visible_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
+    from locus_memory.memory.manager import LLMMemoryManager
 
 __all__ = ["recall", "why"]
 
@@ -49,10 +53,10 @@ def why(
     are its own.
     """
     page = slice(offset, offset + limit)
-    document = session.run(
+    document, told = session.run(
         partial(_why, thread=thread, user=user, person=person, page=page, prefix=prefix)
     )
-    session.answer(document, partial(_render, document=document))
+    session.answer(document, partial(_render, document=document, told=told))
 
 
 async def _why(
@@ -63,7 +67,8 @@ async def _why(
     person: str | None,
     page: slice,
     prefix: str,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], str]:
+    """Return the runs, and where others are if there are none."""
     manager = open_manager(backend.store, parse_namespace(prefix))
     owner, seen = await runs_of(backend, manager, thread, user, page.stop)
     found = [(owner, each) for each in seen[page]]
@@ -72,10 +77,24 @@ async def _why(
             also = await manager.for_user(person).saw(name, limit=page.stop)
             found += [(person, each) for each in also[page]]
     runs = [{"user": who, **asdict(each)} for who, each in found]
-    return {"user": owner, "thread": thread, "runs": runs}
+    told = "" if runs else await _elsewhere(backend, manager, thread, user)
+    return {"user": owner, "thread": thread, "runs": runs}, told
 
 
-def _render(console: Console, *, document: dict[str, Any]) -> None:
+async def _elsewhere(
+    backend: Backend, manager: LLMMemoryManager, thread: str | None, user: str | None
+) -> str:
+    """Return the end of a note that there is no run: the nearest name, or whose runs there are."""
+    if thread is None or user is not None:
+        return await whose(backend, manager, user)
+    # A provider may have no threads.
+    with suppress(ConfigurationError):
+        told = await nearest(thread, backend.checkpointer.list_threads)
+        return "" if quote(thread) in told else told
+    return ""
+
+
+def _render(console: Console, *, document: dict[str, Any], told: str) -> None:
     for run in document["runs"]:
         at = run["at"][:19].replace("T", " ")
         at += "" if run["user"] == document["user"] else f"  {visible_name(run['user'])}"
@@ -90,7 +109,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
             console.out(visible(line), highlight=False)
     if not document["runs"]:
         of = document["thread"] and f" of the thread {visible_name(document['thread'])!r}"
-        remark(console, f"no record of a run{of or ''}")
+        remark(console, f"no record of a run{of or ''}{told}")
 
 
 def recall(
@@ -109,24 +128,27 @@ def recall(
     counted.
     """
     known = [user] if person is None else [user, person]
-    document = session.run(partial(_recall, query=query, known=known, prefix=prefix))
-    session.answer(document, partial(_render_block, document=document))
+    document, told = session.run(partial(_recall, query=query, known=known, prefix=prefix))
+    session.answer(document, partial(_render_block, document=document, told=told))
 
 
 async def _recall(
     backend: Backend, *, query: str, known: list[str | None], prefix: str
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], str]:
+    """Return the block, and whose memories there are if it is empty."""
     labels = parse_namespace(prefix)
     managers = [scoped_manager(backend.store, labels, user) for user in known]
     blocks = [await manager.prefetch(query) for manager in managers]
-    return {"user": known[0], "query": query, "block": "\n".join(filter(None, blocks)) or None}
+    block = "\n".join(filter(None, blocks)) or None
+    told = "" if block else await whose(backend, open_manager(backend.store, labels), known[0])
+    return {"user": known[0], "query": query, "block": block}, told
 
 
-def _render_block(console: Console, *, document: dict[str, Any]) -> None:
+def _render_block(console: Console, *, document: dict[str, Any], told: str) -> None:
     if document["block"]:
         console.out(visible(document["block"]), highlight=False)
     else:
-        remark(console, "nothing is known")
+        remark(console, f"nothing is known{told}")
 
 
 def _shown(place: str, text: str | None) -> str:
