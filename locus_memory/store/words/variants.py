@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import Any, Final
 
 from locus_memory.store.words.languages import is_english, language_of
+from locus_memory.store.words.normal_forms import normalized
 from locus_memory.store.words.porter import stem
 
 __all__ = ["HAN_AND_KANA", "UNSPACED", "pairs", "variants"]
@@ -101,7 +102,7 @@ def variants(
             [] if language is None else _with_further(words, language, fold, beginnings=beginnings)
         )
     # An accent that NFKC does not join to its letter only marks the stress.
-    composed = _ACCENTS.sub("", unicodedata.normalize("NFKC", text).lower())
+    composed = _ACCENTS.sub("", normalized("NFKC", text).lower())
     if language is None and not _FOREIGN.search(composed):
         return []
     word, letter = _patterns()
@@ -147,6 +148,7 @@ def _further(word: str, algorithm: str | None, fold: Callable[[str], str]) -> st
     return _spelled(base) if base.strip() else ""
 
 
+@lru_cache(maxsize=65536)
 def _spelled(word: str) -> str:
     """Return a word in ASCII if an engine splits it; no other word has the same."""
     if _PLAIN.fullmatch(word):
