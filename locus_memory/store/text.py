@@ -24,6 +24,7 @@ from locus_memory.store.words.languages import STOP_WORDS, is_stop_word, languag
 from locus_memory.store.words.normal_forms import normalized
 from locus_memory.store.words.porter import stem
 from locus_memory.store.words.variants import HAN_AND_KANA, UNSPACED, pairs, variants
+from locus_memory.store.words.whole import WholeWords
 
 __all__ = [
     "STOP_WORDS",
@@ -38,6 +39,7 @@ __all__ = [
     "segment",
     "stem",
     "tokens",
+    "whole_words",
 ]
 
 _CJK: Final = re.compile(f"([{HAN_AND_KANA}]+)")
@@ -205,6 +207,11 @@ def tokens(text: str) -> list[str]:
     for piece in _pieces(text):
         found += map(stem, _words(piece))
     return found
+
+
+def whole_words(text: str) -> WholeWords:
+    """Return the whole words of `text`; search compares parts of those that have vowel signs."""
+    return WholeWords.of(text, _fold)
 
 
 def count_tokens(text: str) -> Counter[str]:
