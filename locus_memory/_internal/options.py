@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,9 +112,12 @@ class _Kind(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
-    # NaN is the only value that is not equal to itself.
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and bool(value == value)  # noqa: PLR0124 - as said
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return not math.isnan(value)
+    except OverflowError:
+        return False
 
 
 def _is_integer(value: Any) -> bool:
@@ -194,7 +198,8 @@ def check_ranges(
     for name, wanted, bound, is_open in (*rows, *((name, "above 0", 0, True) for name in positive)):
         given = getattr(options, name)
         if given is not None and (given < bound or (is_open and given == bound)):
-            raise ConfigurationError(f"{owner}: {name} is {wanted}, not {given:g}")
+            shown = quote(given) if isinstance(given, int) else f"{given:g}"
+            raise ConfigurationError(f"{owner}: {name} is {wanted}, not {shown}")
 
 
 def _annotations(init: Callable[..., None]) -> dict[str, Any]:

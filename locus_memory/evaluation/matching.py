@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.store.words.normal_forms import normalized
 
 __all__ = ["exact_match", "f1"]
 
@@ -53,7 +54,7 @@ def _f1(said: list[str], wanted: list[str]) -> float:
 
 
 def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = normalized("NFKC", text).casefold()
     kept = "".join(char for char in folded if unicodedata.category(char)[0] not in "PS")
     return [word for word in _UNSPACED.sub(r" \1 ", kept).split() if word not in _ARTICLES]
 

@@ -321,7 +321,7 @@ class HybridSearch(StoreUser):
                 for query, each in zip(queries, found, strict=True)
             )
             for windows in zip_longest(*rankings, fillvalue=()):
-                window = await _as_one(windows, passages, ranked)
+                window = await _as_one(windows, passages, ranked, self._fields)
                 ranked += window
                 if least is None:
                     is_last = len(ranked) >= end
@@ -406,13 +406,16 @@ class HybridSearch(StoreUser):
 
 
 async def _as_one(
-    windows: Sequence[Sequence[Ranked]], passages: Passages, before: Sequence[Ranked]
+    windows: Sequence[Sequence[Ranked]],
+    passages: Passages,
+    before: Sequence[Ranked],
+    fields: Fields,
 ) -> Sequence[Ranked]:
     """Return the windows of the passages of a query as one, without what was found before."""
     if len(windows) == 1:
         return windows[0]
     seen = {(each.item.namespace, each.item.key) for each in before}
-    window = await in_thread(joined, windows, passages, seen)
+    window = await in_thread(joined, windows, passages, seen, fields)
     return _capped(window, before[-1].score) if before else window
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import InitVar, dataclass, fields
-from typing import Any, Final
+from typing import Final
 
-from locus_memory._internal.quoting import quote
+from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory.errors import ConfigurationError
 
 __all__ = ["SearchOptions"]
 
-_WHOLE: Final = ("depth", "rerank_depth")
 _GONE: Final = (
     *("query_words", "fusion", "rrf_k", "adaptive", "passage_words", "neighbour_words"),
     *("asker_boost", "date_slack", "mmr_balance"),
@@ -69,15 +68,8 @@ class SearchOptions:
         if told:
             what = f"without effect in SearchOptions: {', '.join(told)}"
             warnings.warn(what, DeprecationWarning, stacklevel=3)
-        for field in fields(self):
-            _check(field.name, getattr(self, field.name))
-        if self.depth < 1:
-            raise ConfigurationError("depth is at least 1")
-
-
-def _check(name: str, value: Any) -> None:
-    kinds = int if name in _WHOLE else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        raise ConfigurationError(f"{name} is a number, not {quote(value)}")
-    if not 0 <= value < math.inf:
-        raise ConfigurationError(f"{name} is a finite number of at least 0, not {quote(value)}")
+        check_fields(self)
+        names = [field.name for field in fields(self)]
+        check_ranges("SearchOptions", self, {**dict.fromkeys(names, 0), "depth": 1})
+        if math.inf in map(self.__getattribute__, names):
+            raise ConfigurationError("SearchOptions: the weights are finite")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from typing import Final
 
 from locus_memory.retrieval.pack import in_packs
 from locus_memory.retrieval.ranking.absolute import relevances, shares_of
+from locus_memory.retrieval.ranking.explain import Explanation
+from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.query import read_query
-from locus_memory.retrieval.ranking.ranking import Name, Ranked
+from locus_memory.retrieval.ranking.ranking import Name, Ranked, prefer_current
 
 __all__ = ["Passages", "joined", "passages_of"]
 
@@ -49,23 +52,34 @@ def passages_of(message: str) -> Passages:
 
 
 def joined(
-    windows: Sequence[Sequence[Ranked]], passages: Passages, seen: AbstractSet[Name]
+    windows: Sequence[Sequence[Ranked]],
+    passages: Passages,
+    seen: AbstractSet[Name],
+    fields: Fields,
 ) -> list[Ranked]:
     """Return the hits of the passages of a message, each once, the most relevant first.
 
-    An item is as relevant as it is to the sentence that it fits best, and that is its score.
+    An item is as relevant as it is to the sentence that it fits best, and that is its score; none
+    is above one that supersedes it.
 
     Args:
         windows: The hits of each passage.
         passages: The passages.
         seen: Items to leave out.
+        fields: The names of the fields that hold the links between items.
     """
     best: dict[Name, Ranked] = {}
     for each in chain.from_iterable(map(_judged, windows, passages)):
         name = each.item.namespace, each.item.key
         if name not in seen and (name not in best or each.relevance > best[name].relevance):
-            best[name] = each._replace(score=each.relevance)
-    return sorted(best.values(), key=attrgetter("score"), reverse=True)
+            best[name] = each._replace(score=each.relevance, parts=_parts(each))
+    return prefer_current(sorted(best.values(), key=attrgetter("score"), reverse=True), fields)
+
+
+def _parts(ranked: Ranked) -> Explanation | None:
+    """Return the explanation of a score that is the relevance to a sentence."""
+    parts, score = ranked.parts, ranked.relevance
+    return parts and replace(parts, sentence=score, succession=0.0, capped=0.0, superseded_by=None)
 
 
 def _judged(window: Sequence[Ranked], sentences: Iterable[str]) -> Iterator[Ranked]:

@@ -13,7 +13,6 @@ both the words and the variants, so an item that was indexed without variants is
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -22,8 +21,10 @@ from typing import Any, Final
 
 from locus_memory.store.item import check_text
 from locus_memory.store.words.languages import STOP_WORDS, is_stop_word, language_of
+from locus_memory.store.words.normal_forms import normalized
 from locus_memory.store.words.porter import stem
 from locus_memory.store.words.variants import HAN_AND_KANA, UNSPACED, pairs, variants
+from locus_memory.store.words.whole import WholeWords
 
 __all__ = [
     "STOP_WORDS",
@@ -38,6 +39,7 @@ __all__ = [
     "segment",
     "stem",
     "tokens",
+    "whole_words",
 ]
 
 _CJK: Final = re.compile(f"([{HAN_AND_KANA}]+)")
@@ -207,6 +209,11 @@ def tokens(text: str) -> list[str]:
     return found
 
 
+def whole_words(text: str) -> WholeWords:
+    """Return the whole words of `text`; search compares parts of those that have vowel signs."""
+    return WholeWords.of(text, _fold)
+
+
 def count_tokens(text: str) -> Counter[str]:
     """Return how often each of the `tokens` of a text occurs."""
     counts: Counter[str] = Counter()
@@ -263,6 +270,6 @@ def _fold(text: str) -> str:
     """Return `text` without case and accents, one form for each character; idempotent."""
     if text.isascii():
         return text.lower()
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    bare = _MARKS.sub("", normalized("NFKD", text))
     # The syllables of Hangul, and Kana with their voicing marks, are composed again.
-    return unicodedata.normalize("NFC", bare.casefold())
+    return normalized("NFC", bare.casefold())

@@ -563,6 +563,34 @@ async def test_the_parts_make_the_score_on_every_page(store, embedder):
     assert [hit.parts.score for hit in hits] == pytest.approx([hit.score for hit in hits])
 
 
+async def test_the_parts_make_the_score_of_a_long_message(store, embedder):
+    await talk(store, embedder, [f"note {number} about tea {number % 7}" for number in range(25)])
+    await store.put(PLACE, "new", "note 31", {"supersedes": "old"})
+    await store.put(PLACE, "old", "is there note 31 about tea 3?")
+    search = HybridSearch(store, embedder, options=SearchOptions(depth=4))
+    message = f"{STORY}Is there note 31 about tea 3?\n{STORY}Or a note about tea 5?"
+    hits = (await search.search(PLACE, message, 30, explain=True)).hits
+    assert any(hit.parts.capped for hit in hits)
+    assert "best sentence" in hits[0].parts.describe()
+    assert [hit.parts.score for hit in hits] == pytest.approx([hit.score for hit in hits])
+
+
+@pytest.mark.parametrize("before", ["", STORY])
+async def test_what_supersedes_stands_above_in_long_messages_too(store, before):
+    await store.put(PLACE, "old", "Ana lives in the town of Bergen")
+    await store.put(PLACE, "other", "Bo lives in a town")
+    await store.put(PLACE, "new", "Ana moved to a village, no town", {"supersedes": "old"})
+    query = f"{before}Ana lives in which town, Bergen?"
+    plain = await HybridSearch(store).search(PLACE, query, explain=True)
+    new, old = plain[:2]
+    assert [new.item.key, old.item.key] == ["new", "old"]
+    assert new.parts.succession > 0
+    assert old.parts.superseded_by == "new"
+    assert new.score == old.score
+    assert new.relevance == old.relevance
+    assert [hit.parts.score for hit in plain] == pytest.approx([hit.score for hit in plain])
+
+
 async def test_what_supersedes_stands_above_what_was_superseded(store, embedder):
     await store.put(PLACE, "old", "Ana lives in the town of Bergen")
     await store.put(PLACE, "other", "Bo lives in a town")

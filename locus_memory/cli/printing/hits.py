@@ -135,6 +135,8 @@ def _reasons(hit: Hit) -> list[str]:
         f"x{parts.date:g} date" if parts.date != 1 else "",
         f"+{parts.succession:.2f} for superseding" if parts.succession else "",
     ]
+    if parts.sentence is not None:
+        evidence, changes = [f"best sentence {parts.sentence:.2f}"], changes[2:]
     sums = [" + ".join(filter(None, evidence)), ", ".join(filter(None, changes))]
     if len(sums[0]) > _ROOM and not sums[1]:
         sums[1] = "in total"

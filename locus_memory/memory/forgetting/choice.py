@@ -21,7 +21,7 @@ from locus_memory.store.item import (
     check_key,
     check_namespace,
 )
-from locus_memory.store.text import query_words, segment, stem, tokens
+from locus_memory.store.text import query_words, whole_words
 
 __all__ = [
     "Choice",
@@ -87,16 +87,10 @@ def _finder(queries: Iterable[str]) -> Callable[[str], bool]:
     Args:
         queries: The queries; one without words finds nothing.
     """
-    wanted = [
-        # Scripts without spaces: the characters of a word must be together as well.
-        (stems, [run.casefold() for run in query.split() if segment(run) != run])
-        for query in queries
-        if (stems := {stem(word) for word in query_words(query)})
-    ]
+    wanted = [whole_words(query).asked() for query in queries if query_words(query)]
 
     def finds(text: str) -> bool:
-        told, found = text.casefold(), set(tokens(text)) if wanted else set[str]()
-        return any(stems <= found and all(run in told for run in runs) for stems, runs in wanted)
+        return bool(wanted) and any(map(whole_words(text).finder(), wanted))
 
     return finds
 

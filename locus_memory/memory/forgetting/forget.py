@@ -62,7 +62,9 @@ async def forget(
       such a message: it may tell the memory in other words. A message that states the memory again
       is a source as well. What a person fixed is a memory as any other.
     - With `query`, the memories with all its words, stop words aside, are erased, and queued
-      messages with them. If only past versions of a memory have them, only these are erased.
+      messages with them. If only past versions of a memory have them, only these are erased. Words
+      count in any form, with or without accents and points. In scripts without spaces, the letters
+      stand together somewhere; in Korean, at the beginning of a word.
     - In any case, all records of what runs of the scope were shown are erased, since they may show
       it; but a key that is not there erases nothing.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Final
-from unicodedata import normalize
 
 from locus_memory.store.text import query_words
+from locus_memory.store.words.normal_forms import normalized
 
 __all__ = ["folded", "made_up_key", "same_content"]
 
@@ -22,7 +22,7 @@ def folded(content: str) -> str:
     These are the forms of characters (NFKC), case, and white space. All other differences count,
     since one word, sign or accent may turn a fact into its opposite.
     """
-    return " ".join(normalize("NFKC", normalize("NFKC", content).casefold()).split())
+    return " ".join(normalized("NFKC", normalized("NFKC", content).casefold()).split())
 
 
 def same_content(one: str, other: str) -> bool:

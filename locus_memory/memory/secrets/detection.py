@@ -19,6 +19,7 @@ from locus_memory._internal.neutral import neutralise
 from locus_memory._internal.offload import aside
 from locus_memory.memory.secrets.numbers import find_number
 from locus_memory.memory.secrets.prose import find_stated, hints_at_secret, requests_secret
+from locus_memory.store.words.normal_forms import normalized
 
 __all__ = [
     "WITHHELD",
@@ -164,10 +165,10 @@ def _fold(text: str) -> str:
     line = neutralise(text)
     if line.isascii():
         return line
-    spread = unicodedata.normalize("NFKD", line.translate(_APOSTROPHE))
+    spread = normalized("NFKD", line.translate(_APOSTROPHE))
     bare = _ACCENTS.sub("", _ACCENTED_VERB.sub("est", spread))
     # Again, because the folded characters may be spaces and joined letters.
-    folded = unicodedata.normalize("NFKC", bare)
+    folded = normalized("NFKC", bare)
     return _DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), folded)
 
 

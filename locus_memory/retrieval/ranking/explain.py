@@ -13,7 +13,8 @@ class Explanation:
     """The parts of the score of a hit.
 
     `evidence = text + vector + words + neighbour`, and the score before reranking is
-    `evidence * speaker * date + succession - capped`.
+    `evidence * speaker * date + succession - capped`. In a query that is searched by its passages,
+    the `sentence` takes the place of the first product, which is then that of the best passage.
 
     Attributes:
         text_rank: Its rank in the text search, from 1; `None`: the text search did not find it.
@@ -27,6 +28,8 @@ class Explanation:
         neighbour: The contribution of a good neighbour in the conversation.
         speaker: The factor for a speaker or role that the query names or means; 1: none.
         date: The factor for a date that the query names; 1: none.
+        sentence: The relevance to the sentence of a long query that it fits best; `None`: the query
+            is searched as a whole.
         succession: The gain from the place of a better hit that it supersedes.
         capped: What was taken off beyond the first `SearchOptions.depth` hits of the searches: no
             such hit has a higher score than those before it.
@@ -44,6 +47,7 @@ class Explanation:
     neighbour: float = 0.0
     speaker: float = 1.0
     date: float = 1.0
+    sentence: float | None = None
     succession: float = 0.0
     capped: float = 0.0
     superseded_by: str | None = None
@@ -52,8 +56,11 @@ class Explanation:
     @property
     def score(self) -> float:
         """The score before reranking."""
-        evidence = self.text + self.vector + self.words + self.neighbour
-        return evidence * self.speaker * self.date + self.succession - self.capped
+        score = self.sentence
+        if score is None:
+            evidence = self.text + self.vector + self.words + self.neighbour
+            score = evidence * self.speaker * self.date
+        return score + self.succession - self.capped
 
     def to_dict(self) -> dict[str, Any]:
         """Return every part as plain JSON."""
@@ -68,6 +75,7 @@ class Explanation:
             f"neighbour {self.neighbour:+.2f}" if self.neighbour else "",
             f"speaker x{self.speaker:g}" if self.speaker != 1 else "",
             f"date x{self.date:g}" if self.date != 1 else "",
+            f"best sentence {self.sentence:.2f}" if self.sentence is not None else "",
             f"supersedes a better one {self.succession:+.2f}" if self.succession else "",
             f"of a later window {-self.capped:+.2f}" if self.capped else "",
             f"superseded by {self.superseded_by}" if self.superseded_by else "",

@@ -5,5 +5,6 @@ to those: a stem beside the word, pairs of characters beside the characters of C
 An item that was indexed without them is still found by its words.
 
 Read `languages.py` first, then `variants.py`; `porter.py` has the stems of English. `long_texts.py`
-reads the words of long texts in a worker thread.
+reads the words of long texts in a worker thread. `normal_forms.py` normalises any text, whatever
+marks it has, and `whole.py` compares whole words for an erasure.
 """

@@ -60,9 +60,10 @@ _SUFFIXES_3: Final = tuple(suffix for suffix, _ in _STEP_3)
 def stem(word: str) -> str:
     """Return the stem of a lower-case English word, by Porter's algorithm of 1980.
 
-    Words of fewer than 3 or more than 64 bytes of UTF-8 are not changed.
+    Words of fewer than 3 or more than 64 bytes of UTF-8 are not changed, nor those that end in
+    another letter than those of ASCII, as all suffixes do.
     """
-    if not _SHORTEST <= len(word.encode()) <= _LONGEST:
+    if not word[-1:].isascii() or not _SHORTEST <= len(word.encode()) <= _LONGEST:
         return word
     word = _step_1c(_step_1b(_step_1a(word)))
     if word.endswith(_SUFFIXES_2):

@@ -11,9 +11,10 @@ from itertools import chain, pairwise
 from typing import Any, Final
 
 from locus_memory.store.words.languages import is_english, language_of
+from locus_memory.store.words.normal_forms import normalized
 from locus_memory.store.words.porter import stem
 
-__all__ = ["HAN_AND_KANA", "UNSPACED", "pairs", "variants"]
+__all__ = ["HAN_AND_KANA", "UNSPACED", "letter_and_word", "pairs", "stemmed", "variants"]
 
 HAN_AND_KANA: Final = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff"
@@ -101,10 +102,10 @@ def variants(
             [] if language is None else _with_further(words, language, fold, beginnings=beginnings)
         )
     # An accent that NFKC does not join to its letter only marks the stress.
-    composed = _ACCENTS.sub("", unicodedata.normalize("NFKC", text).lower())
+    composed = _ACCENTS.sub("", normalized("NFKC", text).lower())
     if language is None and not _FOREIGN.search(composed):
         return []
-    word, letter = _patterns()
+    letter, word = letter_and_word()
     unfolded = word.findall(_UNSPACED_RUN.sub(" ", composed))
     found = _with_further(unfolded, language, fold, beginnings=beginnings)
     for run in _RUN.findall(composed):
@@ -124,6 +125,20 @@ def _with_further(
         if further:
             found.append((fold(each), further))
     return found
+
+
+def stemmed(word: str, language: str | None, fold: Callable[[str], str]) -> str:
+    """Return the folded stem of a word by Snowball, or an empty string.
+
+    Args:
+        word: A word in lower case.
+        language: The language of its text, see `language_of`; other scripts than Latin tell it.
+        fold: Folds a word as text search does.
+    """
+    algorithm = _algorithm(word, language)
+    if len(word) > _LONGEST or not algorithm or _DIGIT.search(word):
+        return ""
+    return fold(_stemmer(algorithm).stemWord(word))
 
 
 def _algorithm(word: str, language: str | None) -> str | None:
@@ -147,6 +162,7 @@ def _further(word: str, algorithm: str | None, fold: Callable[[str], str]) -> st
     return _spelled(base) if base.strip() else ""
 
 
+@lru_cache(maxsize=65536)
 def _spelled(word: str) -> str:
     """Return a word in ASCII if an engine splits it; no other word has the same."""
     if _PLAIN.fullmatch(word):
@@ -155,12 +171,12 @@ def _spelled(word: str) -> str:
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a word, and a letter, each with its marks; `re` has no class of marks."""
+def letter_and_word() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return a letter, and a word, each with its marks; `re` has no class of marks."""
     kept = (chr(code) for code in chain(*_WITH_MARKS))
     marks = "".join(filter(lambda each: unicodedata.category(each)[0] == "M", kept))
     letter = rf"[^\W_][{_MARKS}{marks}]*"
-    return re.compile(f"(?:{letter})+"), re.compile(letter)
+    return re.compile(letter), re.compile(f"(?:{letter})+")
 
 
 @lru_cache(maxsize=32)

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from locus_memory.store.words.normal_forms import normalized
+
 __all__ = ["WordPiece"]
 
 _LONGEST_WORD: Final = 100
@@ -73,7 +75,7 @@ def _words(text: str) -> Iterator[str]:
 def _folded(text: str) -> str:
     """Return `text` in lower case without accents, control characters or unusual spaces."""
     spaced = "".join(" " if _is_space(c) else c for c in text if not _is_dropped(c))
-    decomposed = unicodedata.normalize("NFD", _ALONE.sub(r" \1 ", spaced))
+    decomposed = normalized("NFD", _ALONE.sub(r" \1 ", spaced))
     return "".join(c for c in decomposed if unicodedata.category(c) != "Mn").lower()
 
 
