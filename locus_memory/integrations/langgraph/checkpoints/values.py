@@ -101,7 +101,7 @@ def decode_value(serde: SerializerProtocol, tree: Tree) -> Any:
     if whole is not None:
         return serde.loads_typed(("msgpack", whole))
     if not isinstance(tree, dict):
-        leaf = ["null", b""] if tree is None else ["msgpack", tree]
+        leaf: Any = ("null", b"") if tree is None else ("msgpack", tree)
         kind, data = tree if isinstance(tree, list) else leaf
         return serde.loads_typed((kind, data))
     ((form, parts),) = cast("dict[str, Any]", tree).items()
