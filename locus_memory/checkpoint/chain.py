@@ -316,6 +316,15 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         heads = await self.storage.list_checkpoints(thread_id, limit, before=sequence)
         return [head.info() for head in heads]
 
+    async def list_newest(
+        self, thread_ids: Sequence[str], limit: int
+    ) -> list[list[CheckpointInfo]]:
+        """Return what `list_with_metadata` returns for each of these threads, read together."""
+        for name in thread_ids:
+            check_names(name)
+        found = await self.storage.list_newest(thread_ids, check_limit(limit))
+        return [[head.info() for head in heads] for heads in found]
+
     @override
     async def get_metadata(
         self, thread_id: str, checkpoint_id: str | None = None

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from itertools import compress, repeat
+from itertools import compress, islice, repeat
 from operator import is_, ne
 from typing import Any
 
@@ -118,11 +118,15 @@ def _diff_objects(
     old: dict[str, Any], new: dict[str, Any], *, plain: bool, texts: Container[str]
 ) -> Any:
     patches: dict[str, Any] = {}
-    replaced = 0
+    replaced = aligned = 0
     changed: Iterable[tuple[str, Any]] = new.items()
     if texts is _ALL:
-        differs = map(ne, map(old.get, new, repeat(_NOTHING)), new.values())
-        changed = compress(new.items(), differs)
+        # Most objects only grow: their values are compared as lists, without a search for a key.
+        aligned = _common_prefix([*old], [*new], _equal)
+        start = _common_prefix([*old.values()][:aligned], [*new.values()], _equal)
+        names, values = islice(new, start, None), islice(new.values(), start, None)
+        differs = map(ne, map(old.get, names, repeat(_NOTHING)), values)
+        changed = compress(islice(new.items(), start, None), differs)
     for key, value in changed:
         inner = _ALL if key in texts else ()
         if key not in old:
@@ -133,7 +137,8 @@ def _diff_objects(
         if delta is not None:
             patches[key] = delta
             replaced += delta[0] == "="
-    dropped = [] if old.keys() <= new.keys() else [key for key in old if key not in new]
+    is_kept = aligned == len(old) or old.keys() <= new.keys()
+    dropped = [] if is_kept else [key for key in old if key not in new]
     if not patches and not dropped:
         return None
     if replaced + len(dropped) == len(old):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,6 +22,7 @@ import orjson
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.sameness import own_copy
 from locus_memory.checkpoint.base import CheckpointInfo
 from locus_memory.checkpoint.encoding.dictionary import BYTES_DICTIONARY, DICTIONARY
 from locus_memory.checkpoint.encoding.frames import is_frame, loads
@@ -139,7 +139,7 @@ class RecordHead:
             checkpoint_id=self.checkpoint_id,
             sequence=self.sequence,
             created_at=timestamp(self.created_at),
-            metadata=deepcopy(self.metadata),
+            metadata=own_copy(self.metadata),
             is_full=self.base is None,
             size=self.size,
             stored_size=self.stored_size,

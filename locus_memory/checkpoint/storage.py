@@ -118,6 +118,13 @@ class DeltaStorage(ABC):
             before: Only records with a lower sequence.
         """
 
+    async def list_newest(self, thread_ids: Sequence[str], limit: int) -> list[list[RecordHead]]:
+        """Return the heads of each thread's newest records, at most `limit`, newest first.
+
+        Override it if one connection reads them all as fast as several.
+        """
+        return await asyncio.gather(*(self.list_checkpoints(name, limit) for name in thread_ids))
+
     @abstractmethod
     async def delete(
         self,

@@ -55,6 +55,7 @@ class EncryptingStorage(Forwarding, DeltaStorage):
 
     find = forwarded(DeltaStorage.find)
     list_checkpoints = forwarded(DeltaStorage.list_checkpoints)
+    list_newest = forwarded(DeltaStorage.list_newest)
     sequences = forwarded(DeltaStorage.sequences)
     list_threads = forwarded(DeltaStorage.list_threads)
     query_by_metadata = forwarded(DeltaStorage.query_by_metadata)

@@ -169,3 +169,25 @@ def test_a_delta_for_another_document_is_refused():
     for delta, document in wrong:
         with pytest.raises(CheckpointError):
             apply(document, delta)
+
+
+@given(
+    st.dictionaries(st.text("abc", max_size=2), st.text("xy", max_size=2), max_size=12),
+    st.lists(st.tuples(st.integers(0, 11), st.sampled_from(["edit", "drop", "add", "last"]))),
+)
+def test_an_edited_mapping_of_texts_is_exact(old, edits):
+    old = {key: {"content": text, "more": [text]} for key, text in old.items()}
+    new = copy.deepcopy(old)
+    for place, edit in edits:
+        name = [*new, "new"][min(place, len(new))]
+        if edit == "add":
+            new[f"{name}+{place}"] = {"content": "added", "more": []}
+        elif edit == "edit" and name in new:
+            new[name]["more"].append("edited")
+        elif name in new:
+            moved = new.pop(name)
+            if edit == "last":
+                new[name] = moved
+    delta = stored(diff({"m": old}, {"m": new}, texts={"m"}))
+    assert same(apply({"m": old}, delta), {"m": new})
+    assert (delta is None) == (old == new)

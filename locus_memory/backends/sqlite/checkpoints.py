@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Literal, TypeVar, Unpack
 
 from typing_extensions import override
@@ -13,7 +13,7 @@ from locus_memory._internal.options import checked
 from locus_memory.backends.record_rows import clamped
 from locus_memory.backends.sql.storage import SQLDeltaStorage, Steps
 from locus_memory.backends.sqlite import records
-from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
+from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase, translated
 from locus_memory.backends.sqlite.connection.opening import MEMORY
 from locus_memory.backends.sqlite.records import blaming
 from locus_memory.backends.sqlite.search.filters import compile_filter
@@ -106,6 +106,17 @@ class SQLiteDeltaStorage(SQLDeltaStorage[SQLiteDatabase]):
             return work((yield from self._chained(thread_id, checkpoint_id)))
 
         return await self._read(steps, thread_id, checkpoint_id)
+
+    @override
+    async def list_newest(self, thread_ids: Sequence[str], limit: int) -> list[list[RecordHead]]:
+        def work(connection: sqlite3.Connection) -> list[list[RecordHead]]:
+            found: list[list[RecordHead]] = []
+            for name in thread_ids:
+                with blaming(name), translated(self._connection.path):
+                    found.append(_taken(connection, self._listed(name, limit)))
+            return found
+
+        return await self._connection.read(work)
 
     @override
     async def copy_thread(self, source: str, target: str, *, through: int | None = None) -> int:

@@ -85,10 +85,10 @@ def loads(content: bytes) -> Any:
 
 def _fill(part: Any, marker: str, values: list[bytes]) -> None:
     """Put the values where the markers are, from the end, where they usually are together."""
-    pairs = part.items() if type(part) is dict else list(enumerate(part))
-    for key, child in reversed(pairs):
+    for key in reversed(part if type(part) is dict else range(len(part))):
         if not values:
             return
+        child = part[key]
         kind = type(child)
         if kind is str:
             if child == marker:

@@ -98,6 +98,20 @@ async def test_a_damaged_head_is_never_told_as_true(tmp_path, column, value):
         assert len(await checkpointer.query_by_metadata({"step": 1})) == 1
 
 
+async def test_threads_read_together_are_those_read_alone_and_a_damaged_one_is_named(tmp_path):
+    async with SQLiteCheckpointer(tmp_path / "memory.db", state_type=None) as checkpointer:
+        for number in range(10):
+            await checkpointer.save({"n": number}, "t" if number % 3 else "other")
+        names = ["t", "nobody", "other"]
+        alone = [await checkpointer.list_with_metadata(name, 5) for name in names]
+        assert await checkpointer.list_newest(names, 5) == alone
+        update = "UPDATE checkpoints SET metadata = CAST(x'7bff' AS TEXT) WHERE thread = 1"
+        await checkpointer.storage._connection.write(lambda c: c.execute(update))
+        assert await checkpointer.list_newest(["t"], 5) == alone[:1]
+        with pytest.raises(CheckpointCorruptError, match="'other'"):
+            await checkpointer.list_newest(names, 5)
+
+
 async def test_a_payload_of_another_type_is_damaged(tmp_path):
     path = tmp_path / "memory.db"
     async with SQLiteCheckpointer(path, state_type=None) as checkpointer:

@@ -25,7 +25,7 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.serde import jsonplus
 
-__all__ = ["MESSAGES", "as_validated", "packed", "told_apart", "unpacked"]
+__all__ = ["MESSAGES", "as_validated", "packed", "told_apart"]
 
 MESSAGES: Final[Mapping[tuple[str, str], type[BaseMessage]]] = {
     (kind.__module__, kind.__name__): kind
@@ -82,10 +82,6 @@ _CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "usage_metadata": _is_usage,
 }
 _EMPTY: Final[tuple[Any, ...]] = ([], None)
-
-_MESSAGE: Final = bytes((jsonplus.EXT_PYDANTIC_V2,))
-_SIZES: Final = {0xC7: 2, 0xC8: 3, 0xC9: 5}
-"""The bytes before the type of an extension of MessagePack: its own type, and its length."""
 
 
 class _Form(NamedTuple):
@@ -183,23 +179,3 @@ def _told_apart(value: Any) -> ormsgpack.Ext:
     if content is None:
         raise TypeError
     return ormsgpack.Ext(int(is_message), content)
-
-
-def unpacked(content: bytes) -> BaseMessage | None:
-    """Return the message that `packed` wrote; `None` if it is another value, or needs validation.
-
-    The bytes may be damaged.
-    """
-    size = _SIZES.get(content[0] if content else 0)
-    if size is None or content[size : size + 1] != _MESSAGE:
-        return None
-    try:
-        parts = ormsgpack.unpackb(content[size + 1 :], option=ormsgpack.OPT_NON_STR_KEYS)
-        module, name, fields, _ = parts
-        kind = MESSAGES.get((module, name))
-    except (TypeError, ValueError):
-        return None
-    length = int.from_bytes(content[1:size], "big")
-    if kind is None or length != len(content) - size - 1:
-        return None
-    return as_validated(kind, fields)

@@ -134,11 +134,12 @@ class Reader:
             return index
         return await self.index(place)
 
-    async def _windows(self, place: Place) -> tuple[list[CheckpointInfo], list[CheckpointInfo]]:
-        return await asyncio.gather(
-            self.checkpointer.list_with_metadata(place.name, WINDOW),
-            self.checkpointer.list_with_metadata(place.writes, WINDOW),
-        )
+    async def _windows(self, place: Place) -> Sequence[list[CheckpointInfo]]:
+        names = place.name, place.writes
+        if isinstance(self.checkpointer, DeltaCheckpointer):
+            return await self.checkpointer.list_newest(names, WINDOW)
+        listings = (self.checkpointer.list_with_metadata(name, WINDOW) for name in names)
+        return await asyncio.gather(*listings)
 
     async def _load(self, name: str, checkpoint_id: str) -> Document | None:
         """Return a document as it is stored, or `None`."""

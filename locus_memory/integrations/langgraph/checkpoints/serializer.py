@@ -17,6 +17,9 @@ from langgraph.checkpoint.serde._msgpack import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import (
+    _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
+)
 from langgraph.types import Send
 from typing_extensions import override
 
@@ -26,7 +29,6 @@ from locus_memory.integrations.langgraph.checkpoints.messages import (
     MESSAGES,
     as_validated,
     packed,
-    unpacked,
 )
 from locus_memory.integrations.langgraph.checkpoints.schemas import (
     ClassName,
@@ -35,9 +37,8 @@ from locus_memory.integrations.langgraph.checkpoints.schemas import (
     classes_of,
     living_classes,
 )
-from locus_memory.integrations.langgraph.checkpoints.values import DeltaSnapshot
 
-__all__ = ["StrictSerializer", "informed"]
+__all__ = ["DeltaSnapshot", "StrictSerializer", "informed"]
 
 _OWN_TYPES: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 
@@ -120,8 +121,7 @@ class StrictSerializer(JsonPlusSerializer):
         if kind != "msgpack":
             return super().loads_typed(data)
         try:
-            message = unpacked(content)
-            return self._unpacked(content) if message is None else message
+            return self._unpacked(content)
         except RecursionError as error:
             reason = "a value of it is nested too deep"
             raise CheckpointCorruptError("", None, reason) from error

@@ -22,16 +22,17 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
+import ormsgpack
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import (
-    _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
-)
 
 from locus_memory.errors import CheckpointCorruptError
+from locus_memory.integrations.langgraph.checkpoints.serializer import (
+    DeltaSnapshot,
+    StrictSerializer,
+)
 
 __all__ = [
-    "DeltaSnapshot",
     "Leaves",
     "Tree",
     "decode_value",
@@ -47,6 +48,9 @@ _SHORT: Final = 24
 """Bytes that take no more space where they are used than a number does."""
 
 _PARTED: Final = (list, dict)
+_NIL: Final = ormsgpack.packb(None)
+_ARRAY, _MAP = b"\xdd", b"\xdf"
+"""MessagePack's first byte of a list or a dict; its length follows, in four bytes."""
 _SAMPLE: Final = 8
 _DEPTH: Final = 3
 
@@ -92,12 +96,13 @@ def decode_value(serde: SerializerProtocol, tree: Tree) -> Any:
     Raises:
         NotImplementedError: The serializer does not know the type of the bytes.
     """
-    if isinstance(tree, bytes):
-        return serde.loads_typed(("msgpack", tree))
-    if tree is None:
-        return serde.loads_typed(("null", b""))
-    if isinstance(tree, list):
-        kind, data = tree
+    # The library's own serializer gives MessagePack, of which a list is the bytes of its elements.
+    whole = _joined(tree) if isinstance(serde, StrictSerializer) else None
+    if whole is not None:
+        return serde.loads_typed(("msgpack", whole))
+    if not isinstance(tree, dict):
+        leaf: Any = ("null", b"") if tree is None else ("msgpack", tree)
+        kind, data = tree if isinstance(tree, list) else leaf
         return serde.loads_typed((kind, data))
     ((form, parts),) = cast("dict[str, Any]", tree).items()
     if form == "s":
@@ -106,6 +111,29 @@ def decode_value(serde: SerializerProtocol, tree: Tree) -> Any:
         values = [decode_value(serde, each) for each in parts[1::2]]
         return dict(zip(parts[::2], values, strict=True))
     return [decode_value(serde, each) for each in parts]
+
+
+def _joined(tree: Tree) -> bytes | None:
+    """Return a tree as one MessagePack; `None` if it has bytes of another type, or a snapshot."""
+    if type(tree) is bytes:
+        return tree
+    if tree is None:
+        return _NIL
+    if type(tree) is not dict or "s" in tree:
+        return None
+    ((form, parts),) = cast("dict[str, Any]", tree).items()
+    first = _ARRAY + len(parts).to_bytes(4, "big")
+    if form == "d":
+        first = _MAP + (len(parts) // 2).to_bytes(4, "big")
+        keys = map(ormsgpack.packb, parts[::2])
+        parts = [each for pair in zip(keys, parts[1::2], strict=True) for each in pair]
+    found = [first]
+    for each in parts:
+        part = each if type(each) is bytes else _joined(each)
+        if part is None:
+            return None
+        found.append(part)
+    return b"".join(found)
 
 
 class Leaves:

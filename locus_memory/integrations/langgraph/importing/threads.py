@@ -37,7 +37,7 @@ from locus_memory.integrations.foreign import (
     postgresql_source,
     sqlite_source,
 )
-from locus_memory.integrations.langgraph.checkpoints.values import DeltaSnapshot
+from locus_memory.integrations.langgraph.checkpoints.serializer import DeltaSnapshot
 from locus_memory.integrations.langgraph.saver import LocusSaver
 from locus_memory.integrations.langgraph.threads import Place
 
