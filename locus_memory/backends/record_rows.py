@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 
 from locus_memory._internal.quoting import quote
-from locus_memory.checkpoint.record import ForkPoint, Record, RecordHead, fork_point
+from locus_memory.checkpoint.record import Record, RecordHead, optional_fields
 from locus_memory.checkpoint.storage import chain_of
 from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.encoding import decode_text
@@ -22,8 +22,8 @@ __all__ = [
     "clamped",
     "damage",
     "digest_of",
-    "fork_text",
     "head_fields",
+    "optional_text",
     "thread_name",
     "uuid_bytes",
 ]
@@ -51,9 +51,9 @@ def clamped(number: int | None) -> int:
     return LARGEST if number is None else min(number, LARGEST)
 
 
-def fork_text(forked_from: ForkPoint | None) -> str | None:
-    """Return the value of the column for a fork point."""
-    return None if forked_from is None else orjson.dumps(forked_from).decode()
+def optional_text(head: RecordHead) -> str | None:
+    """Return the value of the column `forked_from`, which has all of `RecordHead.optional`."""
+    return None if (stored := head.optional()) is None else orjson.dumps(stored).decode()
 
 
 def head_fields(
@@ -68,7 +68,7 @@ def head_fields(
     Args:
         thread_id: The thread of the row.
         row: The checkpoint id, revision, base, level, sequence, creation time, metadata, size,
-            stored size, seal and fork point, in this order.
+            stored size, seal and optional fields, in this order.
         read_text: Returns the text of a column; it is a name by `decode_text` then.
         read_metadata: Returns the metadata of a column.
 
@@ -79,7 +79,7 @@ def head_fields(
     try:
         name = decode_text(read_text(row[0]))
         metadata = read_metadata(row[6])
-        forked_from = None if row[10] is None else fork_point(orjson.loads(row[10]))
+        optional = {} if row[10] is None else optional_fields(orjson.loads(row[10]))
     except _DAMAGED as error:
         raise damage(thread_id, name) from error
     return {
@@ -93,7 +93,7 @@ def head_fields(
         "metadata": metadata,
         "size": row[7],
         "stored_size": row[8],
-        "forked_from": forked_from,
+        **optional,
     }
 
 

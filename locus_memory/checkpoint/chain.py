@@ -162,11 +162,15 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         written = write_state(state)
         # Drawn in one call: with many threads running, a call of the system is slow.
         drawn = urandom(24)
-        save = Save(
-            thread_id=thread_id,
-            checkpoint_id=_name(checkpoint_id, drawn[:16]),
-            named=checkpoint_id is not None,
+        head = RecordHead.unsaved(
+            thread_id,
+            _name(checkpoint_id, drawn[:16]),
             metadata=checked_metadata(metadata),
+            created_at=self.clock(),
+        )
+        save = Save(
+            head,
+            named=checkpoint_id is not None,
             expected_parent=expected_parent,
             kind=written.kind,
         )
@@ -192,14 +196,14 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             drawn: A random number of 64 bits, for the revision.
         """
         for attempt in range(_ATTEMPTS):
-            cached = await self._cached_chain(save.thread_id)
+            cached = await self._cached_chain(save.head.thread_id)
             if attempt or save.named:
-                cached = cached.before(save.checkpoint_id)
+                cached = cached.before(save.head.checkpoint_id)
             revision = (drawn + attempt) % 2**63
             work = partial(
                 draft,
                 cached=cached,
-                checkpoint_id=save.checkpoint_id,
+                checkpoint_id=save.head.checkpoint_id,
                 revision=revision,
                 max_chain_depth=self.max_chain_depth,
                 shared=written.shared,
@@ -208,36 +212,24 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
             try:
                 await self._store(save, drafted, revision, replacing=attempt > 0 and save.named)
             except StaleChainError:
-                self._chains.discard(save.thread_id)
+                self._chains.discard(save.head.thread_id)
             else:
                 if self.max_chain_depth:
-                    self._chains.put(save.thread_id, drafted.cached)
-                return save.checkpoint_id
-        raise busy(save.thread_id)
+                    self._chains.put(save.head.thread_id, drafted.cached)
+                return save.head.checkpoint_id
+        raise busy(save.head.thread_id)
 
     async def _store(self, save: Save, drafted: Draft, revision: int, *, replacing: bool) -> None:
         """Store a drafted record, and rewrite those that build on the one it replaces."""
         rebased: list[Record] = []
         if replacing:
-            replaced = await self.storage.find(save.thread_id, save.checkpoint_id)
+            replaced = await self.storage.find(save.head.thread_id, save.head.checkpoint_id)
             if replaced is not None:
-                heads = await self.storage.list_checkpoints(save.thread_id, None)
+                heads = await self.storage.list_checkpoints(save.head.thread_id, None)
                 rebased = await self._rebase(heads, {replaced.revision})
         record = await self._pack(
             drafted.document,
-            RecordHead(
-                thread_id=save.thread_id,
-                checkpoint_id=save.checkpoint_id,
-                revision=revision,
-                base=drafted.base,
-                level=drafted.level,
-                sequence=0,
-                created_at=self.clock() if save.created_at is None else save.created_at,
-                metadata=save.metadata,
-                size=0,
-                stored_size=0,
-                forked_from=save.forked_from,
-            ),
+            replace(save.head, revision=revision, base=drafted.base, level=drafted.level),
             save.kind,
         )
         await self.storage.store(record, expected_parent=save.expected_parent, rebased=rebased)

@@ -36,8 +36,8 @@ __all__ = [
     "ForkPoint",
     "Record",
     "RecordHead",
-    "fork_point",
     "moved",
+    "optional_fields",
 ]
 
 FORMAT_VERSION = 2
@@ -78,17 +78,17 @@ def moved(source: str, target: str, before: ForkPoint | None, after: ForkPoint |
     return _crc_of(source) ^ _crc_of(target) ^ _crc_of(before) ^ _crc_of(after)
 
 
-def fork_point(parts: Any) -> ForkPoint | None:
-    """Return a fork point from the JSON that a storage has read, or `None`.
+def optional_fields(stored: Any) -> dict[str, Any]:
+    """Return the fields of a `RecordHead` that `optional` returned, by name.
 
     Raises:
-        TypeError: It is not a fork point.
-        ValueError: It is not a fork point.
+        TypeError: It is something else.
+        ValueError: It is something else.
     """
-    if parts is None:
-        return None
-    thread_id, checkpoint_id = parts
-    return thread_id, checkpoint_id
+    if stored is None:
+        return {}
+    thread_id, checkpoint_id = stored
+    return {"forked_from": (thread_id, checkpoint_id)}
 
 
 def _dictionary(version: int) -> bytes:
@@ -132,6 +132,21 @@ class RecordHead:
     stored_size: int
     forked_from: ForkPoint | None = None
 
+    @classmethod
+    def unsaved(cls, thread_id: str, checkpoint_id: str, **fields: Any) -> Self:
+        """Return the head of a full state that is neither drafted nor stored yet."""
+        return cls(
+            thread_id=thread_id,
+            checkpoint_id=checkpoint_id,
+            revision=0,
+            base=None,
+            level=0,
+            sequence=0,
+            size=0,
+            stored_size=0,
+            **fields,
+        )
+
     def info(self) -> CheckpointInfo:
         """Return the information for the caller of the checkpointer, who may change it."""
         return CheckpointInfo(
@@ -146,6 +161,13 @@ class RecordHead:
             revision=self.revision,
             forked_from=self.forked_from,
         )
+
+    def optional(self) -> Any:
+        """Return the fields that most records have not, as JSON that every storage keeps whole.
+
+        A new field of this kind changes no storage. `None`: the record has none of them.
+        """
+        return self.forked_from
 
     def seal(self) -> int:
         """Return the checksum of the head and its thread, which a storage keeps beside it.
@@ -236,20 +258,12 @@ class Record(RecordHead):
         stream = zlib.compressobj(compression_level, wbits=window, zdict=dictionary)
         body = stream.compress(document) + stream.flush() + kind
         checksum = head.checksum(body, len(document), version).to_bytes(4, "big")
-        return cls(
-            thread_id=head.thread_id,
-            checkpoint_id=head.checkpoint_id,
-            revision=head.revision,
-            base=head.base,
-            level=head.level,
-            sequence=head.sequence,
-            created_at=head.created_at,
-            metadata=head.metadata,
-            size=len(document),
-            stored_size=_FRAME + len(body),
-            forked_from=head.forked_from,
-            payload=bytes((version,)) + checksum + body,
-        )
+        packed = {
+            "size": len(document),
+            "stored_size": _FRAME + len(body),
+            "payload": bytes((version,)) + checksum + body,
+        }
+        return cls(**{name: getattr(head, name) for name in RecordHead.__slots__} | packed)
 
     def unpack(self) -> Any:
         """Return the document: a whole state, or a delta if `base` is set.

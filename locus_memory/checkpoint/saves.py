@@ -9,7 +9,7 @@ from typing import Any
 
 from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.base import RestoredCheckpoint, Unset
-from locus_memory.checkpoint.record import ForkPoint
+from locus_memory.checkpoint.record import RecordHead
 from locus_memory.checkpoint.states import BytesDocument, Kind, Written, write_state
 from locus_memory.errors import BackendUnavailableError, InvalidArgumentError
 from locus_memory.store.item import check_identifier
@@ -23,24 +23,16 @@ class Save:
     """The arguments of a call of `save` or of `restore`.
 
     Attributes:
-        thread_id: The thread.
-        checkpoint_id: The id of the checkpoint.
+        head: The head of the record, as far as the call says it.
         named: Whether the caller gave the id, so that there may be a checkpoint to replace.
-        metadata: The metadata.
         expected_parent: The checkpoint that must be the newest.
         kind: The kind of the state.
-        created_at: Seconds since the epoch; `None`: the present moment.
-        forked_from: The source of the fork, if it is a restored checkpoint that has one.
     """
 
-    thread_id: str
-    checkpoint_id: str
+    head: RecordHead
     named: bool
-    metadata: dict[str, Any]
     expected_parent: str | Unset | None
     kind: Kind
-    created_at: float | None = None
-    forked_from: ForkPoint | None = None
 
 
 def restored_save(
@@ -64,17 +56,15 @@ def restored_save(
     if checkpoint.kind == Kind.BYTES.name.lower() and isinstance(state, Mapping):
         state = BytesDocument.of_text(state)
     written = write_state(state)
-    save = Save(
-        thread_id=thread_id,
-        checkpoint_id=checkpoint.checkpoint_id,
-        named=True,
+    head = RecordHead.unsaved(
+        thread_id,
+        checkpoint.checkpoint_id,
         metadata=checked_metadata(checkpoint.metadata),
-        expected_parent=expected_parent,
-        kind=_kind(checkpoint.kind, written.kind),
         created_at=moment.timestamp(),
         forked_from=checkpoint.forked_from,
     )
-    return save, written
+    kind = _kind(checkpoint.kind, written.kind)
+    return Save(head, named=True, expected_parent=expected_parent, kind=kind), written
 
 
 def _kind(name: str | None, own: Kind) -> Kind:

@@ -180,7 +180,7 @@ def _field(path: tuple[str, ...], operand: Any) -> list[Condition]:
 
 def _refuse_bare(path: tuple[str, ...], operand: Mapping[Any, Any]) -> None:
     """Raise if every name in an object is that of an operator without its `$`."""
-    if not operand or not _OPERATORS.issuperset(f"${name}" for name in operand):
+    if not operand or not {*_OPERATORS, "$not"}.issuperset(f"${name}" for name in operand):
         return
     field, name = quote(".".join(path)), next(iter(operand))
     raise InvalidFilterError(
@@ -194,13 +194,12 @@ def _comparison(path: tuple[str, ...], operator: Any, operand: Any) -> Condition
     if operator == "$not":
         _require(isinstance(operand, Mapping), "$not takes an object of operators", operand)
         return Negation(All(tuple(_field(path, operand))))
-    check = _OPERANDS.get(operator)
-    if check is None:
-        known = ", ".join((*_OPERANDS, "$not"))
+    if operator not in _OPERATORS:
+        known = ", ".join((*_OPERATORS, "$not"))
         raise InvalidFilterError(
             f"unknown operator {quote(operator)} on {quote('.'.join(path))}; known: {known}"
         )
-    check(operator, operand)
+    _OPERATORS[operator][0](operator, operand)
     if operator == "$exists" and operand is False:
         return Negation(Comparison(path, "$exists", True))
     if operator in ("$ne", "$nin"):
@@ -235,29 +234,14 @@ def _boolean(operator: str, operand: Any) -> None:
     _require(isinstance(operand, bool), f"{operator} takes true or false", operand)
 
 
-_OPERANDS: dict[str, Callable[[str, Any], None]] = {
-    "$eq": _any_value,
-    "$ne": _any_value,
-    "$gt": _ordered,
-    "$gte": _ordered,
-    "$lt": _ordered,
-    "$lte": _ordered,
-    "$in": _listed,
-    "$nin": _listed,
-    "$exists": _boolean,
-    "$contains": _any_value,
-}
-
-_OPERATORS: Final = frozenset({*_OPERANDS, "$not"})
-
-
 def matches(condition: Condition, value: Any, metadata: Mapping[str, Any]) -> bool:
     """Whether an item with this value and metadata satisfies `condition`."""
     if isinstance(condition, Comparison):
         found = lookup(condition.path, metadata)
         if found is MISSING:
             found = lookup(condition.path, value)
-        return found is not MISSING and _TESTS[condition.operator](found, condition.operand)
+        _, test = _OPERATORS[condition.operator]
+        return found is not MISSING and test(found, condition.operand)
     if isinstance(condition, Negation):
         return not matches(condition.condition, value, metadata)
     quantifier = all if isinstance(condition, All) else any
@@ -302,16 +286,26 @@ def _contains(found: Any, operand: Any) -> bool:
     return isinstance(found, list) and any(equal(element, operand) for element in found)
 
 
-_TESTS: dict[str, Callable[[Any, Any], bool]] = {
-    "$eq": equal,
-    "$gt": lambda found, operand: _comparable(found, operand) and found > operand,
-    "$gte": lambda found, operand: _comparable(found, operand) and found >= operand,
-    "$lt": lambda found, operand: _comparable(found, operand) and found < operand,
-    "$lte": lambda found, operand: _comparable(found, operand) and found <= operand,
-    "$in": lambda found, operand: (
-        # Python's own equality, for which 1 equals True, is far faster and excludes most.
-        found in operand and any(equal(found, choice) for choice in operand)
-    ),
-    "$exists": lambda _found, _operand: True,
-    "$contains": _contains,
+def _is_one_of(found: Any, operand: Any) -> bool:
+    # Python's own equality, for which 1 equals True, is far faster and excludes most.
+    return found in operand and any(equal(found, choice) for choice in operand)
+
+
+_OPERATORS: Final[Mapping[str, tuple[Callable[[str, Any], None], Callable[[Any, Any], bool]]]] = {
+    "$eq": (_any_value, equal),
+    "$ne": (_any_value, equal),
+    "$gt": (_ordered, lambda found, operand: _comparable(found, operand) and found > operand),
+    "$gte": (_ordered, lambda found, operand: _comparable(found, operand) and found >= operand),
+    "$lt": (_ordered, lambda found, operand: _comparable(found, operand) and found < operand),
+    "$lte": (_ordered, lambda found, operand: _comparable(found, operand) and found <= operand),
+    "$in": (_listed, _is_one_of),
+    "$nin": (_listed, _is_one_of),
+    "$exists": (_boolean, lambda _found, _operand: True),
+    "$contains": (_any_value, _contains),
 }
+"""The operators on a field: what refuses an operand, given with the operator's name; and whether an
+existing field satisfies it, given the field's value and the operand.
+
+`$ne` and `$nin` are parsed as negations, which a missing field satisfies. Only PostgreSQL has to
+translate each operator; SQLite and OpenSearch leave one that they do not know to `matches`.
+"""

@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import orjson
 
 from locus_memory.backends.file.folders import open_file
-from locus_memory.checkpoint.record import Record, fork_point
+from locus_memory.checkpoint.record import Record, optional_fields
 from locus_memory.errors import CheckpointCorruptError
 
 __all__ = [
@@ -111,8 +111,8 @@ def hashed_name(folder: str) -> str | None:
 def encode_record(record: Record) -> bytes:
     """Return the content of a record's file."""
     head = {name: getattr(record, name) for name in _HEAD}
-    if record.forked_from is not None:
-        head["forked_from"] = record.forked_from
+    if (optional := record.optional()) is not None:
+        head["forked_from"] = optional
     return orjson.dumps({**head, "seal": record.seal()}) + b"\n" + record.payload
 
 
@@ -138,7 +138,7 @@ def decode_record(
     try:
         head: Any = orjson.loads(line)
         fields = {name: head[name] for name in _HEAD}
-        fields["forked_from"] = fork_point(head.get("forked_from"))
+        fields |= optional_fields(head.get("forked_from"))
         seal = head["seal"]
     except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, thread_id) from error

@@ -16,8 +16,8 @@ from locus_memory.backends.oracle.items.naming import cut, is_cut
 from locus_memory.backends.record_rows import (
     damage,
     digest_of,
-    fork_text,
     head_fields,
+    optional_text,
     thread_name,
     uuid_bytes,
 )
@@ -91,7 +91,7 @@ def to_row(record: Record) -> Binds:
 
 def to_rewrite(record: Record) -> Binds:
     """Return the binds of a record that is rewritten, without its thread."""
-    fork = fork_text(record.forked_from)
+    fork = optional_text(record)
     head = [encode_text(record.checkpoint_id), record.metadata, fork]
     return {
         "revision": record.revision,

@@ -8,8 +8,8 @@ from locus_memory.backends.postgresql.connection.driver import Record as Row
 from locus_memory.backends.postgresql.items.documents import decode_document, encode_document
 from locus_memory.backends.record_rows import (
     digest_of,
-    fork_text,
     head_fields,
+    optional_text,
     thread_name,
     uuid_bytes,
 )
@@ -98,7 +98,7 @@ def to_row(record: Record) -> Binds:
         "size": record.size,
         "seal": record.seal() - _HALF,
         "payload": record.payload,
-        "forked_from": fork_text(record.forked_from),
+        "forked_from": optional_text(record),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
-from locus_memory.backends.record_rows import fork_text, head_fields
+from locus_memory.backends.record_rows import head_fields, optional_text
 from locus_memory.checkpoint.base import Unset
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import StaleChainError, check_parent, check_replacement
@@ -39,7 +39,7 @@ class Row(NamedTuple):
         checkpoint_id: The id, encoded.
         metadata: The metadata, as an object or as JSON.
         seal: The seal of the head.
-        forked_from: The fork point, as JSON.
+        forked_from: The optional fields, as JSON.
         place: Where the payload is, in the terms of the database.
         payload: The payload, while it has no place, or is in the document itself.
     """
@@ -152,7 +152,7 @@ class RecordList:
             size=record.size,
             stored_size=len(record.payload),
             seal=record.seal(),
-            forked_from=fork_text(record.forked_from),
+            forked_from=optional_text(record),
             payload=record.payload,
         )
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 import orjson
 
 from locus_memory.backends.record_rows import damage, thread_name
-from locus_memory.checkpoint.record import Record, RecordHead, fork_point
+from locus_memory.checkpoint.record import Record, RecordHead, optional_fields
 from locus_memory.store.encoding import decode_text, encode_text, prefix_upper_bound
 
 __all__ = [
@@ -129,8 +129,8 @@ def pack_head(head: RecordHead) -> bytes:
     name = head.checkpoint_id.encode()
     base = _NO_BASE if head.base is None else head.base
     rest: list[Any] = [head.level, head.created_at, head.metadata, head.size, head.seal()]
-    if head.forked_from is not None:
-        rest.append(head.forked_from)
+    if (optional := head.optional()) is not None:
+        rest.append(optional)
     return _LINKS.pack(head.revision, base, len(name)) + name + orjson.dumps(rest)
 
 
@@ -164,7 +164,7 @@ def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
         revision, base, length = _LINKS.unpack_from(row[0])
         end = _LINKS.size + length
         name = row[0][_LINKS.size : end].decode()
-        level, created_at, metadata, size, seal, *origin = orjson.loads(row[0][end:])
+        level, created_at, metadata, size, seal, *optional = orjson.loads(row[0][end:])
         fields = {
             "thread_id": thread_id,
             "checkpoint_id": name,
@@ -175,7 +175,7 @@ def _fields(thread_id: str, row: Row) -> tuple[dict[str, Any], Any]:
             "created_at": created_at,
             "metadata": metadata,
             "size": size,
-            "forked_from": fork_point(*origin) if origin else None,
+            **optional_fields(*(optional or [None])),
         }
     except (IndexError, TypeError, ValueError, struct.error) as error:
         raise damage(thread_id, name) from error

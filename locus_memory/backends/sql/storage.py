@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from typing_extensions import override
 
 from locus_memory.backends.base import ConnectionT, OverConnection
-from locus_memory.backends.record_rows import chain_from, check_name, clamped, fork_text
+from locus_memory.backends.record_rows import chain_from, check_name, clamped, optional_text
 from locus_memory.checkpoint.base import UNSET, Unset
 from locus_memory.checkpoint.record import Record, RecordHead, moved
 from locus_memory.checkpoint.storage import (
@@ -228,6 +229,7 @@ class SQLDeltaStorage(OverConnection[ConnectionT], DeltaStorage, Generic[Connect
             heads = yield from self._listed(source, 1, through + 1)
             if heads and heads[0].sequence == through:
                 origin = source, heads[0].checkpoint_id
-                known["fork"], known["forked_from"] = through, fork_text(origin)
+                first = replace(heads[0], forked_from=origin)
+                known["fork"], known["forked_from"] = through, optional_text(first)
                 known["fork_mask"] = moved(source, target, heads[0].forked_from, origin)
         return known

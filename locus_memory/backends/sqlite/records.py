@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from locus_memory.backends.record_rows import fork_text, head_fields, thread_name
+from locus_memory.backends.record_rows import head_fields, optional_text, thread_name
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.errors import BackendCorruptError, CheckpointCorruptError
 from locus_memory.store.encoding import decode_text, encode_text
@@ -165,7 +165,7 @@ def to_row(record: Record) -> dict[str, Any]:
         "metadata": orjson.dumps(record.metadata).decode(),
         "size": record.size,
         "seal": record.seal(),
-        "forked_from": fork_text(record.forked_from),
+        "forked_from": optional_text(record),
         "payload": record.payload,
     }
 

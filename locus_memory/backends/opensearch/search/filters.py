@@ -86,6 +86,8 @@ def _bounds(comparison: Comparison) -> tuple[Query, Query]:
         exact = _terms(path + MARK + value_text(each) for each in operand)
     elif operator == "$contains":
         return _contains(path, operand)
+    elif operator not in _RANGES:
+        return _NONE, _ALL
     elif isinstance(operand, str):
         return _string_range(path + MARK + "s", _RANGES[operator], operand)
     else:

@@ -28,7 +28,16 @@ __all__ = ["compile_filter", "register_functions"]
 # SQLite's parser allows 1,000 levels; a comparison takes about ten.
 _MOST_COMPARISONS: Final = 40
 _INT64: Final = range(-(2**63), 2**63)
-_ORDER: Final = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_SIGNS: Final = {
+    "$eq": "=",
+    "$gt": ">",
+    "$gte": ">=",
+    "$lt": "<",
+    "$lte": "<=",
+    "$contains": "=",
+    "$exists": "",
+}
+"""The operators that are translated, with the sign of a comparison."""
 
 
 def compile_filter(
@@ -92,7 +101,8 @@ class _Compiler:
         if comparison.operator == "$in":
             choices = (Comparison(comparison.path, "$eq", each) for each in comparison.operand)
             return self.compile(Either(tuple(choices)))
-        if not (_has_path(comparison) and _has_operand(comparison)):
+        known = comparison.operator in _SIGNS
+        if not (known and _has_path(comparison) and _has_operand(comparison)):
             return self.ask_python(comparison)
         path = self.bind("$" + "".join(f'."{step}"' for step in comparison.path))
         test = self.test_for(comparison)
@@ -110,7 +120,7 @@ class _Compiler:
             return "1"
         found = "json_type({document}, {path})", "json_extract({document}, {path})"
         if comparison.operator != "$contains":
-            return self.one(comparison, *found, _ORDER[comparison.operator])
+            return self.one(comparison, *found, _SIGNS[comparison.operator])
         element = self.one(comparison, "each.type", "each.value", "=")
         elements = f"json_each({{document}}, {{path}}) AS each WHERE {element}"
         text = "0"

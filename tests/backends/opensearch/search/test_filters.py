@@ -9,7 +9,7 @@ import pytest
 from locus_memory.backends.opensearch.search.filters import FIELD, compile_filter
 from locus_memory.backends.opensearch.search.tokens import OVERFLOW, field_terms
 from locus_memory.backends.selection import is_everything
-from locus_memory.store.filters import parse_filter
+from locus_memory.store.filters import _OPERATORS, parse_filter
 
 
 @pytest.mark.slow
@@ -47,3 +47,10 @@ def test_only_a_filter_without_conditions_is_everything():
     assert is_everything(parse_filter(None))
     assert is_everything(parse_filter({"$and": [{}, {}]}))
     assert not is_everything(parse_filter({"a": 1}))
+
+
+def test_an_operator_without_a_query_looks_at_everything(monkeypatch):
+    starts = (lambda *_: None, lambda found, operand: str(found).startswith(operand))
+    monkeypatch.setitem(_OPERATORS, "$starts", starts)
+    for written in ({"a": {"$starts": "x"}}, {"a": {"$not": {"$starts": "x"}}}):
+        assert compile_filter(parse_filter(written)) == {"match_all": {}}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from locus_memory.backends.sqlite.search.filters import compile_filter, register_functions
-from locus_memory.store.filters import parse_filter
+from locus_memory.store.filters import _OPERATORS, parse_filter
 from locus_memory.store.json_values import encode_json
 
 FIELDS = [
@@ -132,3 +132,13 @@ def test_checkpoints_have_metadata_only(connection):
         connection.execute("INSERT INTO t VALUES (?, NULL)", (json.dumps(metadata),))
     found = connection.execute(f"SELECT {where} FROM t ORDER BY rowid", bound).fetchall()
     assert [row[0] for row in found] == [1, 0, 1, 0]
+
+
+def test_an_operator_without_sql_is_evaluated(connection, monkeypatch):
+    starts = (lambda *_: None, lambda found, operand: str(found).startswith(operand))
+    monkeypatch.setitem(_OPERATORS, "$starts", starts)
+    written = {"a": {"$starts": "x"}, "b": {"$not": {"$starts": "x"}}, "c": {"$gt": 1}}
+    condition = parse_filter(written)
+    assert answer(connection, condition, {"c": 2}, {"a": "xy", "b": "y"}) == 1
+    assert answer(connection, condition, {"c": 2}, {"a": "yx", "b": "y"}) == 0
+    assert answer(connection, condition, {"c": 2}, {"a": "xy", "b": "xy"}) == 0
