@@ -119,7 +119,6 @@ def search(
 
     Memories of users that answer the query as well as the best hit are listed before all others.
 
-    The search covers all namespaces, or one namespace and those below it.
     """
     if exact and namespace is None:
         raise UsageError("--exact needs --namespace")
