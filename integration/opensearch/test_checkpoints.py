@@ -39,6 +39,10 @@ def record(thread_id):
     return Record.pack(b"{}", head, 6)
 
 
+async def nothing(*_, **__):
+    """Do nothing, in place of the deletions of a process that was killed before them."""
+
+
 async def documents(connection):
     """Return the ids of all documents of the index and their sources."""
     await connection.refresh(CHECKPOINTS)
@@ -190,3 +194,68 @@ async def test_a_save_whose_answer_is_lost_does_not_hide_what_followed(
         assert await other.list_checkpoints("t") == names[::-1]
         for n, name in enumerate(names):
             assert await other.load("t", name) == {"n": n}
+
+
+async def test_vacuum_deletes_what_a_killed_process_left(checkpointer, opensearch_url, prefix):
+    storage = checkpointer.storage
+    for name in ("deleted", "pruned", "whole"):
+        for n in range(70):
+            await checkpointer.save({"n": n}, name)
+    # What is left if a process ends after the write of a thread, and before the deletions.
+    killed = get_checkpointer(opensearch_url, index_prefix=prefix, state_type=None)
+    killed.storage._remove = nothing
+    async with killed:
+        await killed.delete("deleted")
+        await killed.prune("pruned", keep_last=5)
+    left = await documents(storage._connection)
+    assert len(left) > 210
+    assert not await checkpointer.delete("deleted")
+    assert await checkpointer.vacuum(30) == 0
+    whole = {each for each in left if each.startswith(digest_of("whole"))}
+    kept = await documents(storage._connection)
+    assert {each for each in kept if each.startswith(digest_of("whole"))} == whole
+    assert sum(each.startswith(digest_of("pruned")) for each in kept) == 6
+    assert not [each for each in kept if each.startswith(digest_of("deleted"))]
+    assert await checkpointer.load("whole") == {"n": 69}
+    assert await checkpointer.load("pruned") == {"n": 69}
+    assert await checkpointer.save({"n": "again"}, "deleted")
+    assert await checkpointer.load("deleted") == {"n": "again"}
+
+
+async def test_vacuum_takes_nothing_from_those_who_write(checkpointer, opensearch_url, prefix):
+    others = [
+        get_checkpointer(opensearch_url, index_prefix=prefix, state_type=None) for _ in range(3)
+    ]
+    saved, done = {}, asyncio.Event()
+
+    async def write(writer, number):
+        async with writer:
+            for n in range(40):
+                thread = f"t{(n + number) % 2}"
+                saved[thread, await writer.save({"n": n}, thread)] = {"n": n}
+
+    async def clean():
+        while not done.is_set():
+            await checkpointer.vacuum(30)
+
+    cleaning = asyncio.create_task(clean())
+    await asyncio.gather(*(write(each, number) for number, each in enumerate(others)))
+    done.set()
+    await cleaning
+    for (thread, name), state in saved.items():
+        assert await checkpointer.load(thread, name) == state
+
+
+async def test_nothing_is_left_of_a_thread_that_cannot_be_read(checkpointer):
+    connection = checkpointer.storage._connection
+    for n in range(40):
+        await checkpointer.save({"n": n}, "t")
+    await checkpointer.save({"n": 1}, "other")
+    await change(connection, "t", digest_of("t"), {"thread": "t", "body": {"name": 1}})
+    before = await documents(connection)
+    await change(connection, "t", digest_of("t"), before[digest_of("other")])
+    assert await checkpointer.vacuum(30) == 0
+    assert (await documents(connection)).keys() == before.keys()
+    assert await checkpointer.delete("t")
+    assert all(each.startswith(digest_of("other")) for each in await documents(connection))
+    assert await checkpointer.load("other") == {"n": 1}

@@ -35,6 +35,7 @@ __all__ = [
     "erased",
     "for_user",
     "history_of",
+    "known_user",
     "open_manager",
     "remember_sentence",
     "row_of",
@@ -107,6 +108,18 @@ async def users(store: BaseStore, manager: LLMMemoryManager) -> list[str]:
     root = (*manager.namespace_prefix, "users")
     found = namespaces_below(store, root, len(root) + 1)
     return [each[-1] async for each in found if len(each) > len(root)]
+
+
+async def known_user(store: BaseStore, manager: LLMMemoryManager, user: str) -> LLMMemoryManager:
+    """Return the manager of a user.
+
+    Raises:
+        CommandError: Nothing is kept of the user; the error has the nearest name.
+    """
+    known = await users(store, manager)
+    if user not in known:
+        raise CommandError(f"no memories{for_user(user)}{near(user, known)}")
+    return manager.for_user(user)
 
 
 async def elsewhere(

@@ -42,16 +42,13 @@ async def measure_threads(
 
     checkpointer, rows = backend.checkpointer, list[dict[str, Any]]()
     named = None if thread is None else await find_thread(checkpointer, thread)
-    async for name in all_threads(checkpointer) if named is None else _only(named):
+    names = [named] if named else [each async for each in all_threads(checkpointer)]
+    for name in names:
         if await checkpointer.exists(name):
             steps = measure_growth(checkpointer, name, watch)
             growth = [each async for each in steps] if deep else None
             rows.append(await describe_size(checkpointer, name, growth))
     return rows
-
-
-async def _only(name: str) -> AsyncIterator[str]:
-    yield name
 
 
 async def describe_size(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,5 +92,5 @@ def _place(name: str, messages: list[dict[str, Any]]) -> int | None:
         if message.get("id") == name:
             return place
     said = [place for place, each in enumerate(messages, 1) if each.get("role") != "system"]
-    number = int(name[1:]) if name[:1] == "#" and name[1:].isdecimal() else 0
+    number = int(name[1:]) if re.fullmatch(r"#[0-9]{1,9}", name) else 0
     return said[number - 1] if 0 < number <= len(said) else None

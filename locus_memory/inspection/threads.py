@@ -117,12 +117,19 @@ def write_messages(messages: list[Any], *, bare: bool = False) -> list[dict[str,
         bare: Whether to leave out `id` and `metadata`, which the OpenAI API does not accept.
 
     Raises:
-        CommandError: An entry is not a message.
+        CommandError: An entry is not a message, or a field of it is none of a message.
     """
+    written: list[dict[str, Any]] = []
     for place, message in enumerate(messages, 1):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise CommandError(f"message {place} is not a message: it has no role")
-    return [write_message(message, bare=bare) for message in messages]
+        try:
+            written.append(write_message(message, bare=bare))
+        except (AttributeError, TypeError, ValueError):
+            # Others may have saved the state, with anything in its fields.
+            reason = "a field is not as in a message"
+            raise CommandError(f"message {place} cannot be written: {reason}") from None
+    return written
 
 
 def metadata_of(message: Any) -> dict[str, Any]:

@@ -92,8 +92,8 @@ def part(name, shapes):
     lines += ["\n".join(told)] if told else []
     lines += [f"Also {', '.join(also)}."] if also else []
     example = EXAMPLES[name][0]
-    # A name and nothing else needs no example.
-    if len(shlex.split(example)) > len(name.split()) + 2:
+    # A short one says what the name and the arguments do; `--help` has all.
+    if len(shlex.split(example)) > len(name.split()) + 4:
         lines.append(f"`{example}`")
     if name in shapes:
         lines.append(f"JSON: `{shapes[name]}`")

@@ -11,7 +11,6 @@ import inspect
 import os
 import re
 import sqlite3
-import sys
 import warnings
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from langgraph.graph import START, StateGraph
 from locus_memory import (
     Agent,
     AgentState,
-    EncryptingStore,
     LLMMemoryManager,
     Memory,
     Message,
@@ -34,7 +32,6 @@ from locus_memory import (
     ScriptedModel,
     blocking,
     get_checkpointer,
-    get_embedder,
     get_store,
     open_backend,
 )
@@ -64,25 +61,8 @@ def by_sqlite(*statements):
 
 
 @provoked
-async def unknown_provider():
-    get_store("postgre:mydb")
-
-
-@provoked
-async def unknown_option():
-    get_store(WHERE, pool_size=4)
-
-
-@provoked
 async def no_store_in_files():
     get_store("file:./dir")
-
-
-@provoked
-async def missing_driver(monkeypatch):
-    # As where it is not installed.
-    monkeypatch.setitem(sys.modules, "fastembed", None)
-    get_embedder("fastembed:BAAI/bge-small-en-v1.5")
 
 
 @provoked
@@ -229,28 +209,9 @@ async def no_json():
 
 
 @provoked
-async def a_misspelt_operator():
-    async with get_store("memory") as store:
-        await store.search(NS, filter={"age": {"$gte_": 3}})
-
-
-@provoked
-async def an_operator_without_its_sign():
-    async with get_store("memory") as store:
-        await store.search(NS, filter={"age": {"gte": 3}})
-
-
-@provoked
 async def another_dimension():
     async with get_store("memory", embedding_dimension=3) as store:
         await store.put_with_embedding(NS, "7", 1, [1.0])
-
-
-@provoked
-async def a_search_of_what_is_encrypted():
-    async with EncryptingStore("memory", {"k": bytes(32)}, active="k") as store:
-        await store.put_batch([(NS, str(number), "words") for number in range(10_001)])
-        await store.search(NS, "words")
 
 
 @provoked
@@ -326,22 +287,9 @@ async def a_plain_function_as_the_model():
 
 
 @provoked
-async def no_key(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    async with OpenAIChat("gpt-5-mini") as model:
-        await model([Message.user("Hello.")])
-
-
-@provoked
 async def no_endpoint():
     async with OpenAIChat("qwen3", base_url="http://127.0.0.1:9/v1", max_retries=0) as model:
         await model([Message.user("Hello.")])
-
-
-@provoked
-async def a_model_not_fetched(monkeypatch):
-    monkeypatch.setenv("LOCUS_MEMORY_MODELS", "nothing-here")
-    await get_embedder("local").embed(["Hello."], kind="query")
 
 
 @provoked

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic, Unpack
 
@@ -22,6 +22,7 @@ from locus_memory.backends.opensearch.connection.driver import Client
 from locus_memory.backends.opensearch.options import OpenSearchKeywords, OpenSearchOptions
 from locus_memory.backends.opensearch.schema import CHECKPOINTS
 from locus_memory.backends.opensearch.threads import (
+    DIGEST,
     LONGEST_KEY,
     Thread,
     digest_of,
@@ -45,7 +46,7 @@ from locus_memory.checkpoint.base import StateT
 from locus_memory.checkpoint.chain import CheckpointerOptions, DeltaCheckpointer
 from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import check_range
-from locus_memory.errors import BackendError
+from locus_memory.errors import BackendError, CheckpointCorruptError
 from locus_memory.events import emit
 from locus_memory.store.listing import keys_in_range
 
@@ -223,7 +224,11 @@ class OpenSearchDeltaStorage(ListStorage[OpenSearchConnection, Thread]):
 
     @override
     async def _discard(self, thread_id: str) -> int:
-        (item,) = await self._send([removal(Thread(thread_id=thread_id))])
+        thread, names = Thread(thread_id=thread_id), [""]
+        # Found before its own document is deleted: another save may make that anew.
+        async for hits in self._named({"term": {"_routing": digest_of(thread_id)}}):
+            names += [each["_id"][DIGEST:] for each in hits]
+        *_, item = await self._send(removal(thread, each) for each in sorted(set(names))[::-1])
         if error := self._connection.refusal(item):
             raise error
         return int(item["result"] == "deleted")
@@ -259,13 +264,20 @@ class OpenSearchDeltaStorage(ListStorage[OpenSearchConnection, Thread]):
         body = {
             "size": size,
             "_source": ["body.name"],
-            "track_total_hits": False,
             "sort": [{"thread": "asc"}, {"_seq_no": "asc"}],
             "query": {"bool": {"filter": filters}},
-            **({} if cursor is None else {"search_after": cursor}),
         }
-        params = {"allow_partial_search_results": "false"}
-        answer = await self._connection.on(CHECKPOINTS, "_search", body, params=params)
+        return await self._hits(body, cursor)
+
+    async def _hits(self, body: dict[str, Any], cursor: list[Any] | None) -> list[Any]:
+        """Return the hits of a search after a place in its order."""
+        after = {} if cursor is None else {"search_after": cursor}
+        answer = await self._connection.on(
+            CHECKPOINTS,
+            "_search",
+            {"track_total_hits": False, **body, **after},
+            params={"allow_partial_search_results": "false"},
+        )
         hits: list[Any] = answer["hits"]["hits"]
         return hits
 
@@ -280,8 +292,48 @@ class OpenSearchDeltaStorage(ListStorage[OpenSearchConnection, Thread]):
             for row in (await self._whole(thread)).rows
         ]
 
+    async def _named(self, query: dict[str, Any]) -> AsyncIterator[list[Any]]:
+        """Yield the hits of a query by page, with the names of the documents alone."""
+        await self._connection.refresh(CHECKPOINTS)
+        body = {"size": _PAGE, "_source": False, "sort": [{"_seq_no": "asc"}], "query": query}
+        cursor: list[Any] | None = None
+        while hits := await self._hits(body, cursor):
+            yield hits
+            cursor = hits[-1]["sort"]
+
+    async def _remove_unnamed(self) -> None:
+        """Delete the documents that no thread names: a process was killed before it deleted them.
+
+        A document may also be new, of a save that did not write the thread's own yet. So the
+        thread's own is written first: the save is refused then, and sends all of it again.
+        """
+        async for hits in self._named({"bool": {"must_not": [{"exists": {"field": "thread"}}]}}):
+            found: dict[str, set[str]] = {}
+            for each in hits:
+                found.setdefault(each["_id"][:DIGEST], set()).add(each["_id"][DIGEST:])
+            threads = await self._connection.mget(list(map(document, found)), CHECKPOINTS)
+            for (digest, tokens), answer in zip(found.items(), threads, strict=True):
+                await self._remove_others(digest, answer, tokens - {""})
+
+    async def _remove_others(self, digest: str, answer: Item, tokens: set[str]) -> None:
+        """Delete those of the documents of a thread that it does not name."""
+        try:
+            thread = await self._whole(read_thread(None, answer))
+        except CheckpointCorruptError:
+            # `vacuum` tells of it.
+            return
+        others = tokens - thread.tokens()
+        if not others or digest_of(thread.thread_id) != digest:
+            return
+        (last,) = await self._send(written(thread, thread))
+        if self._connection.refusal(last) is None:
+            thread = thread.as_written((last["_seq_no"], last["_primary_term"]))
+            self._known.put(thread.thread_id, thread)
+            await self._remove(thread, others, itself=thread.is_empty)
+
     @override
     async def reclaim(self) -> None:
+        await self._remove_unnamed()
         params = {"only_expunge_deletes": "true"}
         try:
             await self._connection.on(CHECKPOINTS, "_forcemerge", params=params)

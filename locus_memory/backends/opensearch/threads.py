@@ -10,7 +10,7 @@ All of them are in one shard, which runs them in this order.
 
 - Two writers who read the same document: the second one is refused, and reads it again.
 - A crash in between leaves documents that no thread names. They belong to nothing, and no later
-  write has their names.
+  write has their names. `vacuum` deletes them.
 - An answer that is lost: the document has the marks of its last writes, so that a write that is
   sent again is recognised.
 - A reader who does not find a payload reads the document again: the record was removed meanwhile.
@@ -39,6 +39,7 @@ from locus_memory.errors import CheckpointCorruptError
 from locus_memory.store.json_values import encode_json
 
 __all__ = [
+    "DIGEST",
     "LONGEST_KEY",
     "Thread",
     "digest_of",
@@ -60,9 +61,13 @@ LONGEST_KEY: Final = 8000
 """The most characters of a name that are indexed; the server takes 32,766 bytes."""
 
 
+DIGEST: Final = 32
+"""The length of the id of a thread's document, with which the ids of the others begin."""
+
+
 def digest_of(thread_id: str) -> str:
-    """Return the id of a thread's document, with which the ids of the others begin."""
-    return blake2b(thread_id.encode(), digest_size=16).hexdigest()
+    """Return the id of a thread's document."""
+    return blake2b(thread_id.encode(), digest_size=DIGEST // 2).hexdigest()
 
 
 def _new_token() -> str:

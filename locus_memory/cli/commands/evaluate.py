@@ -111,12 +111,11 @@ def evaluate(
     """Measure how well questions find the turns that answer them.
 
     Without --url, the evaluation runs in memory. With --url, it indexes the conversations in the
-    namespace locus-memory-evaluation and deletes this namespace before and after. With --plot,
-    the recall at k is drawn, with a line for each mode of search.
+    namespace locus-memory-evaluation and deletes this namespace before and after.
 
     With --answer, a model is asked the questions, from what each --memory shows, and --judge says
-    which answers are right. All of it is in the file of --out. With --judge alone, FILE is such a
-    file, and its answers are judged again.
+    which answers are right. With --judge alone, FILE is a file of --out, and its answers are judged
+    again.
 
     With --report, FILE and each RUN is a file of --out, and nothing is asked: accuracy with its
     interval, F1, evidence, tokens and cost, by category too, and the differences of runs.

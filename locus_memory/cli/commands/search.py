@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.common import Limit, MinScore, Offset, parse_object
+from locus_memory.cli.options.memories import DEFAULT_PREFIX
 from locus_memory.cli.options.models import (
     EMBEDDER_VARIABLE,
     EmbedderOption,
@@ -24,6 +25,7 @@ from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.search_notes import search_notes
 from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.items import hit_fields, is_fact
+from locus_memory.inspection.memories import known_user, open_manager, scoped_manager
 from locus_memory.inspection.names import Labels, namespaces_below, parse_namespace
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class _Request:
     """
 
     query: str
+    user: str | None
     labels: Labels | None
     mode: Mode | None
     embedder: str | None
@@ -78,6 +81,10 @@ def search(
     session: Session,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question, or any words.")],
     *,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="ID", help="Only what is kept of this user."),
+    ] = None,
     mode: Annotated[
         Mode | None,
         typer.Option(
@@ -93,7 +100,10 @@ def search(
     namespace: Annotated[
         str | None,
         typer.Option(
-            "--namespace", "-n", metavar="NAMESPACE", help="Only this namespace and those below."
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Only this namespace and those below; with --user, that of the agent's memories.",
         ),
     ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Leave out the namespaces below.")] = False,
@@ -109,13 +119,16 @@ def search(
 
     Memories of users that answer the query as well as the best hit are listed before all others.
 
-    The search covers all namespaces, or one namespace and those below it.
     """
     if exact and namespace is None:
         raise UsageError("--exact needs --namespace")
+    if exact and user is not None:
+        raise UsageError("give --exact or --user, not both")
+    place = namespace or (user and DEFAULT_PREFIX)
     request = _Request(
         query=query,
-        labels=None if namespace is None else parse_namespace(namespace),
+        user=user,
+        labels=None if place is None else parse_namespace(place),
         mode=Mode.TEXT if mode is None and embedder is None else mode,
         embedder=None if mode is Mode.TEXT else embedder,
         reranker=reranker,
@@ -139,11 +152,12 @@ async def _search(backend: Backend, *, request: _Request) -> tuple[dict[str, Any
     from locus_memory.retrieval.hybrid import HybridSearch  # noqa: PLC0415 - help must be quick
 
     store = backend.store
-    roots = (
-        [request.labels]
-        if request.labels
-        else [each async for each in namespaces_below(store, (), 1)]
-    )
+    if request.labels is None:
+        roots = [each async for each in namespaces_below(store, (), 1)]
+    elif request.user is None:
+        roots = [request.labels]
+    else:
+        roots = [scoped_manager(store, request.labels, request.user).namespace]
     if request.embedder is None and request.mode is not Mode.TEXT:
         raise UsageError(await _unnamed(store, roots, request.mode or Mode.HYBRID))
     embedder = None if request.embedder is None else open_embedder(request.embedder)
@@ -167,6 +181,8 @@ async def _search(backend: Backend, *, request: _Request) -> tuple[dict[str, Any
         )
     if embedder is not None and result.mode != "text":
         await _tell_of_no_vectors(store, roots, result, embedder)
+    if not result and request.labels and request.user is not None:
+        await known_user(store, open_manager(store, request.labels), request.user)
     hits = result if result.reranked else facts_first(result)
     told = {
         "mode": result.mode,

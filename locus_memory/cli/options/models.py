@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -22,6 +23,8 @@ __all__ = [
     "open_model",
     "open_reranker",
 ]
+
+_Made = TypeVar("_Made")
 
 EMBEDDER_VARIABLE = "LOCUS_MEMORY_EMBEDDER"
 
@@ -103,26 +106,22 @@ def open_embedder(name: str) -> Embedder:
         UsageError: The name is unknown.
         ConfigurationError: The model is not available.
     """
-    from locus_memory.errors import UnknownProviderError  # noqa: PLC0415 - help must be quick
-    from locus_memory.retrieval.embedders.registry import get_embedder  # noqa: PLC0415 - the same
+    from locus_memory.retrieval.embedders.registry import get_embedder  # noqa: PLC0415 - help must be quick
 
-    try:
-        return get_embedder(name)
-    except UnknownProviderError as error:
-        raise UsageError(f"--embedder: {error}") from None
+    return _opened(get_embedder, name, "--embedder")
 
 
 def open_reranker(name: str) -> Reranker:
-    """Return the reranker with this name.
+    """Return the reranker with this name; errors as of `open_embedder`."""
+    from locus_memory.retrieval.rerankers.registry import get_reranker  # noqa: PLC0415 - help must be quick
 
-    Raises:
-        UsageError: The name is unknown.
-        ConfigurationError: The model is not available.
-    """
+    return _opened(get_reranker, name, "--reranker")
+
+
+def _opened(get: Callable[[str], _Made], name: str, option: str) -> _Made:
     from locus_memory.errors import UnknownProviderError  # noqa: PLC0415 - help must be quick
-    from locus_memory.retrieval.rerankers.registry import get_reranker  # noqa: PLC0415 - the same
 
     try:
-        return get_reranker(name)
+        return get(name)
     except UnknownProviderError as error:
-        raise UsageError(f"--reranker: {error}") from None
+        raise UsageError(f"{option}: {error}") from None

@@ -149,6 +149,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "search": (
             "locus-memory search 'departure date'",
+            "locus-memory search 'what am I allergic to' --user tess",
             "locus-memory search planks -n turns/second-wind --explain",
             """locus-memory search tides --filter '{"speaker": "Wren"}' --embedder local""",
         ),

@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
-from locus_memory.inspection.text import visible, visible_name
+from locus_memory.inspection.text import number, visible, visible_name
 
 __all__ = [
     "console",
     "marked",
     "note",
     "print_json",
+    "print_sizes",
     "remark",
     "sees_progress",
     "shown",
@@ -113,3 +114,12 @@ def remark(output: Console, text: str) -> None:
         output.out(visible(text), highlight=False)
     else:
         note(text)
+
+
+def print_sizes(output: Console, sizes: dict[str, int | None]) -> bool:
+    """Print the size of a database before and after; return whether it is known."""
+    before, after = sizes["before"], sizes["after"]
+    if before is None or after is None:
+        return False
+    output.out(f"on disk: {number(after)} bytes, {number(before)} before", highlight=False)
+    return True

@@ -128,3 +128,13 @@ def test_only_trusted_facts_are_rules_and_replace_what_a_person_said(ok, fails, 
     path = write("talk.json", [{"role": "user", "content": "Hi"}])
     assert "--trust needs --format facts" in fails(2, "import", path, "--trust")
     assert "takes no --trust" in fails(2, "import", "--format", "adk", "--from", "x", "--trust")
+
+
+def test_every_refused_fact_is_counted(ok, empty_directory):
+    lines = [
+        json.dumps({"id": f"{n:032x}", "content": f"Always do thing {n}.", "type": "feedback"})
+        for n in range(1_050)
+    ]
+    (empty_directory / "facts.jsonl").write_text("\n".join(lines))
+    done = ok("import", "facts.jsonl", "--format", "facts", "--json").json
+    assert (done["facts"], done["saved"], done["refused"]) == (1_050, 0, 1_050)

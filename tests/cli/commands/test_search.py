@@ -93,6 +93,28 @@ def test_a_fact_that_answers_comes_before_a_greeting(ok, fails):
     assert paged == ok("search", "noor allergic", "--json").json["items"]
 
 
+@pytest.mark.parametrize(
+    "user", ["ada", "../x", "a/b\\", "[1]", "*", "--all", "عادا\u202e", "u\x1b[2J"]
+)
+def test_a_search_of_one_user_finds_nothing_of_others(ok, fails, user):
+    for each, key, more in ((user, "mine", ()), ("bo", "his", ()), (user, "other", ("-n", "app"))):
+        ok("remember", f"Rivers: {key}.", "--key", key, "--user=" + each, *more)
+    ok("remember", "Rivers: nobody's.", "--key", "nobody")
+    ok("put", "notes", "1", "Rivers: notes.")
+    found = ok("search", "rivers", "--user=" + user, "--json").json["items"]
+    assert [item["key"] for item in found] == ["user:mine"]
+    found = ok("search", "rivers", "--user=" + user, "-n", "app", "--json").json["items"]
+    assert [item["key"] for item in found] == ["user:other"]
+    assert ok("search", "zebra", "--user=" + user).out == "nothing found\n"
+
+
+def test_a_mistyped_user_of_a_search_is_answered_with_the_nearest(ok, fails):
+    ok("remember", "Rivers.", "--key", "k", "--user", "noor")
+    told = fails(1, "search", "rivers", "--user", "nor")
+    assert "no memories for user 'nor': did you mean 'noor'?" in told
+    assert "not both" in fails(2, "search", "x", "--user", "noor", "--exact", "-n", "app")
+
+
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.3, 0.995, 1.0])), max_size=120))
 def test_facts_first(drawn):
     """All hits stay, in order but for the facts that are as relevant as the best of the first."""

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_memory import open_backend
 from locus_memory.web.pages.threads.drawing import draw
 from locus_memory.web.pages.threads.messages import view_message, view_messages
 from locus_memory.web.pages.threads.state import WINDOW, window
@@ -261,3 +264,18 @@ async def test_the_checkpoints_stand_beside_the_conversation(browser, backend):
     assert "checkpoint=c33&amp;other_checkpoint=c34" in text
     old = await browser.page("/threads/at", thread="t", checkpoint="c02")
     assert re.findall(r'title="(c\d\d)"', old) == ["c01", "c00"]
+
+
+async def test_the_page_of_a_damaged_checkpoint_leads_to_the_others(browsing, tmp_path):
+    where = f"sqlite:{tmp_path}/damaged.db"
+    async with open_backend(where, state_type=None) as backend:
+        first, _, newest = await filled(backend.checkpointer, "a/b")
+    with closing(sqlite3.connect(tmp_path / "damaged.db", isolation_level=None)) as connection:
+        damage = "UPDATE checkpoints SET payload = x'00' WHERE rowid = (SELECT max(rowid) FROM "
+        connection.execute(f"{damage} checkpoints)")
+    async with open_backend(where, state_type=None) as backend, browsing(backend) as browser:
+        shown = await browser.get("/threads/at", thread="a/b")
+        assert shown.status_code == 500
+        (leads,) = re.findall(r'href="(/threads/timeline[^"]*)"', shown.text)
+        assert newest in await browser.page(leads)
+        assert "Hello." in await browser.page("/threads/at", thread="a/b", checkpoint=first)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import remark
+from locus_memory.cli.printing.output import print_sizes, remark
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.sizes import size_on_disk
@@ -32,22 +32,14 @@ def compact(session: Session) -> None:
     It can take long. In PostgreSQL each table is rewritten, and locked meanwhile.
     """
     before = size_on_disk(session.path)
-    session.run(_compact)
+    session.run(lambda backend: backend.compact())
     document = {"disk_bytes": {"before": before, "after": size_on_disk(session.path)}}
     session.answer(document, partial(_render_size, document=document))
 
 
-async def _compact(backend: Backend) -> None:
-    await backend.compact()
-
-
 def _render_size(console: Console, *, document: dict[str, Any]) -> None:
-    sizes = document["disk_bytes"]
-    if sizes["before"] is None:
+    if not print_sizes(console, document["disk_bytes"]):
         remark(console, "compacted")
-    else:
-        after = number(sizes["after"])
-        console.out(f"on disk: {after} bytes, {number(sizes['before'])} before", highlight=False)
 
 
 def audit(

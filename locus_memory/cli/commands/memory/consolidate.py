@@ -14,8 +14,8 @@ from locus_memory.cli.options.models import BaseUrlOption, ModelOption, open_mod
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.cli.printing.tables import Cell, print_table
-from locus_memory.inspection.errors import CommandError, UsageError
-from locus_memory.inspection.memories import for_user, open_manager, users
+from locus_memory.inspection.errors import UsageError
+from locus_memory.inspection.memories import known_user, open_manager
 from locus_memory.inspection.names import parse_namespace
 from locus_memory.inspection.text import number, snippet
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
-    from locus_memory.memory.manager import LLMMemoryManager
     from locus_memory.memory.models import Extractor
 
 __all__ = ["consolidate"]
@@ -109,15 +108,9 @@ async def _consolidate(
         backend.store, parse_namespace(prefix), extractor, extract_mode="manual", retention=days
     )
     if user is not None:
-        manager = await _of_user(backend, manager, user)
+        manager = await known_user(backend.store, manager, user)
     report = await manager.consolidate(dry_run=dry_run)
     return {"dry_run": dry_run, "user": user, **asdict(report)}
-
-
-async def _of_user(backend: Backend, manager: LLMMemoryManager, user: str) -> LLMMemoryManager:
-    if user not in await users(backend.store, manager):
-        raise CommandError(f"no memories{for_user(user)}")
-    return manager.for_user(user)
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

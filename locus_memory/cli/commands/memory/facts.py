@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +60,17 @@ async def import_facts(
     backend: Backend, *, facts: _Facts, user: str | None, prefix: str, trust: bool
 ) -> dict[str, Any]:
     """Write facts as memories, and return how many are new, and how many were refused."""
-    from locus_memory.events import collect  # noqa: PLC0415 - help must be quick
+    from locus_memory.events import subscribe  # noqa: PLC0415 - help must be quick
 
     manager = scoped_manager(backend.store, parse_namespace(prefix), user)
-    with collect() as events:
+    # Not by `collect`, which keeps 1,000 events.
+    events = Counter[str]()
+    unsubscribe = subscribe(lambda event: events.update([event.name]))
+    try:
         written = await manager.import_facts(facts.values(), trust=trust)
-    refused = sum(event.name == "memory.change_refused" for event in events)
+    finally:
+        unsubscribe()
+    refused = events["memory.change_refused"]
     return {"user": user, "facts": len(facts), "saved": len(written), "refused": refused}
 
 

@@ -49,8 +49,7 @@ def why(
 
     That is the exact text at the end of the system prompt and in front of the message, as the run
     recorded it. Without --user, the user is that of the thread's newest checkpoint. Without THREAD,
-    it is the newest run of the user. In a project with a coding agent, --user, --person and --url
-    are its own.
+    it is the newest run of the user.
     """
     page = slice(offset, offset + limit)
     document, told = session.run(
@@ -124,8 +123,7 @@ def recall(
 ) -> None:
     """Show what the model would be shown of the memory for a message.
 
-    In a project with a coding agent, --user, --person and --url are its own; nothing is recorded or
-    counted.
+    Nothing is recorded or counted.
     """
     known = [user] if person is None else [user, person]
     document, told = session.run(partial(_recall, query=query, known=known, prefix=prefix))

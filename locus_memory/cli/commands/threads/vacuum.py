@@ -11,7 +11,7 @@ import typer
 
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.output import note
+from locus_memory.cli.printing.output import note, print_sizes
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.errors import UsageError
 from locus_memory.inspection.names import all_checkpoints
@@ -106,9 +106,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     days = f"{document['older_than_days']:g}"
     deleted = number(document["deleted"])
     console.out(f"{verb} {deleted} checkpoints older than {days} days", highlight=False)
-    sizes = document["disk_bytes"]
-    if not document["dry_run"] and sizes["before"] is not None:
-        after = number(sizes["after"])
-        console.out(f"on disk: {after} bytes, {number(sizes['before'])} before", highlight=False)
+    if not document["dry_run"]:
+        print_sizes(console, document["disk_bytes"])
     for thread in document["damaged"]:
         note(f"thread {thread!r} is damaged and stays unchanged")

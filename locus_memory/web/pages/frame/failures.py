@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from locus_memory.errors import CheckpointCorruptError
 from locus_memory.web.errors import StaleError, explain_error
 from locus_memory.web.front import LOGIN, path_of
 from locus_memory.web.pages.frame.links import link_of
@@ -26,7 +27,9 @@ def fail(request: Request, error: Exception) -> Response:
     if isinstance(error, StaleError):
         values |= {"current": error.current, "yours": error.yours}
         return render(request, "frame/conflict.html", status=status, **values)
-    answer = render(request, "frame/error.html", status=status, **values)
+    # The other checkpoints of the thread may be whole.
+    thread = error.thread_id if isinstance(error, CheckpointCorruptError) else None
+    answer = render(request, "frame/error.html", status=status, thread=thread, **values)
     if isinstance(error, HTTPException):
         answer.headers.update(error.headers or {})
     return answer
