@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
-from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
-from locus_memory.testing import FakeClock
 
 SCOPE = Scope(("app",))
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -186,14 +184,3 @@ async def test_uses_at_the_same_time_are_all_counted() -> None:
         await asyncio.gather(*(book.change(SCOPE, use) for _ in range(4)))
         vitals = (await book.of(SCOPE, [TEA]))["user:likes:tea"]
         assert vitals.use_count == 4
-
-
-async def test_the_signs_of_an_enduring_memory_stay_at_the_floor() -> None:
-    clock = FakeClock()
-    async with LLMMemoryManager("memory", clock=clock) as manager:
-        nuts = Memory("user", "nuts", "Ada is allergic to walnuts.", {"importance": 0.95})
-        await manager.save([nuts, Memory("user", "tea", "Ada likes tea.")])
-        clock.advance(365 * 86_400)
-        of_nuts, of_tea = await manager.vitals([memory async for memory in manager.memories()])
-        assert of_nuts.salience == pytest.approx(0.2)
-        assert of_tea.salience < 0.001
