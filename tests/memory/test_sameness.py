@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.ledger.likeness import folded
@@ -196,12 +195,9 @@ async def known(store):
         return [memory.content async for memory in manager.memories()]
 
 
-@pytest.fixture(params=["inmemory", "sqlite"])
-async def place(request, clock, tmp_path):
-    is_file = request.param == "sqlite"
-    made = SQLiteStore(tmp_path / "m.db", clock=clock) if is_file else InMemoryStore(clock=clock)
-    yield made
-    await made.close()
+@pytest.fixture
+def place(clock):
+    return InMemoryStore(clock=clock)
 
 
 @pytest.mark.parametrize("way", WAYS)
