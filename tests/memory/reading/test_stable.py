@@ -14,10 +14,6 @@ from locus_memory.memory import forget
 QUESTION = "Where do I live?"
 
 
-async def test_without_memory_nothing_is_shown(world):
-    assert await world.shown(QUESTION) == ("", "")
-
-
 async def test_everything_known_is_shown_whatever_the_message(world):
     await world.always("Be brief.")
     await world.knows("Ada lives in Graz.", "Ada eats no meat.")

@@ -201,17 +201,6 @@ async def test_what_is_wrong_in_an_answer_spares_the_rest(clock: FakeClock) -> N
         assert len(report.refused) == 2
 
 
-async def test_a_fact_never_goes_for_one_of_another_type(clock: FakeClock) -> None:
-    """What is going on is not who the user is."""
-    async with InMemoryStore(clock=clock) as store:
-        manager = await live(store, clock)
-        await manager.save(Memory(PROJECT, "move", "Ada moves to Paris."))
-        before = await current(manager)
-        report = await consolidate_facts(manager, Model(says(delete("home", 8))))
-        assert (report.changes, len(report.refused)) == ((), 1)
-        assert await current(manager) == before
-
-
 async def test_a_rewritten_fact_is_one_clean_line(clock: FakeClock) -> None:
     """Half a character, and what would close a fence, is no part of it."""
     async with InMemoryStore(clock=clock) as store:
