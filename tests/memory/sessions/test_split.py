@@ -86,21 +86,6 @@ async def test_a_timer_of_one_process_sees_the_turn_of_another(tend, clock):
     assert len(model.sessions) == 1
 
 
-async def test_another_session_in_another_process_ends_the_one_before(tend, either, clock):
-    """Sessions of other users go on."""
-    model = Distiller()
-    for user in ("ada", "bo"):
-        dead = tend(extract_fn=model)
-        await dead.on_session_end(run_of(turns_of(LONG), f"{user}'s", user_id=user))
-        dead._worker._closed = True
-    manager = tend(extract_fn=model)
-    await manager.on_session_end(run_of(turns_of(LONG), "b", user_id="ada"))
-    await idle(manager)
-    queued = [item.value["thread"] for item in await either.scan(SCOPE.queue)]
-    assert sorted(queued) == ["b", "bo's"]
-    assert len(model.sessions) == 1
-
-
 async def test_a_process_that_only_opens_and_closes_distils_what_is_over(tend, either, clock):
     """It waits for the model, and leaves what may go on."""
     talking = tend()

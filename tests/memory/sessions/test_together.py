@@ -19,7 +19,7 @@ from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from locus_memory.testing.model import FakeModel
-from tests.memory.conftest import PlainStore, idle, new_of, ring, timers
+from tests.memory.conftest import PlainStore, idle, new_of, ring
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
 
 OK = Message.assistant("Ok.")
@@ -113,22 +113,6 @@ async def test_the_wait_ends_with_its_time(tend, clock, restarts):
     assert model.calls == []
     clock.advance(1)
     await ring(manager)
-    assert model.calls == [["I am Ada.", "Hm."]]
-
-
-async def test_a_timer_ends_the_wait(tend, clock):
-    """Nobody has to use the manager."""
-    model = Listener()
-    manager = tend(extract_fn=model)
-    await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
-    await manager.on_session_end(run_of(said_by("Hm."), "b"))
-    await idle(manager)
-    for seconds in (60, 86_340):
-        (timer,) = timers(manager)
-        assert seconds - 1 < timer.when() - asyncio.get_running_loop().time() <= seconds
-        assert model.calls == []
-        clock.advance(seconds)
-        await ring(manager)
     assert model.calls == [["I am Ada.", "Hm."]]
 
 
