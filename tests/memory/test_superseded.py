@@ -14,8 +14,10 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.ledger.wording import search_text
 from locus_memory.memory.manager import LLMMemoryManager
-from locus_memory.memory.models import Memory
+from locus_memory.memory.models import Memory, MemoryChange
+from locus_memory.messages import Message
 from locus_memory.retrieval.embedders.marks import mark_of
+from locus_memory.state import AgentState
 from locus_memory.store.wrappers import EmbeddingStore, StoreWrapper
 from locus_memory.testing import FakeEmbedder
 
@@ -61,6 +63,35 @@ async def test_what_says_it_now_comes_before_what_used_to(make, clock):
     await say(manager, "Vienna", "Graz", clock=clock)
     recalled = await manager.retrieve(2, "Who is in Vienna?")
     assert [memory.key for memory in recalled] == ["office", "home"]
+
+
+async def test_what_was_undone_is_not_searched(make, searching, clock):
+    manager = make()
+    await say(manager, "Lives in Vienna", "Lives in Graz", "Lives in Linz", clock=clock)
+    await manager.undo("home")
+    assert await found(searching, "Linz") == []
+    assert await found(searching, "Vienna") == ["Lives in Graz"]
+    await say(manager, "Lives in Wels", clock=clock)
+    assert await found(searching, "Linz") == []
+    assert await found(searching, "Graz") == ["Lives in Wels"]
+    await manager.undo("home")
+    await manager.undo("home")
+    assert await found(searching, "Graz") == []
+    assert await found(searching, "Vienna") == ["Lives in Vienna"]
+
+
+async def test_a_key_that_is_made_anew_starts_anew(make, searching, clock, scripted):
+    delete = MemoryChange(op="delete", type="user", key="home")
+    manager = make(extract_fn=scripted([delete]))
+    await say(manager, "Lives in Vienna", "Lives in Graz", clock=clock)
+    await manager.on_session_end(AgentState(messages=(Message.user("Forget my home"),)))
+    assert await found(searching, "Vienna") == []
+    await say(manager, "Lives in Linz", clock=clock)
+    assert await found(searching, "Vienna") == await found(searching, "Graz") == []
+    assert await found(searching, "Linz") == ["Lives in Linz"]
+    assert (await manager.undo("home")) is None
+    assert (await manager.undo("home")).content == "Lives in Graz"
+    assert await found(searching, "Vienna") == ["Lives in Graz"]
 
 
 async def test_what_is_not_kept_is_not_searched(make, searching, clock):
@@ -110,6 +141,12 @@ def test_a_long_past_is_cut():
     past = {1: past_fact("a" * 300, "update"), 2: past_fact("b" * 400, "update"), 4: fact("c")}
     text = search_text(fact("Now", sequence=3), past)
     assert text == f"home\nNow\n{'b' * 400}\n{'a' * 99}"
+
+
+async def test_three_versions_of_the_past_are_searched(make, searching, clock):
+    await say(make(), "Vienna", "Graz", "Linz", "Wels", "Bregenz", clock=clock)
+    names = ["Bregenz", "Wels", "Linz", "Graz", "Vienna"]
+    assert [bool(await found(searching, name)) for name in names] == [True] * 4 + [False]
 
 
 @pytest.mark.parametrize("embedder", [None, FakeEmbedder()], ids=["words", "vectors"])
