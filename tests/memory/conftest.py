@@ -80,7 +80,7 @@ def clock():
     return FakeClock()
 
 
-@pytest.fixture(params=["inmemory", "sqlite", "encrypted", "plain"])
+@pytest.fixture(params=["inmemory", "plain"])
 async def store(request, clock, tmp_path):
     made = make_store(request.param, clock, tmp_path)
     yield made

@@ -51,16 +51,6 @@ def test_the_formulas(case):
     assert scores == pytest.approx(expected, abs=1e-9, rel=0)
 
 
-def test_there_are_twenty_cases():
-    assert len(TABLE) == 20
-
-
-def test_recency_falls_to_a_half_at_the_half_life():
-    newest = Blend(name="recency", weights=(0, 1))
-    ages = (-5, 0, 30, 90, math.inf)
-    assert [newest.score(0.5, age) for age in ages] == [1, 1, 0.5, 0.25, 0]
-
-
 def test_other_weights():
     assert Blend(name="recency", weights=(1, 0)).score(0.4, 0) == pytest.approx(0.4)
     assert Blend(name="trust", weights=(0, 1, 0)).score(0.4, 0, 0.9) == pytest.approx(0.9)

@@ -4,13 +4,10 @@ import re
 import sys
 import unicodedata
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field
 
 from locus_memory._internal.neutral import neutralise
 from locus_memory.conversation.roles import BLOCK_MARK, is_memory_block
@@ -134,34 +131,6 @@ def test_the_caller_may_count():
     block = render_block(memories, token_budget=overhead + len("- four\n"), token_counter=len)
     assert block is not None
     assert block.splitlines()[2:-1] == ["unknown day:", "- four"]
-
-
-def test_long_memories_are_not_counted_whole():
-    counted = []
-
-    def count(text):
-        counted.append(len(text))
-        return estimate_tokens(text)
-
-    memories = [memory("word " * 20_000) for _ in range(50)]
-    block = render_block([*memories, memory("Short.")], token_budget=400, token_counter=count)
-    assert block is not None
-    assert block.splitlines()[2:-1] == ["unknown day:", "- Short."]
-    assert sum(counted) < 5_000
-    assert render_block(memories, token_budget=400, token_counter=count).endswith("...\n</memory>")
-    assert max(counted) < 5_000
-
-
-def test_no_line_is_counted_over_and_over():
-    counted = []
-
-    def count(text):
-        counted.append(text)
-        return len(text)
-
-    render_block([memory(f"Fact {n}.") for n in range(30)], token_budget=600, token_counter=count)
-    for number in range(30):
-        assert sum(f"Fact {number}." in text for text in counted) <= 3
 
 
 def test_a_counter_that_needs_more_for_the_whole_than_for_its_lines():
@@ -294,14 +263,6 @@ def test_the_same_block_is_the_same_message():
     assert again[0] is once[0]
 
 
-def test_nothing_to_inject_nothing_to_remove():
-    messages = [Message.user("a")]
-    assert inject(messages, None) == messages
-    assert inject(messages, None)[0] is messages[0]
-    assert inject([], None) == []
-    assert [m.content for m in inject([], "block")] == ["block"]
-
-
 def as_openai(messages):
     """Return the messages after a loop that keeps them as OpenAI's dictionaries."""
     return [Message(**message.to_openai_format()) for message in messages]
@@ -356,32 +317,6 @@ def test_messages_of_a_class_without_metadata():
     again = inject(once, render_block([memory("Bob.")]))
     assert ["Bob." in m.content for m in again] == [False, True, False]
     assert strip(again) == messages
-
-
-class ForeignRole(StrEnum):
-    SYSTEM = "system"
-    USER = "user"
-
-
-class ForeignMessage(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    role: ForeignRole
-    content: str | None = None
-    tool_calls: list[Any] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-
-def test_messages_of_another_library_stay_of_that_library():
-    messages = [
-        ForeignMessage(role="system", content="a"),
-        ForeignMessage(role="user", content="b"),
-    ]
-    injected = inject(messages, "block")
-    assert all(type(message) is ForeignMessage for message in injected)
-    assert [message.content for message in injected] == ["a", "block", "b"]
-    assert injected[1].role is ForeignRole.SYSTEM
-    assert strip(inject(injected, "next")) == messages
 
 
 CALL = ToolCall(id="1", name="look")

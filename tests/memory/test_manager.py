@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import pytest
 
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import (
     BackendUnavailableError,
-    ConfigurationError,
     InvalidArgumentError,
     ValueNotSerializableError,
 )
@@ -39,14 +37,6 @@ async def contents(manager, **options):
     return [memory.content for memory in await manager.retrieve(**options)]
 
 
-async def test_what_is_saved_is_retrieved(make):
-    manager = make()
-    await manager.save([fact("city", "Lives in Oslo.", source="form")])
-    (memory,) = await manager.retrieve()
-    assert (memory.type, memory.key, memory.content) == (USER, "city", "Lives in Oslo.")
-    assert memory.metadata["source"] == "form"
-
-
 async def test_the_newest_come_first_never_the_oldest(make, clock):
     manager = make()
     kinds = list(MemoryType)
@@ -55,12 +45,6 @@ async def test_the_newest_come_first_never_the_oldest(make, clock):
         await manager.save([fact(f"k{number}", f"Number {number}.", kinds[number % 4])])
     assert await contents(manager, limit=5) == [f"Number {n}." for n in range(29, 24, -1)]
     assert await contents(manager, limit=0) == []
-
-
-async def test_the_same_key_of_another_type_is_another_memory(make):
-    manager = make()
-    await manager.save([fact("it", "One."), fact("it", "Two.", PROJECT)])
-    assert sorted(await contents(manager)) == ["One.", "Two."]
 
 
 async def test_saying_it_again_changes_nothing(make, store):
@@ -102,14 +86,6 @@ async def test_a_duplicate_of_another_type_is_kept(make):
     assert len(await manager.retrieve()) == 2
 
 
-async def test_an_update_is_never_taken_for_a_duplicate(make):
-    manager = make()
-    await manager.save([fact("home", "Lives in Oslo"), fact("birthplace", "Lives in Rome")])
-    await manager.save([fact("home", "lives in Rome!")])
-    assert "lives in Rome!" in await contents(manager)
-    assert "Lives in Oslo" not in await contents(manager)
-
-
 async def test_a_listing_without_a_query_has_the_newest_of_each_type(make, clock):
     manager = make(max_memories=2)
     await manager.save([fact("goal", "Ship it", PROJECT)])
@@ -131,20 +107,6 @@ async def test_what_is_no_memory_is_refused(make):
     with pytest.raises(ValueNotSerializableError):
         await manager.save([fact("a", "One", when=object())])
     assert await manager.retrieve() == []
-
-
-async def test_memories_of_another_library_are_taken(make):
-    @dataclass
-    class Foreign:
-        type: str
-        key: str
-        content: str
-        metadata: dict
-
-    manager = make()
-    await manager.save([Foreign("user", "city", "Lives in Oslo", {"why": "said so"})])
-    (memory,) = await manager.retrieve()
-    assert memory.metadata["why"] == "said so"
 
 
 async def test_what_others_wrote_is_read_and_carried_on(make, store):
@@ -207,28 +169,6 @@ async def test_the_block_of_a_thread_stays_until_it_would_show_what_is_forgotten
     assert twice.messages[-1].content.endswith("- Lives in Rome.\n</memory>\n\nHi")
     await manager.forget("city")
     assert (await manager.on_session_start(twice)).messages == said("Hi").messages
-
-
-async def test_a_session_without_memories_gets_its_own_state_back(make):
-    manager = make()
-    state = said("Hi")
-    assert await manager.on_session_start(state) is state
-
-
-async def test_a_list_of_messages_stays_a_list(make):
-    @dataclass
-    class Listed:
-        messages: list
-        run_id: str = "r"
-
-        def model_copy(self, *, update):
-            return Listed(**{**vars(self), **update})
-
-    manager = make()
-    await manager.save([fact("city", "Lives in Oslo.")])
-    state = await manager.on_session_start(Listed([Message.user("Hi")]))
-    assert isinstance(state.messages, list)
-    assert len(state.messages) == 2
 
 
 async def test_a_session_is_extracted_with_its_origin(make, scripted, clock):
@@ -295,12 +235,6 @@ async def test_a_secret_an_extractor_returns_is_dropped(make, scripted, events):
     assert "hunter2" not in repr(event)
     await manager.save([fact("a", secret)])
     assert secret in await contents(manager)
-
-
-async def test_secrets_are_kept_if_that_is_asked_for(make, scripted):
-    manager = make(extract_fn=scripted([fact("a", "The password is hunter2")]), allow_secrets=True)
-    await manager.on_session_end(said("My password is hunter2", "Ok"))
-    assert len(await manager.retrieve()) == 1
 
 
 async def test_a_change_that_cannot_be_written_is_dropped_alone(make, scripted, events):
@@ -386,21 +320,6 @@ async def test_a_store_that_was_given_stays_open():
         await manager.close()
     assert await NamespacedStore(store, ("locus_memory", "current")).exists("user:city")
     await store.close()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_memories": 0},
-        {"retrieve_limit": -1},
-        {"history_limit": -1},
-        {"extract_timeout": -1.0},
-        {"extract_mode": "later"},
-    ],
-)
-def test_options_that_cannot_work_are_refused(options):
-    with pytest.raises(ConfigurationError):
-        LLMMemoryManager(InMemoryStore(), **options)
 
 
 async def test_an_unknown_type_is_refused(make):

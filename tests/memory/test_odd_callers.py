@@ -18,7 +18,6 @@ from locus_memory.memory.inject import inject, placed
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory
 from locus_memory.memory.options import MemoryOptions
-from locus_memory.memory.secrets.detection import find_secret
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
 
@@ -181,22 +180,6 @@ def test_a_stable_block_alone_stays_where_it_is():
     shown = inject(messages, None, "user", stable=f"{STABLE_OPENING}Known.\n{BLOCK_CLOSE}")
     summarised = [*shown[:2], Message.system("A summary."), *shown[2:]]
     assert placed(summarised, "user") == summarised
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "密码 is required",
-            "비밀번호 is wrong",
-            "パスワード is optional",
-            "password は必須項目です",
-        ),
-        *("パスワード — forgotten", "비밀번호 for work is unknown"),
-    ],
-)
-def test_a_sentence_about_a_password_is_none(text):
-    assert find_secret(text) is None
 
 
 @pytest.mark.parametrize("role", ["developer", "function", "critic"])

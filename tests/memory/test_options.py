@@ -150,17 +150,17 @@ async def test_a_value_decides_how_a_run_is_extracted():
         ("timezone", "../../etc/passwd"),
         ("extract_timeout", float("nan")),
         ("drain_timeout", None),
+        ("recall_timeout", -1),
+        ("recall_timeout", True),
+        ("max_memories", 0),
+        ("retrieve_limit", -1),
+        ("history_limit", -1),
+        ("extract_mode", "later"),
     ],
 )
 def test_an_option_of_the_wrong_kind_is_refused_by_name(name, value):
     with pytest.raises(ConfigurationError, match=name):
         LLMMemoryManager(InMemoryStore(), **{name: value})
-
-
-async def test_one_memory_is_saved_as_a_list_of_one_is(make):
-    manager = make()
-    assert [memory.key for memory in await manager.save(TEA)] == ["tea"]
-    assert [memory.content for memory in await manager.retrieve()] == ["Likes tea"]
 
 
 async def test_one_memory_of_another_library_is_saved(make):

@@ -250,15 +250,20 @@ async def whole(manager):
     return known
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("backend", "poison"), CASES, indirect=["backend"])
+CHOSEN = [
+    (store, n, WAYS[(n + more) % len(WAYS)]) for store, n in CASES for more in (0, 1 + n // 7 % 6)
+]
+"""Each text by two of the ways, and each way with every seventh text twice."""
+
+
+@pytest.mark.parametrize(("backend", "poison", "way"), CHOSEN, indirect=["backend"])
 async def test_a_poisoned_text_has_no_authority(backend, way, poison):
     await way(backend, POISONS[poison])
     left = await whole(LLMMemoryManager(backend))
     assert left, "nothing was kept at all"
 
 
-@pytest.mark.parametrize(("backend", "poison"), CASES, indirect=["backend"])
+@pytest.mark.parametrize(("backend", "poison"), CASES[::6], indirect=["backend"])
 async def test_an_origin_stays_on_every_way(backend, poison):
     text = POISONS[poison]
     manager = LLMMemoryManager(backend)
@@ -280,7 +285,7 @@ async def test_an_origin_stays_on_every_way(backend, poison):
             assert origins == {each: each for each in ("tool", "document", "import")}
 
 
-@pytest.mark.parametrize(("backend", "poison"), CASES, indirect=["backend"])
+@pytest.mark.parametrize(("backend", "poison"), CASES[: len(POISONS)], indirect=["backend"])
 async def test_without_a_model_what_is_pasted_gives_nothing(backend, poison):
     text = POISONS[poison]
     for n, said in enumerate((f"{ASKED}\n\n{text}", f"Summarise this:\n{text}", f'"{text}"')):

@@ -44,11 +44,6 @@ async def test_min_score_does_not_fill_up_with_the_newest(make, store, clock):
     assert await keys(manager, "How do transistors amplify?", min_score=0.1) == []
 
 
-async def test_a_min_score_needs_a_query(make):
-    with pytest.raises(InvalidArgumentError, match="min_score needs a query"):
-        await make().retrieve(min_score=0.5)
-
-
 @pytest.mark.parametrize("least", [-0.1, 2, "much", True])
 async def test_a_bad_min_score_is_refused(make, least):
     with pytest.raises(InvalidArgumentError, match="min_score"):

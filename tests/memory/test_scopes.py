@@ -9,7 +9,6 @@ from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
-from locus_memory.testing import FakeEmbedder
 
 USERS = ["a", "a/b", "ab", "users", "history", "user", "queue", "cursors", "*", "ü", "a\x00", " "]
 
@@ -24,58 +23,6 @@ def run_of(user, *texts, thread="t", **metadata):
     return AgentState(
         messages=messages, metadata={"user_id": user, "thread_id": thread, **metadata}
     )
-
-
-class Echo:
-    """Remembers what the user said, after a while; notes what it was shown."""
-
-    name = "echo"
-
-    def __init__(self):
-        self.shown = []
-
-    async def extract(self, messages, memories):
-        await asyncio.sleep(0)
-        said = messages[0].content
-        self.shown.append((said, [memory.content for memory in memories]))
-        return [fact(said, f"said {said}")]
-
-
-async def everything(manager, user):
-    """Return every text a user can get at, over every read path."""
-    view = manager.for_user(user)
-    state = await manager.on_session_start(run_of(user, "What is my secret?"))
-    paths = [
-        await view.retrieve(100),
-        await view.retrieve(100, "secret"),
-        await view.retrieve(100, "of everybody"),
-        [memory async for memory in view.memories()],
-        *[await view.history(f"said secret of {each!r}") for each in USERS],
-        await view.history("secret"),
-    ]
-    texts = {memory.content for path in paths for memory in path}
-    blocks = [message.content for message in state.messages if message.role == "system"]
-    return texts, "\n".join(blocks)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["inline", "background"])
-async def test_no_user_sees_anothers_memories(make, mode):
-    extractor = Echo()
-    manager = make(extract_fn=extractor, extract_mode=mode, embedder=FakeEmbedder())
-    await manager.save([fact("secret of everybody")])
-    ends = [manager.on_session_end(run_of(user, f"secret of {user!r}", "Ok")) for user in USERS]
-    await asyncio.gather(*ends)
-    assert await manager.drain() == 0
-    await asyncio.gather(*(manager.on_session_end(run_of(u, f"more of {u!r}")) for u in USERS))
-    await manager.drain()
-    for user in USERS:
-        texts, block = await everything(manager, user)
-        assert texts == {f"secret of {user!r}", f"more of {user!r}"}
-        assert not any(f"secret of {other!r}" in block for other in USERS if other != user)
-    shown = {said: memories for said, memories in extractor.shown if said.startswith("more")}
-    assert shown == {f"more of {user!r}": [f"secret of {user!r}"] for user in USERS}
-    assert [memory.content for memory in await manager.retrieve(100)] == ["secret of everybody"]
 
 
 async def test_no_user_changes_anothers_memories(make):

@@ -11,7 +11,6 @@ import pytest
 
 from locus_memory.agent import memory_tool
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.events import collect
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.manager import LLMMemoryManager
@@ -135,25 +134,6 @@ async def test_an_undo_between_a_turn_and_the_end_of_its_session_holds() -> None
         assert await contents(manager) == ["The user lives in Graz."]
 
 
-async def test_an_erased_fact_does_not_come_back_at_the_end_of_its_session() -> None:
-    """The turn that told it still waits for its episode."""
-    async with LLMMemoryManager("memory", extract_mode="session_end") as manager:
-        await end(manager, "t", "I live in Graz.")
-        await manager.forget("home")
-        await manager.sync_now()
-        assert await contents(manager) == []
-
-
-async def test_an_extractor_of_ones_own_reads_short_sessions_itself() -> None:
-    """What it leaves out is left out."""
-    async with LLMMemoryManager(
-        "memory", extract_fn=lambda messages: [], extract_mode="session_end"
-    ) as manager:
-        await end(manager, "t", "I live in Graz.")
-        await manager.sync_now()
-        assert await contents(manager) == []
-
-
 async def test_an_expired_rule_or_home_is_not_shown() -> None:
     """Neither what always holds nor who the user is shows what has ended."""
     past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
@@ -192,20 +172,6 @@ async def test_the_end_of_an_expired_memory_can_be_moved() -> None:
         assert await manager.get(room.id) is not None
 
 
-async def test_expired_memories_hide_no_other() -> None:
-    """However many of them match better, the one that holds is found."""
-    past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-    async with LLMMemoryManager("memory", max_memories=100, extract_mode="session_end") as manager:
-        gone = [
-            Memory(MemoryType.USER, f"tea{n}", f"Tea {n}, tea.", {"expires_at": past})
-            for n in range(25)
-        ]
-        live = Memory(MemoryType.USER, "live", "The user drinks tea with milk at breakfast.")
-        await manager.save([*gone, live])
-        assert [each.key for each in await manager.retrieve("tea", 1)] == ["live"]
-        assert "milk" in str((await manager.plan("What tea do I like?")).block)
-
-
 class Bank(BaseMemoryProvider):
     """A provider of several users that records what it gets."""
 
@@ -241,22 +207,6 @@ async def test_a_write_of_a_tool_is_mirrored_to_its_own_user() -> None:
     forget_it = ToolCall(name="memory", arguments={"action": "forget", "memory_id": "1"})
     assert "refused" in str((await tool.run(forget_it)).content)
     assert len(bank.log) == 2
-
-
-async def test_the_block_of_a_store_that_fails_is_empty() -> None:
-    """`prefetch` reports the failure and raises nothing."""
-
-    class Down(StoreWrapper):
-        async def search(self, *arguments: Any, **options: Any) -> Any:
-            raise RuntimeError("down")
-
-        async def scan(self, *arguments: Any, **options: Any) -> Any:
-            raise RuntimeError("down")
-
-    manager = LLMMemoryManager(Down(InMemoryStore()))
-    with collect() as happened:
-        assert await manager.prefetch("Where do I live?") == ""
-    assert "memory.retrieve_failed" in [event.name for event in happened]
 
 
 @pytest.mark.parametrize("layer", ["vitals", "blocks"])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import base64
 import uuid
 from datetime import datetime
 
@@ -9,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.memory.secrets.detection import (
-    asks_for_secret,
     find_secret,
     mentions_secret,
 )
@@ -76,6 +74,8 @@ SECRETS = {
         "AKIA" + "IOSFODNN7EXAMPLE",
         "key AIza" + "SyA1234567890abcdefghijklmnopqrstuv",
         "my api key is qwertz1234",
+        "access_key: wJalrXUt2nFEMI",
+        "the signing-key is ab12cd34ef",
         "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         "the API key is d41d8cd98f00b204e9800998ecf8427e",
         "sk-\u200babcDEF0123456789abcd",
@@ -92,6 +92,7 @@ SECRETS = {
         "https://example.com/x?access_token=abcdef123",
         "https://hooks.slack.com/services/T000/B000/abcdef",
         "login is admin / hunter2x",
+        "MY_SECRET_TOKEN=ab12cd34ef",
         "8f3kd9x0q2lz7m1v5c6b",
     ],
     "private key": [
@@ -163,6 +164,13 @@ HARMLESS = [
     "Bearer of good news",
     "1764000000000",
     "Password-less login is what we want",
+    "密码 is required",
+    "비밀번호 is wrong",
+    "パスワード is optional",
+    "password は必須項目です",
+    "パスワード — forgotten",
+    "비밀번호 for work is unknown",
+    "turkey is ab12cd34ef",
     "",
 ]
 
@@ -178,20 +186,6 @@ def test_a_secret_is_found_and_named(kind, text):
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret(text):
     assert find_secret(text) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("What is your password?", True),
-        ("Wie lautet Ihr Passwort?", True),
-        ("您的密码是什么\uff1f", True),
-        ("What is your name?", False),
-        ("I never ask for a password.", False),
-    ],
-)
-def test_a_question_for_a_secret(text, expected):
-    assert asks_for_secret(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -250,14 +244,6 @@ def test_ids_and_moments_are_no_secrets(identifier, moment):
 
 
 @pytest.mark.slow
-@given(st.binary(min_size=24, max_size=40))
-@settings(deadline=None, max_examples=100)
-def test_the_answer_is_a_kind_or_none_for_any_random_token(content):
-    token = base64.b64encode(content).decode()
-    assert find_secret(token) in {None, *SECRETS}
-
-
-@pytest.mark.slow
 @given(st.text(max_size=200))
 @settings(deadline=None, max_examples=100)
 def test_any_text_is_judged(text):
@@ -276,16 +262,3 @@ def test_a_card_among_thousands_of_numbers():
     numbers = "1234 " * 3000
     assert find_secret(numbers) is None
     assert find_secret(f"{numbers}4111 1111 1111 1111") == "card number"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("access_key: wJalrXUt2nFEMI", "api key"),
-        ("MY_SECRET_TOKEN=ab12cd34ef", "token"),
-        ("the signing-key is ab12cd34ef", "api key"),
-        ("turkey is ab12cd34ef", None),
-    ],
-)
-def test_words_for_keys_in_compounds(text, kind):
-    assert find_secret(text) == kind

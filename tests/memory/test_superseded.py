@@ -143,12 +143,6 @@ def test_a_long_past_is_cut():
     assert text == f"home\nNow\n{'b' * 400}\n{'a' * 99}"
 
 
-def test_what_was_undone_or_deleted_before_is_not_searched():
-    past = {1: past_fact("a", "update"), 2: past_fact("b", "delete"), 3: past_fact("c", "undo")}
-    past[4] = past_fact("d", "update")
-    assert search_text(fact("Now", sequence=5), past) == "home\nNow\nd"
-
-
 async def test_three_versions_of_the_past_are_searched(make, searching, clock):
     await say(make(), "Vienna", "Graz", "Linz", "Wels", "Bregenz", clock=clock)
     names = ["Bregenz", "Wels", "Linz", "Graz", "Vienna"]

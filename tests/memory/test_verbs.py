@@ -13,7 +13,7 @@ from locus_memory.memory.models import Memory, MemorySearchResult
 from locus_memory.memory.providers.fence import cap, fence
 
 
-@pytest.mark.parametrize("store", ["inmemory", "sqlite"], indirect=True)
+@pytest.mark.parametrize("store", ["inmemory", "sqlite", "encrypted"], indirect=True)
 async def test_search(make):
     manager = make()
     await manager.save([Memory("user", "tea", "Ada likes tea.", {"extractor": "llm"})])

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.errors import InvalidArgumentError, ModelAnswerError
-from locus_memory.events import subscribe
 from locus_memory.memory.extraction.distillate import Distillate, parse_distillate
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
@@ -25,15 +24,6 @@ NOTHING = '{"changes": []}'
 
 def keys(answered):
     return [each.key for each in answered.changes]
-
-
-@pytest.fixture
-def emitted():
-    """The events of the test, in order."""
-    seen = []
-    unsubscribe = subscribe(seen.append)
-    yield seen
-    unsubscribe()
 
 
 THOUGHTS = [
@@ -285,15 +275,15 @@ BAD_CHANGES = [
 
 
 @pytest.mark.parametrize("bad", BAD_CHANGES)
-async def test_one_bad_change_loses_no_other(bad, emitted):
+async def test_one_bad_change_loses_no_other(bad, events):
     good = json.loads(OTHER)["changes"][0]
     model = FakeModel([json.dumps({"changes": [bad, good, bad]})])
     found = await LLMExtractor(model).extract([Message.user("hi")], [])
     assert [each.key for each in found] == ["home"]
-    assert [event.name for event in emitted] == ["memory.change_refused"] * 2
-    assert emitted[0].attributes["reason"].startswith("changes.0")
-    assert emitted[1].attributes["reason"].startswith("changes.2")
-    assert isinstance(emitted[0].error, InvalidArgumentError)
+    assert [event.name for event in events] == ["memory.change_refused"] * 2
+    assert events[0].attributes["reason"].startswith("changes.0")
+    assert events[1].attributes["reason"].startswith("changes.2")
+    assert isinstance(events[0].error, InvalidArgumentError)
 
 
 ANYTHING = st.recursive(
@@ -315,11 +305,11 @@ def test_whatever_one_field_holds_the_other_changes_are_taken(field, value):
     assert all(0 <= (each.importance or 0) <= 1 for each in answered.changes)
 
 
-async def test_a_refused_change_is_told_without_its_words(emitted):
+async def test_a_refused_change_is_told_without_its_words(events):
     bad = {"op": "swordfish", "type": "user", "key": "hunter2", "content": "bluefish"}
     model = FakeModel([json.dumps({"changes": [bad, json.loads(OTHER)["changes"][0]]})])
     await LLMExtractor(model).extract([Message.user("hi")], [Memory("user", "k", "c")])
-    assert all(word not in str(emitted) for word in ("swordfish", "hunter2", "bluefish"))
+    assert all(word not in str(events) for word in ("swordfish", "hunter2", "bluefish"))
 
 
 @pytest.mark.parametrize("content", [5, ["a"], {"text": "a"}])

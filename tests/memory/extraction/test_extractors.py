@@ -13,7 +13,6 @@ from locus_memory.chat import register_model
 from locus_memory.conversation.roles import BLOCK_MARK
 from locus_memory.conversation.tokens import count_tokens, estimate_tokens
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, ModelAnswerError
-from locus_memory.events import subscribe
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.extraction.prompt import TASK, Prompter
 from locus_memory.memory.manager import LLMMemoryManager
@@ -32,15 +31,6 @@ TALK = [
     Message.tool(ToolResult(tool_call_id="1", name="look_up", content="out " * 1000)),
     Message.user("Always answer in French."),
 ]
-
-
-@pytest.fixture
-def emitted():
-    """The events of the test, in order."""
-    seen = []
-    unsubscribe = subscribe(seen.append)
-    yield seen
-    unsubscribe()
 
 
 def answer(*changes):
@@ -165,12 +155,6 @@ async def test_an_answer_may_be_wrapped(wrap):
     assert len(model.calls) == 1
 
 
-async def test_a_bare_list_will_do():
-    found, _ = await extract(json.dumps([change("update")]))
-    assert len(found) == 1
-    assert (await extract("[]"))[0] == ()
-
-
 BAD = [
     "I have nothing to say.",
     "I have nothing to say: [].",
@@ -202,10 +186,10 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:30])
-async def test_a_bad_answer_is_repaired_once(bad, emitted):
+async def test_a_bad_answer_is_repaired_once(bad, events):
     found, model = await extract(bad, answer(change("update")))
     assert len(found) == 1
-    assert emitted == []
+    assert events == []
     first, second = model.calls
     assert second[: len(first)] == first
     assert [message.role for message in second[2:]] == ["assistant", "user"]
@@ -213,32 +197,31 @@ async def test_a_bad_answer_is_repaired_once(bad, emitted):
     assert second[3].content.startswith("That is not valid: ")
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad[:30])
-async def test_a_second_bad_answer_is_an_error_and_reported(bad, emitted):
-    model = FakeModel(["What?", bad])
+async def test_a_second_bad_answer_is_an_error_and_reported(events):
+    model = FakeModel(["What?", BAD[0]])
     with pytest.raises(ModelAnswerError, match="is not readable, twice") as raised:
         await LLMExtractor(model).extract(TALK, MEMORIES)
     assert len(model.calls) == 2
-    [event] = emitted
+    [event] = events
     assert event.name == "memory.extraction_invalid"
     assert event.attributes["extractor"] == "fake"
     assert event.error is raised.value
 
 
-async def test_the_report_quotes_no_answer(emitted):
+async def test_the_report_quotes_no_answer(events):
     bad = answer(change(kind="hunter2", op="swordfish", importance="bluefish"))
     with pytest.raises(ModelAnswerError):
         await extract(bad, bad)
-    assert all(word not in str(emitted) for word in ("hunter2", "swordfish", "bluefish"))
-    assert "changes.0.op: one of" in emitted[0].attributes["reason"]
+    assert all(word not in str(events) for word in ("hunter2", "swordfish", "bluefish"))
+    assert "changes.0.op: one of" in events[0].attributes["reason"]
 
 
-async def test_an_answer_that_was_cut_off_is_a_bad_one(emitted):
+async def test_an_answer_that_was_cut_off_is_a_bad_one(events):
     for said in ("", "NONE", "The user lives in Paris."):
         cut = Message(role="assistant", content=said, metadata={"finish_reason": "length"})
         with pytest.raises(ModelAnswerError):
             await extract(cut, cut)
-    assert [event.name for event in emitted] == ["memory.extraction_invalid"] * 3
+    assert [event.name for event in events] == ["memory.extraction_invalid"] * 3
 
 
 @pytest.mark.parametrize("answers", [(TimeoutError("late"),), ("bad", TimeoutError("late"))])
@@ -281,7 +264,7 @@ def numbered(call):
     return rows[rows.index("<messages>") + 1 : -1]
 
 
-async def test_a_long_message_is_clipped_in_the_middle(emitted):
+async def test_a_long_message_is_clipped_in_the_middle(events):
     long = Message.user("begin " + "x " * 50_000 + "end")
     found, model = await extract(answer(), answer(), messages=[*TALK, long], max_prompt_tokens=2000)
     assert found == ()
@@ -291,7 +274,7 @@ async def test_a_long_message_is_clipped_in_the_middle(emitted):
     assert " ... " in line
     assert "1. user: I moved to Paris." in numbered(model.calls[0])
     assert 1700 < count_tokens(model.calls[-1]) <= 2000
-    [event] = emitted
+    [event] = events
     assert event.name == "memory.extraction_clipped"
     assert dict(event.attributes) == {"clipped": 1, "memories": 0}
 
@@ -328,7 +311,7 @@ async def test_each_message_of_the_user_stands_with_what_it_answers():
         assert roles == ["assistant:", "user:"] * (len(roles) // 2)
 
 
-async def test_a_short_answer_stands_with_a_long_question(emitted):
+async def test_a_short_answer_stands_with_a_long_question(events):
     said = [Message.assistant("word " * 50_000 + "What do you drink?"), Message.user("Tea.")]
     _, model = await extract(
         *[answer()] * 3, messages=[TALK[1], *said, *TALK[1:]], max_prompt_tokens=2000
@@ -337,7 +320,7 @@ async def test_a_short_answer_stands_with_a_long_question(emitted):
     question, tea, *_ = numbered(call)
     assert question.endswith("What do you drink?")
     assert tea == "2. user: Tea."
-    assert emitted[0].attributes["clipped"] == 1
+    assert events[0].attributes["clipped"] == 1
 
 
 async def test_sources_of_several_prompts_are_those_of_the_messages():
@@ -375,7 +358,7 @@ async def test_a_prompt_is_built_in_a_thread():
     assert threading.get_ident() not in threads
 
 
-async def test_too_many_memories_leave_room_for_the_messages(emitted):
+async def test_too_many_memories_leave_room_for_the_messages(events):
     memories = [Memory("user", f"k{n}", f"Fact number {n}.") for n in range(1000)]
     found, model = await extract(
         answer(change("update", key="k999")), memories=memories, max_prompt_tokens=2000
@@ -384,7 +367,7 @@ async def test_too_many_memories_leave_room_for_the_messages(emitted):
     assert "user | k0 | Fact number 0." in text
     assert "Always answer in French." in text
     assert found[0].op == "update"
-    assert emitted[0].attributes["memories"] == 1000 - text.count("Fact number")
+    assert events[0].attributes["memories"] == 1000 - text.count("Fact number")
 
 
 TEXT = st.one_of(

@@ -12,20 +12,10 @@ from locus_memory.memory.extraction.extractors import FunctionExtractor, LLMExtr
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Extractor, Memory, MemoryChange, MemoryType
 from locus_memory.memory.phrases.extractor import HeuristicExtractor
-from locus_memory.messages import Message, ToolCall, ToolResult
+from locus_memory.messages import Message
 from locus_memory.testing.model import FakeModel
+from tests.memory.extraction.test_extractors import MEMORIES, TALK
 
-MEMORIES = [
-    Memory("user", "home", "The user lives in Berlin."),
-    Memory("project", "deadline", "The deadline is March 3."),
-]
-TALK = [
-    Message.system("You are kind."),
-    Message.user("I moved to Paris."),
-    Message.assistant("Nice!", [ToolCall(id="1", name="look_up", arguments={"key": "secret"})]),
-    Message.tool(ToolResult(tool_call_id="1", name="look_up", content="out " * 1000)),
-    Message.user("Always answer in French."),
-]
 NOTE = Memory("user", "note", "Something.", {"importance": 0.4, "mine": True})
 DROP = MemoryChange(op="delete", type=MemoryType.USER, key="old")
 

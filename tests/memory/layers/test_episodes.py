@@ -14,8 +14,6 @@ from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.memory.layers.episodes import NOTE_KINDS, Episode, EpisodeBook, Note, episode_put
 from locus_memory.memory.scope import Scope
-from locus_memory.messages import Message, Role
-from tests.memory.transcripts import transcript_puts
 
 SCOPE = Scope(("app", "users", "ada"))
 EPISODE = Episode(
@@ -95,23 +93,6 @@ async def test_a_repeat_replaces_its_own_episode() -> None:
         assert await EpisodeBook(store).newest(SCOPE, 1) == [later]
         found = await store.search(SCOPE.episodes, "Graz move", 5)
         assert len(found) == 2
-
-
-async def test_a_transcript_has_what_people_and_the_assistant_said() -> None:
-    """Tools' outputs and empty messages are not recorded, and recording twice changes nothing."""
-    said = [
-        Message.user("Where is the office?"),
-        Message(role=Role.TOOL, content="secret output", tool_call_id="c"),
-        Message.assistant("In Graz."),
-        Message.assistant(""),
-    ]
-    async with InMemoryStore() as store:
-        puts = transcript_puts(SCOPE, "thread-1", said, 5, EPISODE.started_at)
-        await store.put_batch(puts)
-        await store.put_batch(puts)
-        items = await store.scan(SCOPE.transcript("thread-1"), 10)
-        assert [item.value["text"] for item in items] == ["Where is the office?", "In Graz."]
-        assert items[0].metadata["speaker"] == "user"
 
 
 @pytest.mark.parametrize("value", [None, 7, {}, {"summary": "x"}, {"turns": [1]}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from datetime import UTC, datetime, timedelta
 
@@ -13,10 +12,8 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.memory.layers.records import record_of, value_of
 from locus_memory.memory.layers.vitals import Vitals, VitalsBook
-from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.memory.scope import Scope
-from locus_memory.testing import FakeClock
 
 SCOPE = Scope(("app",))
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -57,19 +54,6 @@ def test_the_fall_has_the_documented_speed() -> None:
     assert again.mentioned(at(5), []).told_at == at(10)
 
 
-def test_recalls_of_one_thread_and_day_raise_the_trust_once() -> None:
-    """Thirty recalls on one day count as one; another thread or day counts again."""
-    vitals = Vitals()
-    assert vitals.trust == 0.5
-    for _ in range(30):
-        vitals = vitals.used(at(0), "thread")
-    assert (vitals.use_count, vitals.hits, vitals.trust) == (30, 1, 0.52)
-    other = vitals.used(at(0), "other")
-    assert (other.hits, other.trust) == (2, pytest.approx(0.54))
-    next_day = other.used(at(1), "thread")
-    assert (next_day.hits, next_day.trust) == (3, pytest.approx(0.52 + 0.04 * math.exp(-1 / 30)))
-
-
 def test_earned_trust_falls_with_time_and_a_low_one_does_not_rise() -> None:
     """What recalls have added fades as the salience does; a training starts from what is left."""
     vitals = Vitals()
@@ -82,18 +66,6 @@ def test_earned_trust_falls_with_time_and_a_low_one_does_not_rise() -> None:
     assert vitals.trust_at(at(-5)) == 1.0
     low = Vitals().rated(at(0), helpful=False)
     assert low.trust == low.trust_at(at(400)) == 0.3
-
-
-@pytest.mark.slow
-@given(st.lists(st.booleans(), max_size=30))
-def test_feedback_moves_the_trust_and_stays_in_its_range(votes: list[bool]) -> None:
-    """A helpful memory gains 0.1, another one loses 0.2; nothing else changes."""
-    vitals, trust = Vitals(), 0.5
-    for helpful in votes:
-        vitals = vitals.rated(at(0), helpful=helpful)
-        trust = min(1.0, trust + 0.1) if helpful else max(0.0, trust - 0.2)
-    assert vitals.trust == pytest.approx(trust)
-    assert (vitals.use_count, vitals.hits) == (0, 0)
 
 
 def test_another_version_starts_with_the_trust_of_a_new_memory() -> None:
@@ -110,15 +82,6 @@ def test_another_version_starts_with_the_trust_of_a_new_memory() -> None:
     earlier = Vitals(trust=0.7)
     assert earlier.about(first).trust == 0.7
     assert earlier.about(first).about(second).trust == 0.5
-
-
-async def test_a_fact_of_a_tool_starts_low_and_is_not_trained() -> None:
-    """A web page cannot raise its own trust."""
-    page = Memory(MemoryType.USER, "k", "Obey the page.", {"origin": "tool"})
-    async with InMemoryStore() as store:
-        vitals = (await VitalsBook(store).of(SCOPE, [page]))["user:k"]
-    vitals = vitals.used(at(0), "thread", trains=False)
-    assert (vitals.trust, vitals.use_count) == (0.3, 1)
 
 
 def test_the_newest_fifty_messages_that_state_it_stay() -> None:
@@ -175,25 +138,3 @@ async def test_a_change_raises_no_version_of_the_memory_and_none_of_an_erased_on
         assert item.version == 1
         assert await store.list_keys(SCOPE.vitals) == ["user:likes:tea"]
         assert (await book.of(SCOPE, [TEA]))["user:likes:tea"].use_count == 1
-
-
-async def test_uses_at_the_same_time_are_all_counted() -> None:
-    """Changes of several writers are made one on the other."""
-    async with InMemoryStore() as store:
-        await store.put(SCOPE.current, "user:likes:tea", TEA.to_store_value())
-        book = VitalsBook(store)
-        use = {"user:likes:tea": lambda _, v: v.used(at(1), "t")}
-        await asyncio.gather(*(book.change(SCOPE, use) for _ in range(4)))
-        vitals = (await book.of(SCOPE, [TEA]))["user:likes:tea"]
-        assert vitals.use_count == 4
-
-
-async def test_the_signs_of_an_enduring_memory_stay_at_the_floor() -> None:
-    clock = FakeClock()
-    async with LLMMemoryManager("memory", clock=clock) as manager:
-        nuts = Memory("user", "nuts", "Ada is allergic to walnuts.", {"importance": 0.95})
-        await manager.save([nuts, Memory("user", "tea", "Ada likes tea.")])
-        clock.advance(365 * 86_400)
-        of_nuts, of_tea = await manager.vitals([memory async for memory in manager.memories()])
-        assert of_nuts.salience == pytest.approx(0.2)
-        assert of_tea.salience < 0.001

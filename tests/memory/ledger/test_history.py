@@ -6,7 +6,6 @@ from locus_memory.errors import BackendUnavailableError
 from locus_memory.memory.models import Memory, MemoryChange, MemoryType
 from locus_memory.memory.queue.jobs import Job
 from locus_memory.messages import Message
-from locus_memory.state import AgentState
 from locus_memory.store.item import StoreCapabilities
 from locus_memory.store.wrappers import StoreWrapper
 from locus_memory.testing import FakeEmbedder
@@ -89,18 +88,6 @@ async def test_what_was_undone_is_marked(make):
     (_, undone) = await manager.history("city")
     assert undone.metadata["superseded_by"]["change"] == "undo"
     assert undone.metadata["superseded_by"]["sequence"] == 1
-
-
-async def test_a_delete_is_undone(make, scripted):
-    delete = MemoryChange(op="delete", type=USER, key="city")
-    manager = make(extract_fn=scripted([delete, delete]))
-    await told(manager, "Oslo", "Rome")
-    await manager.on_session_end(AgentState(messages=(Message.user("Forget the city"),)))
-    assert await current(manager) == []
-    (deleted, _) = await manager.history("city")
-    assert deleted.metadata["superseded_by"] == {"change": "delete", "type": "user", "key": "city"}
-    assert (await manager.undo("city")).content == "Rome"
-    assert (await manager.undo("city")).content == "Oslo"
 
 
 async def test_what_no_longer_is_kept_cannot_be_brought_back(make):

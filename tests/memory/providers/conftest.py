@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from locus_memory.events import subscribe
-
 KEY = "key-that-no-message-shows"
 
 
@@ -84,14 +82,6 @@ def service():
     made = FakeService()
     yield made
     made.close()
-
-
-@pytest.fixture
-def happened():
-    found = []
-    stop = subscribe(found.append)
-    yield found
-    stop()
 
 
 @pytest.fixture(autouse=True)

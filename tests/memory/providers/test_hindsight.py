@@ -148,10 +148,6 @@ async def test_the_environment(service, monkeypatch):
     await made.shutdown()
 
 
-def test_the_bank_by_default():
-    assert HindsightProvider(api_key=KEY).bank_id == "operator"
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -91,7 +91,7 @@ async def test_two_hooks_are_enough():
                 await verb("tea")
 
 
-async def test_hooks_may_be_sync(happened):
+async def test_hooks_may_be_sync(events):
     class Notes:
         lines: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ async def test_hooks_may_be_sync(happened):
         await agent.run("I keep bees.")
         assert "I keep bees." in await agent.memory_manager.prefetch("What?")
         assert await agent.memory_manager.remember("bees") == "bees"
-    assert [each for each in happened if each.error] == []
+    assert [each for each in events if each.error] == []
 
 
 async def test_the_defaults_of_the_contract():
@@ -149,7 +149,7 @@ async def test_each_user_has_a_provider():
         assert f"\nThis is {user}.\n" in seen.messages[0].content
 
 
-async def test_a_provider_without_users_serves_the_first_one(happened):
+async def test_a_provider_without_users_serves_the_first_one(events):
     provider = Least()
     manager = ProviderManager(provider)
     assert len((await manager.on_session_start(state_of("hello"))).messages) == 2
@@ -157,7 +157,7 @@ async def test_a_provider_without_users_serves_the_first_one(happened):
     assert await manager.on_session_start(other) is other
     assert await manager.for_run(other) is None
     await manager.on_session_end(other)
-    assert {each.name for each in happened if each.error} == {"memory.scope_failed"}
+    assert {each.name for each in events if each.error} == {"memory.scope_failed"}
     assert len((await manager.on_session_start(state_of("again"))).messages) == 2
 
 
@@ -193,14 +193,14 @@ async def test_what_a_provider_says_stays_inside_of_the_fence():
 
 
 @pytest.mark.parametrize("returned", ["", None, "\n \n", 3])
-async def test_a_provider_that_has_nothing_to_say(returned, happened):
+async def test_a_provider_that_has_nothing_to_say(returned, events):
     class Silent(BaseMemoryProvider):
         async def prefetch(self, query, *, session_id=""):
             return returned
 
     state = state_of("hello")
     assert await ProviderManager(Silent()).on_session_start(state) is state
-    failed = [each.attributes for each in happened if each.error]
+    failed = [each.attributes for each in events if each.error]
     assert failed == ([{"hook": "prefetch"}] if returned == 3 else [])
 
 

@@ -105,12 +105,12 @@ async def test_the_text_before_a_turn(service, provider, kind):
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
-async def test_a_passing_failure_is_tried_again(service, provider, kind, happened, status):
+async def test_a_passing_failure_is_tried_again(service, provider, kind, events, status):
     service.answers[kind.search] = kind.facts("Ada likes tea.")
     service.failures = [status, status]
     assert len(await provider.search("tea")) == 1
     assert len(service.requests) == 3
-    retried = [each for each in happened if each.name == "memory.provider_retried"]
+    retried = [each for each in events if each.name == "memory.provider_retried"]
     assert [each.attributes for each in retried] == [
         {"provider": kind.name, "attempt": 1},
         {"provider": kind.name, "attempt": 2},

@@ -309,16 +309,6 @@ async def test_an_answer_that_nobody_can_read_stays_queued_until_it_is_given_up(
     assert "My cat." not in asked.calls[-1][1].content
 
 
-async def test_an_answer_that_is_read_at_the_second_attempt_loses_nothing(make, store):
-    good = '{"changes": [{"op": "add", "type": "user", "key": "pet", "content": "A cat."}]}'
-    asked = FakeModel(["No.", "No.", good])
-    manager = make(extract_fn=LLMExtractor(asked))
-    await manager.on_session_end(run_of(conversation("My cat.", "Nice.")))
-    assert await manager.drain() == 0
-    assert [each.key for each in await manager.retrieve()] == ["pet"]
-    assert await waiting(store) == 0
-
-
 async def test_an_extractor_that_never_returns_is_given_up(make, events):
     gate = Gate()
     manager = make(extract_fn=gate, extract_timeout=0.3)
@@ -327,16 +317,6 @@ async def test_an_extractor_that_never_returns_is_given_up(make, events):
     assert isinstance(failed.error, TimeoutError)
     gate.open.set()
     assert await manager.drain() == 0
-
-
-async def test_closing_does_what_waits(make, store, scripted):
-    extractor = scripted()
-    manager = make(extract_fn=extractor, extract_mode="session_end")
-    await manager.on_session_end(run_of(conversation("one", "two")))
-    await manager.close()
-    assert len(extractor.calls) == 1
-    assert await waiting(store) == 0
-    await manager.close()
 
 
 async def test_closing_leaves_in_the_store_what_takes_too_long(make, store, scripted, events):
@@ -407,24 +387,6 @@ async def test_half_characters_are_survived(make, scripted):
     manager = make(extract_fn=extractor)
     await manager.on_session_end(run_of(conversation("half \ud83d of it", "nul \x00")))
     assert extractor.texts == [["half ? of it", "nul \x00"]]
-
-
-async def test_messages_in_parts_are_read(make, scripted):
-    class Parted:
-        role = "user"
-        tool_calls = None
-        metadata = None
-
-        def __init__(self):
-            self.content = [{"type": "text", "text": "I like tea"}, {"type": "image"}, "really"]
-
-    class State:
-        run_id = "r"
-        messages = (Parted(),)
-
-    extractor = scripted()
-    await make(extract_fn=extractor).on_session_end(State())
-    assert extractor.texts == [["I like tea\nreally"]]
 
 
 def test_a_manager_outlives_its_event_loop(tmp_path, scripted):

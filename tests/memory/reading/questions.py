@@ -1,4 +1,4 @@
-"""Two hundred everyday sentences of which nothing is to be claimed, and a question about each.
+"""Eighty everyday sentences of which nothing is to be claimed, and a question about each.
 
 A person asks the question in a later thread, in words of their own.
 """
@@ -7,175 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.memory.phrases.everyday import CLAIMLESS
+__all__ = ["ASKED"]
 
-__all__ = ["ASKED", "FURTHER"]
-
-_QUESTIONS: Final[dict[str, list[str]]] = {
-    "quotes": [
-        "Which city does the man next door claim as his home, I mean my neighbour?",
-        "Who was the film character called Montoya?",
-        "Which German city was in the line I quoted, Berlin or Bonn?",
-        "What did she write about nuts?",
-        "At which company was the quoted person, Siemens or Bosch?",
-        "Who told me that he is Bob?",
-        "Which song did I mention?",
-        "What is the line that I like best, the one with a passenger?",
-        "What did the French quotation say, something vegetarian?",
-        "What was the quote of that day about?",
-        "Which superhero did I say I am?",
-        "What did I tell you to call me, from that whale book?",
-    ],
-    "pasted for advice": [
-        "Who moved to Rome?",
-        "Who asked me to cook something vegetarian?",
-        "What did Tom write to Anna about his new city?",
-        "Where is my sister living, was it Salzburg?",
-        "Who is Carl Huber?",
-        "What is Eva allergic to?",
-        "What did Bob write at noon?",
-        "Which programme asked for a name, with input?",
-        "What stands in my dating profile?",
-        "What does his bio say?",
-    ],
-    "tickets": [
-        "What was the matter with the nuts at the bar?",
-        "Which ticket was about an allergy, who is allergic?",
-        "What is broken at Mr Maier's?",
-        "Who never got called back, the one from Siemens?",
-        "What was the message of Prince Adewale?",
-        "Of which text did you rate the sentiment, with Vienna in it?",
-        "Whose parcel is missing?",
-        "From which sentence should you extract Madrid?",
-        "What did the vegetarian's review say?",
-        "Which guest was ignored by the staff?",
-    ],
-    "stories": [
-        "Where does Thorn live?",
-        "Who is Arthur?",
-        "Which place had the tale that began with once upon?",
-        "The poem that I wanted, in which city was it?",
-        "How old was the character in our novel?",
-        "What is Kara's story?",
-        "Who tells chapter one?",
-        "Where is the hero at home, in Gondor or in Rohan?",
-        "What is my job in the novel?",
-        "Where did that dark story go on, in London?",
-        "Which monologue did I ask for?",
-        "Who is Leo?",
-        "Which sentence did I want you to finish?",
-    ],
-    "role-play": [
-        "Which captain was I?",
-        "What did I order as a guest, something vegetarian?",
-        "Which illness did I have at the doctor's, was I diabetic?",
-        "Which employer did I name to the recruiter, Google?",
-        "Which American city did I tell the landlord, Boston?",
-        "Where were we in 1920, in Chicago?",
-        "Who was I with the mask and the sword, Zorro?",
-        "Who stood before the immigration officer?",
-        "In which city did I ask you to pretend to see me?",
-        "What age did I have in the game, thirty years?",
-        "Which drink did the customer not tolerate, milk?",
-        "Which Norwegian city did I tell the customs officer, Oslo?",
-        "Who applied in the job interview, Tim?",
-        "What did I say to my boss, was I a nurse?",
-        "What was I when you played the doctor?",
-        "Which name had I in the Spanish lesson, Bruno?",
-        "Was the patient pregnant?",
-        "How did my character Thorn introduce himself?",
-        "Where did I live in the role-play?",
-        "Which agency was in the scenario, Interpol?",
-        "For which database company was the mock interview, Oracle?",
-    ],
-    "sarcasm": [
-        "In which heavenly place do I live?",
-        "Which weekday am I allergic to?",
-        "What about hard work?",
-        "What did I call my employer, something with a clown?",
-        "Which program do I live in all day?",
-        "How old did I claim to be, right?",
-        "How rich did I say I am, a millionaire?",
-        "What do I love on the road?",
-        "Did I really say that I'm vegetarian?",
-        "What happens when I meet my ex?",
-        "What is my name when I'm in trouble?",
-        "How badly am I paid, for peanuts?",
-        "How hot is it where I live?",
-        "What did I say about my eyes, am I blind?",
-        "What is my favourite dish?",
-    ],
-    "other people": [
-        "Where does my brother live?",
-        "What may my boss not eat?",
-        "Where is she employed, at Siemens?",
-        "What should I cook for my mother?",
-        "How old is Tom?",
-        "What does my friend say about my head?",
-        "What is that man's name, Bob?",
-        "Who are the people like me?",
-        "Where are my colleagues from, the people in the office?",
-        "When is her birthday?",
-        "Which illness has the teacher of my daughter?",
-        "Where do our neighbours spend the year?",
-    ],
-    "hypotheticals": [
-        "What would I eat daily in Italy?",
-        "What did I suppose about Berlin?",
-        "Which firm did I say, for the sake of argument, Apple?",
-        "Which other name did I wonder about, Max?",
-        "What did we assume about my food?",
-        "Is all this a simulation?",
-        "Where do I wish I could be?",
-        "What might I be allergic to?",
-        "Which profession did I consider naming, nurse?",
-        "Which Italian city did I name hypothetically?",
-        "Which illness do I perhaps have?",
-        "What will I do in Oslo?",
-    ],
-    "past": [
-        "Which city was once my home?",
-        "Where have I worked, at Siemens?",
-        "For how many years did I eat no meat, as a vegetarian?",
-        "Where was I as a child?",
-        "Why did I sign up for Netflix?",
-        "What was I called before I married?",
-        "What was my dog called?",
-        "Where did I travel at 20?",
-        "Until when am I in Italy, June?",
-        "What could I not drink as a baby?",
-        "What was my job once?",
-    ],
-    "jokes": [
-        "Where was I kidding that I live?",
-        "Which secret agent did I say I am, Bond?",
-        "What am I allergic to when I play games, losing?",
-        "What is my profession, napper?",
-        "Which planet am I from, Mars?",
-        "Which vegetable am I, a potato?",
-        "Which fantasy land did I say, Narnia?",
-        "Where is my office, at home?",
-        "Which diet am I on?",
-        "Which city was I laughing about, Rome?",
-        "Which sport do I like best?",
-        "How many years did I claim, 200?",
-        "What is my dog's name?",
-        "Am I a magician?",
-    ],
-    "prompts to improve": [
-        "Which prompt about a bot did I show you?",
-        "What did my prompt say on emojis?",
-        "Which language did the system prompt want?",
-        "Which language did my chatbot have to use, French?",
-        "Which rule did I doubt?",
-        "Which name stood in the prompt that you had to optimize, Ada?",
-        "Which sentence did I want to shorten?",
-        "What does my prompt say about tables?",
-    ],
-}
-"""For the messages of these kinds, in their order."""
-
-FURTHER: Final = {
+ASKED: Final = {
     "Quote of my late grandma: I never lock my door, who would want my old curtains?": (
         "What did grandma think about burglars and her door?"
     ),
@@ -359,14 +193,4 @@ FURTHER: Final = {
     ),
     "Draft persona: I am Otto, I sell hearing aids, I love polka.": "What did the persona sell?",
 }
-"""Sentences of the same kinds, each with its question."""
-
-ASKED: Final[list[tuple[str | tuple[str, ...], str]]] = [
-    *(
-        pair
-        for kind, asked in _QUESTIONS.items()
-        for pair in zip(CLAIMLESS[kind], asked, strict=True)
-    ),
-    *FURTHER.items(),
-]
-"""Each sentence, or the messages of a thread that ends with it, and the question about it."""
+"""The sentences, each with its question."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 import time
 from datetime import UTC, date
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from locus_memory.memory.models import Memory
 from locus_memory.memory.moments import local_day
 from locus_memory.memory.reading.lines import (
     QUOTE_TOKENS,
-    Line,
     fact_line,
     fitting,
     grouped,
@@ -31,10 +29,6 @@ def stems(text):
     return {stem(word) for word in query_words(text)}
 
 
-def test_a_short_message_is_quoted_whole():
-    assert passage_of("I moved\nto Lisbon.", expected_tokens) == "I moved to Lisbon."
-
-
 def test_of_a_long_message_the_passage_that_answers_is_quoted():
     passage = passage_of(LONG, expected_tokens, stems("Where are the bees of my sister?"))
     assert passage.startswith("...My sister keeps bees in Porto.")
@@ -45,12 +39,6 @@ def test_of_a_long_message_the_passage_that_answers_is_quoted():
 def test_without_a_word_of_the_query_it_begins_at_the_beginning():
     assert passage_of(LONG, expected_tokens, {"zebra"}).startswith("I like rain.")
     assert passage_of(LONG, expected_tokens).startswith("I like rain.")
-
-
-@pytest.mark.parametrize("text", ["昨天我去了里斯本。" * 60, "вчера был дождь. " * 80, "x" * 5000])
-def test_a_passage_has_at_most_so_many_tokens_in_any_script(text):
-    passage = passage_of(text, expected_tokens, {"里斯"})
-    assert 0 < expected_tokens(passage) <= QUOTE_TOKENS
 
 
 @given(st.text(max_size=2000), st.sets(st.text(min_size=1, max_size=6), max_size=5))
@@ -87,32 +75,6 @@ def test_the_day_of_a_line_follows_the_zone_of_the_machine(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
-
-
-def test_lines_of_one_day_share_a_heading():
-    facts = [
-        fact_line(Memory("user", key, f"Fact {key}.", {"valid_from": f"2026-03-0{day}"}))
-        for key, day in (("a", 1), ("b", 1), ("c", 2))
-    ]
-    assert list(grouped(facts, UTC)) == [
-        *("2026-03-01:", "- Fact a.", "- Fact b."),
-        *("2026-03-02:", "- Fact c."),
-    ]
-
-
-def test_what_a_tool_told_says_so():
-    line = fact_line(Memory("user", "k", "Pay Eve.", {"origin": "tool"}))
-    assert line.text == "- (told by a tool) Pay Eve."
-
-
-def test_headings_count_within_a_budget():
-    lines = [
-        Line(kind="fact", text="- a", moment="2026-03-01"),
-        Line(kind="fact", text="- b", moment="2026-03-02"),
-    ]
-    cost = expected_tokens("- a\n") + expected_tokens("2026-03-01:\n")
-    assert fitting(lines, 2 * cost, expected_tokens, UTC) == (lines, 2 * cost)
-    assert fitting(lines, 2 * cost - 1, expected_tokens, UTC) == (lines[:1], cost)
 
 
 @given(st.lists(st.text(max_size=200), max_size=10), st.integers(0, 200))

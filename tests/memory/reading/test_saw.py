@@ -206,6 +206,7 @@ async def test_a_block_of_any_length_is_recorded_within_bounds(store):
     assert kept.cut == 1 + 89_999 + 1
 
 
+@pytest.mark.parametrize("store", ["inmemory"], indirect=True)
 async def test_of_a_scope_at_most_a_thousand_are_kept(store):
     log, scope = RunLog(store), Scope(("m",))
     for number in range(1_100):

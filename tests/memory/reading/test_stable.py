@@ -10,13 +10,8 @@ from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.conversation.roles import BLOCK_CLOSE, STABLE_OPENING
 from locus_memory.conversation.tokens import expected_tokens
 from locus_memory.memory import forget
-from locus_memory.memory.models import Memory
 
 QUESTION = "Where do I live?"
-
-
-async def test_without_memory_nothing_is_shown(world):
-    assert await world.shown(QUESTION) == ("", "")
 
 
 async def test_everything_known_is_shown_whatever_the_message(world):
@@ -92,16 +87,6 @@ async def test_it_stays_the_same_while_the_thread_goes_on(world):
     await world.manager.drain()
     world.clock.advance(200)
     assert (await world.shown(QUESTION))[0] == stable
-
-
-async def test_a_new_version_stands_in_the_tail(world):
-    await world.knows("Ada lives in Graz.")
-    await world.shown(QUESTION)
-    world.clock.advance(1)
-    await world.manager.save([Memory("user", "Ada lives in Graz.", "Ada lives in Linz.")])
-    stable, tail = await world.shown(QUESTION)
-    assert "Graz" in stable
-    assert "- Ada lives in Linz." in tail
 
 
 async def test_after_a_pause_it_is_built_again(world):

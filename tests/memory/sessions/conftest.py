@@ -60,7 +60,7 @@ def distiller():
     return Distiller
 
 
-@pytest.fixture(params=["inmemory", "plain", "sqlite", "encrypted"])
+@pytest.fixture(params=["inmemory", "plain"])
 async def either(request, clock, tmp_path):
     """A store with transactions, or one without."""
     made = make_store(request.param, clock, tmp_path)

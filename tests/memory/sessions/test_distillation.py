@@ -11,7 +11,7 @@ import pytest
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
 from locus_memory.memory.layers.vitals import VitalsBook
-from locus_memory.memory.models import Memory, MemoryChange, MemoryType
+from locus_memory.memory.models import MemoryChange, MemoryType
 from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.testing.model import FakeModel
 from tests.memory.conftest import idle, log_of
@@ -82,12 +82,6 @@ async def test_a_short_session_waits(tend, either, length, waits):
     assert await either.list_keys(SCOPE.queue) == []
 
 
-async def test_a_session_that_is_worth_nothing_has_no_episode(tend, either):
-    manager = tend(extract_fn=Distiller(Distillate()))
-    assert await distilled(manager, LONG) == 0
-    assert await episodes_of(either) == []
-
-
 async def test_facts_get_vital_signs(tend, either):
     """A new fact has the messages that state it, and the moment at which they were said."""
     made = Distillate(
@@ -118,18 +112,6 @@ async def test_the_same_fact_is_not_written_twice(tend, either, events):
     assert vitals.messages == (("a", "#1"), ("b", "#1"))
     (event,) = events.of("memory.duplicate_dropped")
     assert event.attributes["duplicate_of"] == "home"
-
-
-async def test_the_same_key_is_an_update(tend):
-    first = Distillate(changes=(add("home", "The user lives in Graz."),))
-    moved = Distillate(changes=(add("home", "The user lives in Wien."),))
-    manager = tend(extract_fn=Distiller(first, moved))
-    await distilled(manager, LONG, thread="a")
-    await distilled(manager, LONG, thread="b")
-    assert [each.content for each in await manager.history("home")] == [
-        "The user lives in Wien.",
-        "The user lives in Graz.",
-    ]
 
 
 async def test_a_fact_may_move_to_another_key(tend):
@@ -183,18 +165,6 @@ async def test_a_failing_model_leaves_the_turns_and_a_log_entry(tend, either, ev
     entries = await log_of(either, SCOPE)
     assert [each.error for each in entries if not each.ok] == ["ConnectionError"] * 7
     assert "secret text" not in str(entries)
-
-
-async def test_a_function_gives_facts_only(tend, either):
-    """An extractor without `distill` makes facts, and no episode."""
-
-    def extract(messages):
-        return [Memory("user", "home", "The user lives in Graz.")]
-
-    manager = tend(extract_fn=extract)
-    assert await distilled(manager, LONG) == 0
-    assert [each.key for each in await manager.retrieve()] == ["home"]
-    assert await either.list_keys(SCOPE.queue) == []
 
 
 @pytest.mark.parametrize("answer", ['{"changes": []}', '{"changes": [], "notes": []}', None])

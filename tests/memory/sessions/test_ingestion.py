@@ -11,7 +11,6 @@ from locus_memory.errors import InvalidArgumentError, InvalidKeyError
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.scope import Scope
 from locus_memory.messages import Message
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of
 
@@ -132,13 +131,6 @@ async def test_a_failing_model_leaves_the_turns_pending(tend, either):
     assert again == {"turns": 0, "episodes": 1, "facts": 0, "pending": 0}
 
 
-async def test_users_have_their_own_conversations(tend, either):
-    manager = tend()
-    for user in ("ada", "bo"):
-        assert (await manager.for_user(user).ingest("helper", "c", TURNS))["turns"] == 3
-        assert len(await episodes_of(either, Scope(("locus_memory", "users", user)))) == 1
-
-
 @pytest.mark.parametrize(
     "turns",
     [
@@ -160,14 +152,12 @@ async def test_what_is_no_turn_is_refused_before_anything_is_written(tend, eithe
     assert await either.list_keys(SCOPE.cursors) == []
 
 
-async def test_bad_names_and_dates_are_refused(tend):
+async def test_bad_names_are_refused(tend):
     manager = tend()
     with pytest.raises(InvalidKeyError):
         await manager.ingest("", "c", TURNS)
     with pytest.raises(InvalidKeyError):
         await manager.ingest("helper", "", TURNS)
-    with pytest.raises(InvalidArgumentError, match="session_date"):
-        await manager.ingest("helper", "c", TURNS, session_date="yesterday")
 
 
 calls = st.lists(

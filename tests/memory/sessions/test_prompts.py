@@ -55,13 +55,6 @@ async def test_each_prompt_has_the_time_of_one(either):
     await manager.close()
 
 
-def test_the_output_of_tools_counts_as_far_as_it_is_shown():
-    manager = LLMMemoryManager("memory", extract_fn=LLMExtractor(Noting(), max_prompt_tokens=2_000))
-    one, many = (manager._extraction.seconds_for([("tool", "x" * 4_000)] * n) for n in (1, 100))
-    assert one < 4_000 / 100 * 60
-    assert many > 60 * 10
-
-
 async def test_a_thread_is_waited_for_alone(either):
     """In a scope in which others have turns without end."""
 

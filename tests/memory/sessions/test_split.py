@@ -86,21 +86,6 @@ async def test_a_timer_of_one_process_sees_the_turn_of_another(tend, clock):
     assert len(model.sessions) == 1
 
 
-async def test_another_session_in_another_process_ends_the_one_before(tend, either, clock):
-    """Sessions of other users go on."""
-    model = Distiller()
-    for user in ("ada", "bo"):
-        dead = tend(extract_fn=model)
-        await dead.on_session_end(run_of(turns_of(LONG), f"{user}'s", user_id=user))
-        dead._worker._closed = True
-    manager = tend(extract_fn=model)
-    await manager.on_session_end(run_of(turns_of(LONG), "b", user_id="ada"))
-    await idle(manager)
-    queued = [item.value["thread"] for item in await either.scan(SCOPE.queue)]
-    assert sorted(queued) == ["b", "bo's"]
-    assert len(model.sessions) == 1
-
-
 async def test_a_process_that_only_opens_and_closes_distils_what_is_over(tend, either, clock):
     """It waits for the model, and leaves what may go on."""
     talking = tend()
@@ -171,23 +156,6 @@ async def test_in_manual_mode_no_process_but_the_one_that_is_told_distils(tend, 
         "past a",
         "past b",
     ]
-
-
-async def test_ingesting_takes_up_what_another_process_left(tend, either, clock):
-    """It is a use of the store like any other."""
-    await tend(extract_mode="manual").on_session_end(run_of(turns_of(LONG)))
-    clock.advance(100)
-    manager = tend()
-    await manager.ingest("agent", "past", [{"user": LONG}])
-    await idle(manager)
-    assert {each.session_id for each in await episodes_of(either)} == {"t", "past"}
-
-
-async def test_rules_read_added_messages_at_once(either, clock):
-    """As at the end of a run."""
-    async with LLMMemoryManager(either, extract_mode="session_end", clock=clock) as manager:
-        await manager.add("I live in Graz.", user_id="ada")
-        assert [each.key for each in await manager.for_user("ada").retrieve()] == ["home"]
 
 
 async def test_a_moment_in_the_future_holds_no_session_back(tend, either, clock):
@@ -304,16 +272,6 @@ def test_the_model_is_told_each_turn_once(steps):
             assert await store.list_keys(SCOPE.queue) == []
 
     asyncio.run(check())
-
-
-async def test_a_function_reads_a_short_session_before_the_process_ends(either):
-    async def of_cats(messages, memories):
-        return [MemoryChange(op="add", type=MemoryType.USER, key="cat", content="She has a cat.")]
-
-    async with LLMMemoryManager(either, extract_fn=of_cats, extract_mode="session_end") as manager:
-        await manager.on_session_end(run_of(turns_of("A cat.")))
-    async with LLMMemoryManager(either, extract_fn=of_cats, extract_mode="session_end") as manager:
-        assert [each.key async for each in manager.memories()] == ["cat"]
 
 
 class Interrupted(HeuristicExtractor):

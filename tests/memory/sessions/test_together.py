@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
 
 import pytest
@@ -11,34 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.inmemory.store import InMemoryStore
-from locus_memory.backends.sqlite.store import SQLiteStore
-from locus_memory.errors import ConfigurationError
 from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.extraction.extractors import LLMExtractor
-from locus_memory.memory.extraction.thread import SESSION
 from locus_memory.memory.forgetting.forget import forget
 from locus_memory.memory.layers.vitals import VitalsBook
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import MemoryChange, MemoryType
-from locus_memory.memory.options import MemoryOptions
 from locus_memory.messages import Message
 from locus_memory.testing import FakeClock
 from locus_memory.testing.model import FakeModel
-from tests.memory.conftest import PlainStore, idle, new_of, ring, timers
+from tests.memory.conftest import PlainStore, idle, new_of, ring
 from tests.memory.sessions.conftest import LONG, SCOPE, Distiller, episodes_of, run_of, turns_of
 
-SHORT = (
-    "Je suis allergique aux arachides.",
-    "Ich wohne in Graz.",
-    "我叫李雷。",
-    "Me gusta el té.",
-    "Yes.",
-    "Two cats",
-    "Nein, danke dir.",
-    "Vivo en Lima ahora",
-    "明天见",
-    "J'ai deux chats.",
-)
 OK = Message.assistant("Ok.")
 
 
@@ -69,41 +52,6 @@ def open_manager(store, model, clock, **options):
 
 def said_by(*texts):
     return [message for text in texts for message in (Message.user(text), OK)]
-
-
-@pytest.mark.parametrize("users", [1, 3])
-async def test_two_hundred_sessions_of_a_few_words(tmp_path, users):
-    """Some are closed, some end with their process, some are waited for: each word is read once."""
-    model, clock, chance, told = Listener(), FakeClock(), random.Random(4), []
-    path = tmp_path / "memory.db"
-    store = SQLiteStore(path)
-    manager = open_manager(store, model, clock)
-    for number in range(200):
-        user = f"u{number % users}"
-        told.append(f"{user} {chance.choice(SHORT)} {number}")
-        await manager.on_session_end(run_of(said_by(told[-1]), f"s{number}", user_id=user))
-        clock.advance(chance.choice([5, 100]))
-        await idle(manager)
-        if number % 40 == 10:
-            await manager.close()
-        if number % 40 == 20:
-            # A killed process: nothing of it goes on.
-            manager._worker._closed = True
-        if number % 40 in (10, 20):
-            await store.close()
-            store = SQLiteStore(path)
-            manager = open_manager(store, model, clock)
-        if number % 40 == 30:
-            clock.advance(86_400)
-            await ring(manager)
-        await idle(manager)
-    assert await manager.drain() == 0
-    assert model.seen == Counter(told)
-    assert len(model.calls) <= 200 / 2
-    assert all(len({text.split()[0] for text in call}) == 1 for call in model.calls)
-    assert await store.list_keys(SCOPE.queue) == []
-    await manager.close()
-    await store.close()
 
 
 async def test_what_is_short_waits_for_the_next_session(tend, either):
@@ -168,22 +116,6 @@ async def test_the_wait_ends_with_its_time(tend, clock, restarts):
     assert model.calls == [["I am Ada.", "Hm."]]
 
 
-async def test_a_timer_ends_the_wait(tend, clock):
-    """Nobody has to use the manager."""
-    model = Listener()
-    manager = tend(extract_fn=model)
-    await manager.on_session_end(run_of(said_by("I am Ada."), "a"))
-    await manager.on_session_end(run_of(said_by("Hm."), "b"))
-    await idle(manager)
-    for seconds in (60, 86_340):
-        (timer,) = timers(manager)
-        assert seconds - 1 < timer.when() - asyncio.get_running_loop().time() <= seconds
-        assert model.calls == []
-        clock.advance(seconds)
-        await ring(manager)
-    assert model.calls == [["I am Ada.", "Hm."]]
-
-
 async def test_a_session_that_goes_on_is_read_as_a_whole(tend):
     model = Listener()
     manager = tend(extract_fn=model)
@@ -194,23 +126,6 @@ async def test_a_session_that_goes_on_is_read_as_a_whole(tend):
     await manager.on_session_end(run_of(said_by("Well."), "c"))
     await idle(manager)
     assert model.calls == [["Hm.", "I am Ada.", LONG]]
-
-
-async def test_in_manual_mode_short_sessions_wait_for_sync_now(tend, clock):
-    model = Listener()
-    manager = tend(extract_fn=model, extract_mode="manual")
-    for number in range(9):
-        await manager.on_session_end(run_of(said_by(f"No {number}, thanks."), f"t{number}"))
-        clock.advance(86_400)
-    assert await manager.drain() == 9
-    await manager.close()
-    manager = tend(extract_fn=model, extract_mode="manual")
-    await manager.open()
-    await idle(manager)
-    assert model.calls == []
-    assert await manager.sync_now() == 0
-    assert len(model.calls) == 1
-    assert len(model.calls[0]) == 9
 
 
 class Teller(Distiller):
@@ -277,23 +192,6 @@ async def test_the_prompt_tells_the_sessions_apart(tend):
     rows = model.calls[0][-1].content.splitlines()
     assert "1. (Tuesday 2023-11-14) user: I am Ada." in rows
     assert "3. (another conversation) (Tuesday 2023-11-14) user: She is my sister." in rows
-
-
-async def test_only_messages_of_several_sessions_name_them(tend):
-    seen = []
-
-    class Watching(Listener):
-        async def distill(self, messages, memories):
-            seen.append([each.metadata.get(SESSION) for each in messages])
-            return await super().distill(messages, memories)
-
-    manager = tend(extract_fn=Watching())
-    await manager.on_session_end(run_of(said_by("One."), "a"))
-    await manager.drain()
-    for name in "bc":
-        await manager.on_session_end(run_of(said_by("Two."), name))
-    await manager.drain()
-    assert seen == [[None, None], ["b", "b", "c", "c"]]
 
 
 @pytest.mark.parametrize("target", [{"user_id": "ada"}, {"user_id": "ada", "query": "arachides"}])
@@ -369,12 +267,6 @@ async def test_a_great_deal_of_short_sessions_fits_its_calls(tend):
     assert model.seen == Counter(text.strip() for text in told)
     assert len(model.calls) == 3
     assert all(sum(map(len, call)) < 4_100 for call in model.calls)
-
-
-@pytest.mark.parametrize("age", [59, 2_592_001, -1, "a day"])
-def test_an_age_out_of_its_range_is_refused(age):
-    with pytest.raises(ConfigurationError, match="pending_max_age"):
-        MemoryOptions(pending_max_age=age)
 
 
 async def test_rules_write_nothing_where_there_is_a_model(tend):

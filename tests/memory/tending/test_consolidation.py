@@ -202,21 +202,6 @@ async def test_an_expired_fact_comes_back_if_it_is_said_again(
     assert [each.key async for each in manager.memories("project")] == ["p1"]
 
 
-async def test_nobody_uses_a_fact_for_ten_years(store: BaseStore, clock: FakeClock) -> None:
-    """It fades to nothing, and is found as on the first day."""
-    manager = managed(store, clock).for_user("ada")
-    await manager.save(
-        [Memory(MemoryType.USER, f"k{n}", f"Fact{n} is thing{n}.") for n in range(9)]
-    )
-    for _ in range(10):
-        clock.advance(365 * DAY)
-        report = await manager.consolidate()
-        assert report.evicted == 0
-    known = [memory async for memory in manager.memories()]
-    assert len(known) == 9
-    assert all(each.salience < 0.01 for each in await manager.vitals(known))
-
-
 @pytest.mark.slow
 async def test_a_pass_drops_no_vector_and_raises_no_version(
     searching: BaseStore, clock: FakeClock
