@@ -7,7 +7,6 @@ can guess.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -24,7 +23,6 @@ from typing import Any, Final, Generic, TypeVar
 import orjson
 from pydantic import TypeAdapter
 
-from locus_memory._internal.running.paging import batches
 from locus_memory.backends.base import Backend, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
@@ -37,7 +35,7 @@ from locus_memory.errors import (
     EncryptionError,
     InvalidArgumentError,
 )
-from locus_memory.store.base import BaseStore
+from locus_memory.store.base import BaseStore, side_by_side
 from locus_memory.store.item import Namespace
 
 __all__ = ["Finding", "verify", "verify_checkpoints", "verify_items"]
@@ -50,9 +48,6 @@ _PAGE: Final = 100
 _ALL: Final = 1_000_000
 _START: Final = str(2**63 - 1)
 """A number in a cursor that is above every sequence of a thread."""
-
-_TOGETHER: Final = 16
-"""How many vectors one call reads."""
 
 _LADDER: Final = (*map(chr, range(0x20, 0x80)), "\u0100", "\u0800", "\u4e00", "\U00010000")
 """Characters that the names after an unreadable one may continue with."""
@@ -192,11 +187,7 @@ async def _errors_of_vectors(
     """Return for each key the error of its vector, or `None`."""
     if not store.capabilities.semantic_search:
         return [(key, None) for key in keys]
-    errors: list[Exception | None] = []
-    for some in batches(keys, _TOGETHER):
-        errors += await asyncio.gather(
-            *(_error_of(store.get_embedding(namespace, key)) for key in some)
-        )
+    errors = await side_by_side(lambda key: _error_of(store.get_embedding(namespace, key)), keys)
     return list(zip(keys, errors, strict=True))
 
 

@@ -10,13 +10,7 @@ __all__ = ["is_plain", "own_copy", "same", "same_types"]
 
 def same(old: Any, new: Any) -> bool:
     """Whether two JSON documents are the same, including the types of their numbers."""
-    if old is new:
-        return True
-    if type(old) is not type(new):
-        return False
-    if type(old) in (dict, list):
-        return bool(old == new) and _same_inside(old, new)
-    return bool(old == new) and _same_leaf(old, new)
+    return old is new or (bool(old == new) and same_types(old, new))
 
 
 def _same_leaf(old: Any, new: Any) -> bool:

@@ -58,22 +58,16 @@ class EncryptingBackend(Forwarding, Backend[StateT]):
     close = forwarded(Backend.close)
 
     @cached_property
-    def _store(self) -> EncryptingStore:
+    @override
+    def store(self) -> EncryptingStore:  # pyright: ignore[reportIncompatibleMethodOverride]
         return EncryptingStore(self.inner, self.keys, clock=self._clock)
 
     @cached_property
-    def _checkpointer(self) -> EncryptingCheckpointer[StateT]:
+    @override
+    def checkpointer(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+    ) -> EncryptingCheckpointer[StateT]:
         return EncryptingCheckpointer(self.inner, self.keys)
-
-    @property
-    @override
-    def store(self) -> EncryptingStore:
-        return self._store
-
-    @property
-    @override
-    def checkpointer(self) -> EncryptingCheckpointer[StateT]:
-        return self._checkpointer
 
     @override
     async def advice(self) -> list[Advice]:

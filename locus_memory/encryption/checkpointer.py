@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -120,11 +119,7 @@ class EncryptingCheckpointer(DeltaCheckpointer[StateT]):
             EncryptionError: A checkpoint that no known key decrypts, or a plain one without
                 `accept_plain`.
         """
-        count = 0
-        async with aclosing(self.rotation(thread_id)) as changes:
-            async for _, is_stale, _ in changes:
-                count += is_stale
-        return count
+        return sum([is_stale async for _, is_stale, _ in self.rotation(thread_id)])
 
     async def rotation(
         self, thread_id: str | None = None, *, dry_run: bool = False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from locus_memory.backends.base import Backend
+from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.encryption.checkpointer import EncryptingCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.wrappers.encrypting import EncryptingStore
@@ -77,11 +77,8 @@ def _parts(backend: Backend) -> dict[str, EncryptingStore | EncryptingCheckpoint
     Raises:
         ConfigurationError: A part is not encrypted, or the backend has none.
     """
-    parts: dict[str, Any] = {}
-    for kind, name in (("items", "store"), ("checkpoints", "checkpointer")):
-        # Not every provider has both.
-        with suppress(ConfigurationError):
-            parts[kind] = getattr(backend, name)
+    both: dict[str, Any] = {"items": store_of(backend), "checkpoints": checkpointer_of(backend)}
+    parts = {kind: part for kind, part in both.items() if part is not None}
     encrypting = EncryptingStore | EncryptingCheckpointer
     if not all(isinstance(part, encrypting) for part in parts.values()):
         raise ConfigurationError(

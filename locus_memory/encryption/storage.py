@@ -8,7 +8,6 @@ as it would be stored without encryption.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,14 +23,12 @@ from locus_memory.checkpoint.record import ENCRYPTED_VERSION, Record, RecordHead
 from locus_memory.checkpoint.storage import DeltaStorage, StaleChainError
 from locus_memory.encryption.keys import EncryptionKeys
 from locus_memory.errors import BackendUnavailableError, EncryptionError
+from locus_memory.store.base import side_by_side
 
 __all__ = ["EncryptingStorage"]
 
 T = TypeVar("T")
 
-
-_TOGETHER: Final = 16
-"""How many records one round of reads asks for."""
 
 _ATTEMPTS: Final = 8
 
@@ -141,14 +138,10 @@ class EncryptingStorage(Forwarding, DeltaStorage):
     async def encrypted_records(self, thread_id: str) -> list[Record]:
         """Return the records of a thread as they are stored, newest first."""
         heads = await self.inner.list_checkpoints(thread_id, None)
-        records: list[Record] = []
-        for start in range(0, len(heads), _TOGETHER):
-            some = heads[start : start + _TOGETHER]
-            found = await asyncio.gather(
-                *(self.inner.retrieve(thread_id, head.checkpoint_id) for head in some)
-            )
-            records += [record for record in found if record is not None]
-        return records
+        found = await side_by_side(
+            lambda head: self.inner.retrieve(thread_id, head.checkpoint_id), heads
+        )
+        return [record for record in found if record is not None]
 
     def key_of(self, record: Record) -> str | None:
         """Return the id of the key that encrypted a stored record; `None`: it is plain.

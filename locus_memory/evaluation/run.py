@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import mean, median
 from typing import TYPE_CHECKING, Final
 
@@ -208,14 +208,12 @@ class Plain:
         """Return the answer of a search that found these turns."""
         found = [self._turns[name] for name in names]
         packed = {
-            budget: tuple(str(turn.id) for turn in pack(found, budget, text_of=_spoken).items)
+            budget: tuple(
+                str(turn.id) for turn in pack(found, budget, text_of=attrgetter("spoken")).items
+            )
             for budget in BUDGETS
         }
         return Answer(question.category, question.evidence, tuple(names), packed)
-
-
-def _spoken(turn: Turn) -> str:
-    return turn.spoken
 
 
 def _names(result: SearchResult) -> list[str]:

@@ -41,11 +41,8 @@ def check_mode(mode: object) -> Mode | None:
     Raises:
         InvalidArgumentError: It is neither.
     """
-    if mode is None:
-        return None
-    for known in _MODES:
-        if mode == known:
-            return known
+    if mode is None or mode in _MODES:
+        return mode
     raise InvalidArgumentError(f"mode is one of {', '.join(_MODES)}, or None, not {quote(mode)}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import starmap, zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from typing_extensions import override
@@ -120,7 +121,7 @@ class SearchResult(Sequence[Hit]):
         Raises:
             InvalidArgumentError: As for `locus_memory.retrieval.pack.pack`.
         """
-        return pack(self.hits, budget, text_of=_text, counter=counter)
+        return pack(self.hits, budget, text_of=attrgetter("text"), counter=counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +139,6 @@ class Borrowed:
     mode: Mode
     kept: bool = False
     sentences: int = 1
-
-
-def _text(hit: Hit) -> str:
-    return hit.text
 
 
 class HybridSearch(StoreUser):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from locus_memory._internal.quoting import quote
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import ConfigurationError, InvalidArgumentError, VersionConflictError
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import embedded_put, mark_of
@@ -231,9 +232,5 @@ async def _check_store(store: BaseStore, embedder: Embedder) -> None:
 
 
 async def _count(store: BaseStore, namespace: Namespace) -> int:
-    count = 0
-    after: str | None = None
-    while page := await store.list_keys(namespace, _PAGE, after=after):
-        count += len(page)
-        after = page[-1]
-    return count
+    keys = paged(lambda after: store.list_keys(namespace, _PAGE, after=after))
+    return sum([1 async for _ in keys])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, Final, NoReturn, TypeVar
 
 from locus_memory._internal.resource import Resource
-from locus_memory._internal.running.paging import paged
+from locus_memory._internal.running.paging import batches, paged
 from locus_memory.errors import StoreCapabilityError
 from locus_memory.store.batches import as_names, as_puts
 from locus_memory.store.filters import matches, parse_filter
@@ -469,9 +468,8 @@ async def side_by_side(
     """Return the result of a function for each argument, a few at a time."""
     from asyncio import gather  # noqa: PLC0415 - the help of commands must be quick
 
-    remaining = iter(arguments)
     results: list[_R] = []
-    while chunk := list(islice(remaining, _AT_ONCE)):
+    for chunk in batches(arguments, _AT_ONCE):
         results += await gather(*map(function, chunk))
     return results
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
@@ -96,18 +96,16 @@ class LocalEmbedder(LocalModel):
         return output[0] if self._pooling == "cls" else output.mean(axis=0)
 
 
-class LocalOptions(TypedDict, total=False):
-    """The options of a `LocalEmbedder`."""
-
-    name: str | None
-    query_prefix: str
-    document_prefix: str
-    pooling: Literal["cls", "mean"]
-    max_tokens: int
-    threads: int | None
-
-
-def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]) -> Embedder:
+def open_local(
+    folder: str | Path | None = None,
+    *,
+    name: str | None = None,
+    query_prefix: str = BGE_QUERY_PREFIX,
+    document_prefix: str = "",
+    pooling: Literal["cls", "mean"] = "cls",
+    max_tokens: int = _MAX_TOKENS,
+    threads: int | None = None,
+) -> Embedder:
     """Return the embedder of this machine, as `get_embedder("local")` does.
 
     It is a `LocalEmbedder` if a folder is given or the model is on this machine. Otherwise it is
@@ -118,7 +116,15 @@ def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]
         MissingDriverError: Its runtime is not installed.
     """
     if folder is not None or find_model(_DEFAULT) is not None:
-        return LocalEmbedder(folder, **options)
+        return LocalEmbedder(
+            folder,
+            name=name,
+            query_prefix=query_prefix,
+            document_prefix=document_prefix,
+            pooling=pooling,
+            max_tokens=max_tokens,
+            threads=threads,
+        )
     from locus_memory.retrieval.embedders.fastembed import (  # noqa: PLC0415 - seldom needed
         FastEmbedEmbedder,
     )
@@ -126,9 +132,9 @@ def open_local(folder: str | Path | None = None, **options: Unpack[LocalOptions]
     try:
         return FastEmbedEmbedder(
             _HUB_NAME,
-            name=options.get("name") or _DEFAULT,
-            query_prefix=options.get("query_prefix"),
-            threads=options.get("threads"),
+            name=name or _DEFAULT,
+            query_prefix=query_prefix,
+            threads=threads,
         )
     except MissingDriverError:
         files_of(_DEFAULT, None)

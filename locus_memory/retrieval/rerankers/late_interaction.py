@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.embedders.models.transformer import LocalModel
 
@@ -69,8 +68,7 @@ class LateInteractionReranker(LocalModel):
             raise InvalidArgumentError(f"cache_size is at least 0, not {cache_size}")
         super().__init__(_DEFAULT, folder, name, max_tokens=max_tokens, threads=threads)
         self._cache_size = cache_size
-        self._cache: OrderedDict[bytes, Any] = OrderedDict()
-        self._lock = Lock()
+        self._cache = RecentlyUsed[Any](cache_size)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; the higher, the better the match.
@@ -81,32 +79,21 @@ class LateInteractionReranker(LocalModel):
         if not texts:
             return []
         keys = [_key(text) for text in texts]
-        found = self._recall(keys)
+        found = {key: last for key in keys if (last := self._cache.get(key)) is not None}
+        for key in found:
+            self._cache.touch(key)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         asked, *made = await self._model.run([query, *missing.values()], _unit_tokens)
         fresh = dict(zip(missing, (tokens.astype("<f2") for tokens in made), strict=True))
-        self._remember(fresh)
         found.update(fresh)
+        for key, tokens in fresh.items():
+            self._cache.put(key, tokens)
         return [_max_sim(asked, found[key]) for key in keys]
-
-    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
-        with self._lock:
-            found = {key: self._cache[key] for key in keys if key in self._cache}
-            for key in found:
-                self._cache.move_to_end(key)
-        return found
-
-    def _remember(self, made: dict[bytes, Any]) -> None:
-        with self._lock:
-            self._cache.update(made)
-            while len(self._cache) > self._cache_size:
-                self._cache.popitem(last=False)
 
     @override
     async def close(self) -> None:
         """Release the model and the cache; the next use loads the model again."""
-        with self._lock:
-            self._cache.clear()
+        self._cache = RecentlyUsed[Any](self._cache_size)
         await super().close()
 
 

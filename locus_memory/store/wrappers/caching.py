@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
+from locus_memory._internal.cancellation import kept
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory._internal.sameness import own_copy
 from locus_memory.errors import InvalidArgumentError
@@ -63,14 +64,6 @@ class _Kept:
     until: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Load:
-    """A read that is under way, for all calls of one event loop."""
-
-    loop: asyncio.AbstractEventLoop
-    answer: asyncio.Future[StoreItem | None]
-
-
 class CachingStore(StoreWrapper):
     """A store that keeps the items read last, so that reading them again asks no database.
 
@@ -113,12 +106,11 @@ class CachingStore(StoreWrapper):
         if not max_age > 0:
             raise InvalidArgumentError(f"max_age is a positive number of seconds, not {max_age}")
         super().__init__(store)
-        self._max_items = max_items
         self._max_age = max_age
         self._clock = clock
         self._timer = timer
-        self._kept: OrderedDict[_Name, _Kept] = OrderedDict()
-        self._loads: dict[_Name, list[_Load]] = {}
+        self._kept = RecentlyUsed[_Kept](max_items)
+        self._loads: dict[_Name, asyncio.Task[StoreItem | None]] = {}
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -150,102 +142,64 @@ class CachingStore(StoreWrapper):
         That call returns no times of expiry, so its values are not cached.
         """
         names = [(check_namespace(each), check_key(key)) for each, key in as_names(keys)]
-        kept = {name: kept for name in names if (kept := self._recall(name)) is not None}
-        missing = [name for name in names if name not in kept]
+        known = {name: last for name in names if (last := self._recall(name)) is not None}
+        missing = [name for name in names if name not in known]
         found = await self.inner.get_batch(missing) if missing or not names else {}
-        for name, each in kept.items():
+        for name, each in known.items():
             if each.item is not None:
                 found[name] = own_copy(each.item.value)
         return {name: found[name] for name in names if name in found}
 
     @override
     async def close(self) -> None:
-        with self._lock:
-            self._kept.clear()
-            self._loads.clear()
+        self._forget([((), None)])
         await super().close()
 
     async def _item(self, namespace: Namespace, key: str) -> StoreItem | None:
         """Return the item, which belongs to the cache."""
         name = (check_namespace(namespace), check_key(key))
-        while True:
-            kept = self._recall(name)
-            if kept is not None:
-                return kept.item
-            load, is_own = self._join(name)
-            if is_own:
-                return await self._read(name, load)
-            await asyncio.wait([load.answer])
-            # A call that was cancelled has no answer: another one reads.
-            if not load.answer.cancelled():
-                return load.answer.result()
+        known = self._recall(name)
+        return await asyncio.shield(self._load(name)) if known is None else known.item
 
     def _recall(self, name: _Name) -> _Kept | None:
         """Return a cached item that is not too old."""
-        with self._lock:
-            kept = self._kept.get(name)
-            if kept is not None and self._is_over(kept):
-                del self._kept[name]
-                kept = None
-            if kept is None:
-                _COUNTS.misses += 1
-                return None
-            self._kept.move_to_end(name)
-            _COUNTS.hits += 1
-            return kept
+        known = self._kept.get(name)
+        if known is None or self._is_over(known):
+            _COUNTS.misses += 1
+            return None
+        self._kept.touch(name)
+        _COUNTS.hits += 1
+        return known
 
-    def _is_over(self, kept: _Kept) -> bool:
-        expires_at = None if kept.item is None else kept.item.expires_at
+    def _is_over(self, known: _Kept) -> bool:
+        expires_at = None if known.item is None else known.item.expires_at
         is_expired = expires_at is not None and expires_at.timestamp() <= self._clock()
-        return is_expired or self._timer() >= kept.until
+        return is_expired or self._timer() >= known.until
 
-    def _join(self, name: _Name) -> tuple[_Load, bool]:
-        """Return the read of an item in this event loop, and whether the caller has to do it."""
-        loop = asyncio.get_running_loop()
+    def _load(self, name: _Name) -> asyncio.Task[StoreItem | None]:
+        """Return the read of an item that is under way in this event loop, or a new one.
+
+        It belongs to no caller: one that is cancelled leaves it to the others.
+        """
         with self._lock:
-            loads = self._loads.setdefault(name, [])
-            for load in loads:
-                if load.loop is loop:
-                    return load, False
-            load = _Load(loop, loop.create_future())
-            loads.append(load)
-            return load, True
+            load = self._loads.get(name)
+            if load is None or load.get_loop() is not asyncio.get_running_loop():
+                load = self._loads[name] = kept(self._read(name))
+            return load
 
-    async def _read(self, name: _Name, load: _Load) -> StoreItem | None:
-        until = self._timer() + self._max_age
+    async def _read(self, name: _Name) -> StoreItem | None:
+        """Read an item, and keep it unless something was written meanwhile."""
+        found, until = None, self._timer() + self._max_age
         try:
             item = await self.inner.get_item(*name)
-        except Exception as error:
-            self._leave(name, load)
-            load.answer.set_exception(error)
-            # Nobody else may wait for it, and that is no error.
-            load.answer.exception()
-            raise
-        except BaseException:
-            self._leave(name, load)
-            load.answer.cancel()
-            raise
-        self._leave(name, load, _Kept(item, until))
-        load.answer.set_result(item)
+            found = _Kept(item, until)
+        finally:
+            with self._lock:
+                if self._loads.get(name) is asyncio.current_task():
+                    del self._loads[name]
+                    if found is not None:
+                        self._kept.put(name, found)
         return item
-
-    def _leave(self, name: _Name, load: _Load, kept: _Kept | None = None) -> None:
-        """End a read, and keep what it found unless something was written meanwhile."""
-        with self._lock:
-            loads = self._loads.get(name, [])
-            if load not in loads:
-                return
-            loads.remove(load)
-            if not loads:
-                del self._loads[name]
-            if kept is not None:
-                self._keep(name, kept)
-
-    def _keep(self, name: _Name, kept: _Kept) -> None:
-        self._kept[name] = kept
-        self._kept.move_to_end(name)
-        while len(self._kept) > self._max_items:
-            self._kept.popitem(last=False)
 
     @override
     async def _call(self, verb: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -272,12 +226,10 @@ class CachingStore(StoreWrapper):
             for namespace, key in names:
                 # A name that has no hash is none, and nothing was written.
                 with suppress(TypeError):
-                    self._drop(namespace, key)
+                    for name in [(namespace, key)] if key is not None else self._below(namespace):
+                        self._kept.discard(name)
+                        self._loads.pop(name, None)
 
-    def _drop(self, namespace: Namespace, key: str | None) -> None:
-        for cached in (self._kept, self._loads):
-            if key is not None:
-                cached.pop((namespace, key), None)
-                continue
-            for name in [name for name in cached if name[0][: len(namespace)] == namespace]:
-                del cached[name]
+    def _below(self, namespace: Namespace) -> list[_Name]:
+        known: list[_Name] = [*self._kept.all(), *self._loads]
+        return [name for name in known if name[0][: len(namespace)] == namespace]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -350,11 +350,8 @@ class EncryptingStore(StoreWrapper):
                 it was written.
             StoreCapabilityError: `None` or `recursive`, and the store cannot list namespaces.
         """
-        count = 0
-        async with aclosing(self.rotation(namespace, recursive=recursive)) as changes:
-            async for _, is_stale, _ in changes:
-                count += is_stale
-        return count
+        changes = self.rotation(namespace, recursive=recursive)
+        return sum([is_stale async for _, is_stale, _ in changes])
 
     async def rotation(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import (
     AsyncIterator,
@@ -15,7 +14,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from typing_extensions import override
@@ -30,7 +29,7 @@ from locus_memory.encryption.names import (
     readable,
 )
 from locus_memory.errors import StoreCapabilityError, VersionConflictError
-from locus_memory.store.base import BaseStore, all_keys, all_namespaces, scan_all
+from locus_memory.store.base import BaseStore, all_keys, all_namespaces, read_together
 from locus_memory.store.batches import as_names, as_operations, as_puts, as_restored
 from locus_memory.store.item import (
     Delete,
@@ -61,12 +60,6 @@ _NAMES: Final[Place] = (("locus_memory:sealed",), "names")
 """The item with the key of the names, encrypted; no listing shows it."""
 
 _PAGE: Final = 500
-_TOGETHER: Final = 32
-"""How many items are read together."""
-
-_SHARE: Final = 3
-"""If more than one name in so many is wanted, all items of the namespace are read."""
-
 _MOST: Final = 10_000
 
 
@@ -333,7 +326,7 @@ class NamingStore(StoreWrapper):
         options = await self._ordered(namespace, prefix, after)
         if options is None:
             check_limit(limit)
-            return list((await self._sorted(namespace, prefix, after))[0])[:limit]
+            return list(await self._sorted(namespace, prefix, after))[:limit]
         found = await self.inner.list_keys(options.pop("namespace"), limit, **options)
         if not hides(namespace):
             return found
@@ -356,11 +349,16 @@ class NamingStore(StoreWrapper):
             found = await self.inner.scan(space, limit, **options, descending=descending)
             return await self._named(found)
         check_limit(limit)
-        chosen, count = await self._sorted(namespace, prefix, after, descending=descending)
-        wanted = list(chosen.values())[:limit]
-        items = await self._all(wanted) if len(wanted) * _SHARE > count else []
-        if len(items) < len(wanted):
-            items = await self._read(namespace, list(chosen), limit)
+        chosen = await self._sorted(namespace, prefix, after, descending=descending)
+        keys, items = iter(chosen), list[StoreItem]()
+        while some := list(islice(keys, min(_PAGE, limit - len(items)))):
+            there = await read_together(self.inner, [chosen[key] for key in some])
+            # One that is not there was moved or deleted since its key was listed.
+            read = [
+                there.get(chosen[key]) or await self._first(self.inner.get_item, namespace, key)
+                for key in some
+            ]
+            items += [item for item in read if item is not None]
         return await self._named(items)
 
     async def _ordered(
@@ -386,8 +384,8 @@ class NamingStore(StoreWrapper):
         after: str | None,
         *,
         descending: bool = False,
-    ) -> tuple[dict[str, Place], int]:
-        """Return the places of the keys of a listing, in its order, and the number of all keys."""
+    ) -> dict[str, Place]:
+        """Return the places of the keys of a listing, in its order."""
         names = await self._known()
         found: dict[str, Place] = {}
         for space in await self._spaces(namespace):
@@ -396,28 +394,7 @@ class NamingStore(StoreWrapper):
                 if name != key or name not in found or space != namespace:
                     found[name] = (space, key)
         chosen = keys_in_range(found, prefix, after, descending=descending)
-        return {key: found[key] for key in chosen}, len(found)
-
-    async def _all(self, places: Sequence[Place]) -> list[StoreItem]:
-        """Return the items that are there, of these places, from all items of their namespaces."""
-        items = {
-            (item.namespace, item.key): item
-            for space in {space for space, _ in places}
-            async for item in scan_all(self.inner, space)
-        }
-        return [items[each] for each in places if each in items]
-
-    async def _read(self, namespace: Namespace, keys: Sequence[str], limit: int) -> list[StoreItem]:
-        """Return the first items that are there, of these keys, wherever they are now."""
-        found: list[StoreItem] = []
-        for start in range(0, len(keys), _TOGETHER):
-            some = keys[start : start + min(_TOGETHER, limit - len(found))]
-            reads = (self._first(self.inner.get_item, namespace, key) for key in some)
-            items = await asyncio.gather(*reads)
-            found += [item for item in items if item is not None]
-            if len(found) >= limit:
-                break
-        return found
+        return {key: found[key] for key in chosen}
 
     @override
     async def list_namespaces(

@@ -85,7 +85,7 @@ async def test_remembered_texts_score_the_same(real_model, cache_size):
     assert await reranker.rerank(QUERY, TEXTS) == first
     assert len(reranker._cache) == min(cache_size, 3)
     await reranker.close()
-    assert not reranker._cache
+    assert len(reranker._cache) == 0
 
 
 @pytest.mark.parametrize("name", BOTH)

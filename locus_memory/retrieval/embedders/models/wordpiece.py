@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 from locus_memory.store.words.normal_forms import normalized
@@ -36,18 +38,13 @@ class WordPiece:
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
-        self._parts: dict[str, tuple[int, ...]] = {}
+        self._parts = lru_cache(_REMEMBERED)(self._split)
 
     def ids(self, text: str) -> list[int]:
         """Return the numbers of the text's tokens, in order."""
         found: list[int] = []
         for word in _words(text):
-            parts = self._parts.get(word)
-            if parts is None:
-                parts = tuple(self._split(word))
-                if len(self._parts) < _REMEMBERED:
-                    self._parts[word] = parts
-            found += parts
+            found += self._parts(word)
         return found
 
     def _split(self, word: str) -> list[int]:
@@ -81,17 +78,9 @@ def _folded(text: str) -> str:
 
 def _apart(word: str) -> Iterator[str]:
     """Yield the parts of a word between its punctuation, and each punctuation mark."""
-    part = ""
-    for character in word:
-        if unicodedata.category(character).startswith("P"):
-            if part:
-                yield part
-            yield character
-            part = ""
-        else:
-            part += character
-    if part:
-        yield part
+    for is_mark, run in groupby(word, lambda each: unicodedata.category(each).startswith("P")):
+        part = "".join(run)
+        yield from part if is_mark else (part,)
 
 
 def _is_space(character: str) -> bool:

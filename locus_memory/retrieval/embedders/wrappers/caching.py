@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
 from typing import Any, Final, Literal
 
 from typing_extensions import override
 
+from locus_memory._internal.recent import RecentlyUsed
 from locus_memory._internal.running.cache_counts import counts_of
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.embedders.base import Embedder
@@ -40,9 +39,7 @@ class CachingEmbedder(EmbedderWrapper):
         super().__init__(embedder)
         if max_size < 1:
             raise InvalidArgumentError(f"max_size is at least 1, not {max_size}")
-        self._max_size = max_size
-        self._vectors: OrderedDict[bytes, Any] = OrderedDict()
-        self._lock = Lock()
+        self._vectors = RecentlyUsed[Any](max_size)
 
     @override
     async def embed(
@@ -51,29 +48,19 @@ class CachingEmbedder(EmbedderWrapper):
         import numpy as np  # noqa: PLC0415 - the import of the package must not load numpy
 
         keys = [_key(text, kind) for text in texts]
-        found = self._recall(keys)
+        found = {key: last for key in keys if (last := self._vectors.get(key)) is not None}
+        for key in found:
+            self._vectors.touch(key)
+        _COUNTS.hits += len(found)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        _COUNTS.misses += len(missing)
         if missing:
             vectors = await self.inner.embed(list(missing.values()), kind=kind)
             made = [np.asarray(vector, dtype=np.float32) for vector in vectors]
             found.update(zip(missing, made, strict=True))
-            self._remember({key: found[key] for key in missing})
+            for key in missing:
+                self._vectors.put(key, found[key])
         return [found[key].tolist() for key in keys]
-
-    def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
-        with self._lock:
-            found = {key: self._vectors[key] for key in keys if key in self._vectors}
-            for key in found:
-                self._vectors.move_to_end(key)
-            _COUNTS.hits += len(found)
-            _COUNTS.misses += len(set(keys)) - len(found)
-        return found
-
-    def _remember(self, made: dict[bytes, Any]) -> None:
-        with self._lock:
-            self._vectors.update(made)
-            while len(self._vectors) > self._max_size:
-                self._vectors.popitem(last=False)
 
 
 def _key(text: str, kind: str) -> bytes:
