@@ -242,18 +242,6 @@ class TestThreads:
         await asyncio.gather(*(checkpointer.delete(name) for name in names[:-1]))
         assert await checkpointer.list_threads() == names[-1:]
 
-    async def test_names_that_begin_like_each_other(self, checkpointer):
-        ends = ["", "\0", "\0\0", "\1", "\2", "\2\2", "\3", " ", "a", "é", "\uffff", "\U0010ffff"]
-        names = sorted(f"t{end}" for end in ends)
-        for name in names:
-            await checkpointer.save({"name": name}, name)
-        assert await checkpointer.list_threads() == names
-        for name in names:
-            assert await checkpointer.list_threads(after=name) == names[names.index(name) + 1 :]
-            expected = [each for each in names if each.startswith(name)]
-            assert await checkpointer.list_threads(prefix=name) == expected
-            assert await checkpointer.load(name) == {"name": name}
-
     async def test_prefixes_of_keys_keep_storages_apart(self, redis_server, prefix):
         first, second = (
             RedisCheckpointer(redis_server.url, key_prefix=prefix + end, state_type=None)
