@@ -20,7 +20,6 @@ from locus_memory.errors import (
     BackendError,
     ConfigurationError,
     StoreCapabilityError,
-    VersionConflictError,
 )
 from locus_memory.events import subscribe
 from locus_memory.store.item import Delete, Put
@@ -84,28 +83,12 @@ class TestOptions:
 
 
 class TestOwnership:
-    async def test_a_pool_of_ours_is_not_closed(self, pool):
-        async with PostgreSQLStore(pool=pool) as store:
-            await store.put(NS, "k", 1)
-        async with PostgreSQLStore(pool=pool) as store:
-            assert await store.get(NS, "k") == 1
-
     async def test_a_pool_of_asyncpg_is_not_closed(self, url, schema):
         async with asyncpg.create_pool(url, min_size=1, max_size=2) as pool:
             async with PostgreSQLStore(pool=pool, schema=schema) as store:
                 await store.put_with_embedding(NS, "k", 1, [1.0, 0.0])
                 assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
             assert await pool.fetchval("SELECT 1") == 1
-
-    @pytest.mark.usefixtures("own_tables")
-    async def test_stores_with_different_prefixes_share_a_schema(self, url, schema):
-        async with (
-            PostgreSQLStore(url, schema=schema, table_prefix="one_") as one,
-            PostgreSQLStore(url, schema=schema, table_prefix="two_") as two,
-        ):
-            await one.put_with_embedding(NS, "k", 1, [1.0])
-            assert await two.get(NS, "k") is None
-            assert await two.put_with_embedding(NS, "k", 2, [1.0], if_version=0) == 1
 
     async def test_it_works_without_prepared_statements(self, url, schema, clock):
         async with PostgreSQLStore(url, schema=schema, clock=clock, pooler=True) as store:
@@ -125,13 +108,6 @@ class TestCapabilities:
         async with store:
             after = store.capabilities
             assert (after.semantic_search, after.embedding_dimension) == (True, 3)
-
-    async def test_a_vector_verb_opens_the_store(self, url, schema):
-        store = PostgreSQLStore(url, schema=schema)
-        try:
-            assert await store.put_with_embedding(NS, "k", 1, [1.0]) == 1
-        finally:
-            await store.close()
 
 
 @pytest.fixture
@@ -249,24 +225,6 @@ asyncio.run(main())
         await store.clear_namespace(NS)
         assert await count(store, "vectors") == 0
 
-    @pytest.mark.slow
-    async def test_conditional_writes_of_one_moment(self, store, other):
-        for turn in range(10):
-            calls = [
-                each.write_batch(
-                    [
-                        Put(namespace=NS, key="a", value=n, if_version=turn),
-                        Put(namespace=NS, key=f"{turn}", value=n, if_version=0),
-                    ]
-                )
-                for n, each in enumerate([store, other] * 4)
-            ]
-            results = await asyncio.gather(*calls, return_exceptions=True)
-            won = [n for n, each in enumerate(results) if each == [turn + 1, 1]]
-            lost = [each for each in results if isinstance(each, VersionConflictError)]
-            assert (len(won), len(lost)) == (1, 7)
-            assert await store.get(NS, "a") == await store.get(NS, f"{turn}") == won[0]
-
 
 class TestTidiness:
     async def test_nothing_is_left_of_what_was_deleted(self, store):
@@ -327,37 +285,6 @@ class TestTidiness:
 
 
 class TestLongNames:
-    async def test_keys_that_differ_late_are_in_order(self, store):
-        stem = "🦊" * 499
-        names = sorted([stem, *(stem + end for end in ("a", "b", "bb", "\x00", "é" * 600, "🦊c"))])
-        await store.put_batch([(NS, name, 1) for name in names[::-1]])
-        assert await store.list_keys(NS) == names
-        assert await keys(store.scan(NS, descending=True)) == names[::-1]
-        for index, name in enumerate(names):
-            assert await store.list_keys(NS, 2, after=name) == names[index + 1 : index + 3]
-            below = await keys(store.scan(NS, after=name, descending=True))
-            assert below == names[:index][::-1]
-            assert await store.list_keys(NS, prefix=name) == [
-                each for each in names if each.startswith(name)
-            ]
-
-    async def test_namespaces_that_differ_late_are_in_order(self, store, clock):
-        stem = "🦊" * 498
-        labels = sorted([stem, "a", "z", *(stem + end for end in ("a", "b", "\x00", "é" * 600))])
-        namespaces = [*((label,) for label in labels), (stem, "x"), (stem, "x", stem)]
-        expected = sorted(namespaces)
-        await store.put_batch([(each, f"{n}", n) for each in namespaces for n in range(3)])
-        await store.put((stem + "c",), "k", 1, ttl=5)
-        clock.advance(5)
-        assert await store.list_namespaces() == expected
-        for index, each in enumerate(expected):
-            assert await store.list_namespaces(after=each) == expected[index + 1 :]
-        assert await store.list_namespaces((stem,)) == [(stem,), (stem, "x"), (stem, "x", stem)]
-        found = await store.search((stem,), recursive=True)
-        assert {item.namespace for item in found} == {(stem,), (stem, "x"), (stem, "x", stem)}
-        assert await store.clear_namespace((stem,), recursive=True) == 9
-        assert len(await store.list_namespaces()) == len(expected) - 3
-
     @pytest.mark.slow
     async def test_a_key_of_a_megabyte(self, store):
         name = "k\x00é" * 300_000

@@ -10,7 +10,6 @@ import pytest
 from pgvector import Vector
 
 from locus_memory.backends.postgresql.search import indexes as indexes_module
-from locus_memory.backends.postgresql.search import vectors as vectors_module
 from locus_memory.backends.postgresql.search.vectors import VectorSearch, vector_text
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
@@ -273,39 +272,6 @@ class TestSearch:
                 )
                 assert keys(hits) == wanted[:limit]
         assert compared == [0] * 12
-
-    @pytest.mark.slow
-    async def test_where_hits_are_rare_the_index_is_not_asked_each_time(
-        self, own, rows, compared, monkeypatch
-    ):
-        monkeypatch.setattr(vectors_module, "_USES", 4)
-        asked = []
-        ask = VectorSearch._ask_index
-
-        async def spy(search, *arguments):
-            asked.append(arguments)
-            return await ask(search, *arguments)
-
-        monkeypatch.setattr(VectorSearch, "_ask_index", spy)
-        own._vectors._exact_below = 250
-        query = np.random.default_rng(21).normal(size=16)
-        wanted = [k for k in nearest(rows, query) if int(k) % 10 == 0][:10]
-        for _ in range(6):
-            hits = await own.search_by_embedding(
-                NS, query.tolist(), metadata_filter={"tenth": True}
-            )
-            assert keys(hits) == wanted
-        assert (len(asked), len(compared)) == (2, 6)
-        # Without the filter, the index finds enough.
-        assert len(await own.search_by_embedding(NS, query.tolist())) == 10
-        assert (len(asked), len(compared)) == (3, 6)
-        # A larger namespace is not compared without a look at the index.
-        own._vectors._exact_below = 200
-        own._vectors._sizes.discard("16 False vectors\x01")
-        own._vectors._skipped.discard(f"16 False vectors\x01 {asked[0][1].condition}")
-        for _ in range(2):
-            await own.search_by_embedding(NS, query.tolist(), metadata_filter={"tenth": True})
-        assert (len(asked), len(compared)) == (5, 8)
 
     @pytest.mark.slow
     async def test_expired_and_replaced_vectors_do_not_take_a_place(self, own, rows, clock):
