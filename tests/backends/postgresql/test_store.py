@@ -346,16 +346,24 @@ class TestPlans:
             assert "Sort" not in plan.replace("Incremental Sort", "").replace("Sort Key", "")
 
     @pytest.mark.slow
-    async def test_the_newest_go_by_the_index(self, filled, spied):
-        plan = await spied(filled.search(("large",), limit=20))
-        assert "Backward using locus_items_by_revision" in plan
-        assert "Seq Scan" not in plan
-
-    @pytest.mark.slow
-    async def test_the_newest_of_a_tree_are_those_of_each_namespace(self, filled, spied):
+    @pytest.mark.parametrize(
+        ("call", "index"),
+        [
+            (lambda s: s.search(("large",), limit=20), "Backward using locus_items_by_revision"),
+            (
+                lambda s: s.search(("large",), limit=20, recursive=True),
+                "Backward using locus_items_by_revision",
+            ),
+            (lambda s: s.search(("small", "7"), limit=20, recursive=True), "items_pkey"),
+            (lambda s: s.list_namespaces(limit=5), "items_pkey"),
+            (lambda s: s.get_batch([(("large",), f"{n:05}") for n in range(20)]), "items_pkey"),
+            (lambda s: s.delete_batch([(("large",), f"{n:05}") for n in range(20)]), "items_pkey"),
+        ],
+    )
+    async def test_it_goes_by_an_index(self, filled, spied, call, index):
         await filled.put(("large", "below"), "k", 1)
-        plan = await spied(filled.search(("large",), limit=20, recursive=True))
-        assert "Backward using locus_items_by_revision" in plan
+        plan = await spied(call(filled))
+        assert index in plan
         assert "Seq Scan" not in plan
 
     @pytest.mark.slow
@@ -363,12 +371,6 @@ class TestPlans:
         await filled.put_batch([(("large",), f"{n:0700}", n) for n in range(300)])
         plan = await spied(filled.scan(("large",), 20))
         assert plan.count("locus_items_pkey") == 2
-        assert "Seq Scan" not in plan
-
-    @pytest.mark.slow
-    async def test_namespaces_go_from_one_to_the_next(self, filled, spied):
-        plan = await spied(filled.list_namespaces(limit=5))
-        assert "locus_items_pkey" in plan
         assert "Seq Scan" not in plan
 
     @pytest.mark.slow
@@ -383,17 +385,7 @@ class TestPlans:
         assert rows
         assert max(float(count) * int(loops) for count, loops in rows) <= 20
 
-    async def test_batches_go_by_the_names(self, filled, spied):
-        names = [(("large",), f"{n:05}") for n in range(20)]
-        for call in (filled.get_batch, filled.delete_batch):
-            plan = await spied(call(names))
-            assert "items_pkey" in plan
-            assert "Seq Scan" not in plan
-
-    async def test_a_tree_goes_by_the_names(self, filled, spied):
-        plan = await spied(filled.search(("small", "7"), limit=20, recursive=True))
-        assert "items_pkey" in plan
-        assert "Seq Scan" not in plan
+    async def test_a_tree_is_cleared_by_the_names(self, filled):
         path = path_of(("small",))
         arguments = path, "now", path + "\x01", path, path + "\x02"
         plan = await self.plan(filled, queries.CLEAR, *arguments)

@@ -204,12 +204,9 @@ class TestExpiry:
         assert await checkpointer.list_checkpoints("gone") == ["c3"]
         assert await checkpointer.list_threads() == ["gone", "stays"]
 
-    @pytest.mark.parametrize("ttl", ["5", True, False, b"5", [5]])
-    def test_a_ttl_that_is_no_number(self, ttl):
-        with pytest.raises(ConfigurationError, match="ttl"):
-            RedisCheckpointer(ttl=ttl)
-
-    @pytest.mark.parametrize("ttl", [0, -1, 0.0001, 1e12, float("inf"), float("nan")])
+    @pytest.mark.parametrize(
+        "ttl", ["5", True, False, b"5", [5], 0, -1, 0.0001, 1e12, float("inf"), float("nan")]
+    )
     def test_a_ttl_that_cannot_work(self, ttl):
         with pytest.raises(ConfigurationError, match="ttl"):
             RedisCheckpointer(ttl=ttl)
