@@ -99,8 +99,8 @@ class TestTidiness:
         await store.put_with_embedding(BELOW, "c", "last words", [1.0, 0.0])
         await store.delete(NS, "a")
         await store.clear_namespace(NS, recursive=True)
-        tables = ("items", "namespaces", "vectors", "texts_docsize")
-        assert [await count(store, table) for table in tables] == [0, 0, 0, 0]
+        tables = ("items", "namespaces", "vectors", "codes", "texts_docsize")
+        assert [await count(store, table) for table in tables] == [0] * 5
         await check_text_index(store)
 
     async def test_writes_purge_what_has_expired(self, store, clock):
