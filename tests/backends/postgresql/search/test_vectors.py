@@ -329,13 +329,6 @@ class TestSearch:
         assert hits[0].score == pytest.approx(cosine, abs=1e-5)
         assert compared == []
 
-    async def test_what_is_remembered_of_namespaces_is_bounded(self, store):
-        await store.put_with_embedding(NS, "k", 1, [1.0])
-        for n in range(1100):
-            store._vectors._sizes.put(f"{n}", (1, 5))
-        await store.search_by_embedding(NS, [1.0])
-        assert len(store._vectors._sizes) == 1024
-
     async def test_a_small_scope_is_always_compared(self, url, schema, compared):
         async with PostgreSQLStore(url, schema=schema, exact_below=5) as store:
             for n in range(4):
