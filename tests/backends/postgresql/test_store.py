@@ -285,6 +285,20 @@ class TestTidiness:
 
 
 class TestLongNames:
+    async def test_keys_that_differ_late_are_in_order(self, store):
+        stem = "🦊" * 499
+        names = sorted([stem, *(stem + end for end in ("a", "b", "bb", "\x00", "é" * 600, "🦊c"))])
+        await store.put_batch([(NS, name, 1) for name in names[::-1]])
+        assert await store.list_keys(NS) == names
+        assert await keys(store.scan(NS, descending=True)) == names[::-1]
+        for index, name in enumerate(names):
+            assert await store.list_keys(NS, 2, after=name) == names[index + 1 : index + 3]
+            below = await keys(store.scan(NS, after=name, descending=True))
+            assert below == names[:index][::-1]
+            assert await store.list_keys(NS, prefix=name) == [
+                each for each in names if each.startswith(name)
+            ]
+
     @pytest.mark.slow
     async def test_a_key_of_a_megabyte(self, store):
         name = "k\x00é" * 300_000
