@@ -9,6 +9,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from locus_memory.backends.selection import Page, Selection
 from locus_memory.backends.sqlite.items import OutdatedError, Scope
 from locus_memory.backends.sqlite.search import caches, postings, ranking
 from locus_memory.backends.sqlite.search.filters import register_functions
-from locus_memory.backends.sqlite.search.postings import PostedSearch
+from locus_memory.backends.sqlite.search.postings import PostedSearch, _varints
 from locus_memory.backends.sqlite.search.texts import Matches
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.item import Put
@@ -193,6 +194,19 @@ async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
             assert store._caches.last.posted._newest == 30 * (stage + 1)
 
 
+async def test_many_new_items_of_a_large_scope_make_it_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(postings, "_RECENT", 4)
+    monkeypatch.setattr(postings, "_STEADY", 1)
+    async with SQLiteStore(tmp_path / "posted.db") as store:
+        searching(store, CAPACITY)
+        await store.put_batch([(("a",), f"{n}", f"boats keel{n % 9}") for n in range(60)])
+        await same(store, ("a",), "boats keel1")
+        await store.put_batch([(("a",), f"new {n}", "boats keel1") for n in range(5)])
+        found = await same(store, ("a",), "boats keel1")
+        assert {key for key, _ in found[:5]} == {f"new {n}" for n in range(5)}
+        assert store._caches.last.posted._newest == 65
+
+
 async def test_the_cache_is_bounded(tmp_path):
     async with SQLiteStore(tmp_path / "posted.db") as store:
         searching(store, 8_000)
@@ -245,6 +259,11 @@ async def test_an_older_snapshot_begins_again_if_something_is_replaced_meanwhile
                 find(connection, scope, ["keel"], every, Page(5))
             connection.execute("ROLLBACK")
             assert len(find(connection, scope, ["keel"], every, Page(5))) == 1
+
+
+def test_varints_of_any_length():
+    data = bytes([1, 0x7F, 0x81, 0x00, 0x83, 0xFF, 0x7F, 0])
+    assert _varints(np.frombuffer(data, np.uint8)).tolist() == [1, 127, 128, 65_535, 0]
 
 
 async def test_long_queries_use_postings_as_well(tmp_path):
