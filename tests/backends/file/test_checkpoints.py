@@ -12,9 +12,8 @@ import sys
 import pytest
 
 from locus_memory.backends.file import threads
-from locus_memory.backends.file.backend import FileBackend
 from locus_memory.backends.file.checkpoints import FileCheckpointer
-from locus_memory.errors import BackendClosedError, CheckpointConflictError
+from locus_memory.errors import CheckpointConflictError
 
 LONG = "Long" * 100
 
@@ -210,23 +209,6 @@ async def test_folders_that_are_not_ours_are_no_threads(tmp_path):
         (tmp_path / "t-empty").mkdir()
         assert await checkpointer.list_threads() == ["t"]
         assert len(await checkpointer.query_by_metadata({})) == 1
-
-
-async def test_what_is_closed_cannot_be_opened_again(tmp_path):
-    checkpointer = FileCheckpointer(tmp_path / "a", state_type=None)
-    await checkpointer.close()
-    backend = FileBackend(tmp_path / "b")
-    await backend.close()
-    for call in (
-        checkpointer.open(),
-        checkpointer.storage.open(),
-        backend.open(),
-        checkpointer.load("t"),
-        checkpointer.vacuum(),
-    ):
-        with pytest.raises(BackendClosedError):
-            await call
-    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_thread_is_deleted_at_once(tmp_path, monkeypatch):

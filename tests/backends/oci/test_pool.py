@@ -61,12 +61,6 @@ async def test_each_call_has_a_client_of_its_own_and_there_are_so_many(clients, 
     assert set(clients.ended) == set(clients.made)
 
 
-async def test_one_call_after_another_uses_a_client_again(clients, pool):
-    for n in range(5):
-        assert await pool.run(lambda _, n=n: n, is_read=True) == n
-    assert len(clients.made) == 1
-
-
 async def test_errors_are_the_callers(clients, pool):
     def fail(_):
         raise LookupError("x")

@@ -113,30 +113,6 @@ class TestServers:
             assert "hunter" not in f"{caught.value!r} {caught.value.__cause__!r} {pool!r}"
         await pool.close()
 
-    @pytest.mark.slow
-    async def test_an_administrator_may_end_connections(self, server, until):
-        async with PostgreSQLPool(server.url, pool_size=3) as pool:
-            await asyncio.gather(*(pool.fetchval("SELECT pg_sleep(0.01)") for _ in range(3)))
-            await asyncio.to_thread(
-                server.run,
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
-            )
-
-            async def ended():
-                count = (
-                    "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-                )
-                return await asyncio.to_thread(server.run, count) == "1"
-
-            await until(ended)
-            # Those that were idle are noticed before they are used.
-            assert await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(3))) == [1] * 3
-            end = "SELECT pg_terminate_backend(pg_backend_pid())"
-            with pytest.raises(BackendUnavailableError, match="terminating connection"):
-                await pool.fetchval(end)
-            assert await pool.fetchval("SELECT 1") == 1
-
 
 class TestNetwork:
     @pytest.mark.slow
@@ -196,18 +172,6 @@ class TestNetwork:
             with pytest.raises(BackendUnavailableError):
                 await lose()
             assert await pool.fetchval("SELECT count(*) FROM {migrations}") > 0
-
-    @pytest.mark.slow
-    async def test_idle_connections_that_were_cut_are_replaced_unseen(self, proxy, schema):
-        async with PostgreSQLPool(proxy.url, schema=schema, pool_size=3) as pool:
-            for _ in range(5):
-                await asyncio.gather(*(pool.fetchval("SELECT pg_sleep(0.01)") for _ in range(3)))
-                proxy.cut()
-                for _ in range(3):
-                    await asyncio.sleep(0)
-                assert await pool.fetchval("SELECT 1") == 1
-                async with pool.transaction() as connection:
-                    assert await connection.fetchval("SELECT 2") == 2
 
     async def test_a_connection_that_turns_out_to_be_dead(self, proxy, schema):
         async with PostgreSQLPool(proxy.url, schema=schema, pool_size=1) as pool:

@@ -29,13 +29,9 @@ from locus_memory.errors import (
     BackendClosedError,
     CheckpointConflictError,
     CheckpointCorruptError,
-    ConfigurationError,
 )
 from locus_memory.events import subscribe
 from locus_memory.testing.servers import PostgreSQLServer
-
-LONGEST = "\U0001f9e0" * 1000
-NUL = "a\0b\x01c\x02d"
 
 
 @pytest.fixture
@@ -93,28 +89,6 @@ class TestNames:
         assert await names(storage) == [uuid.upper(), uuid, "name"]
         assert await checkpointer.delete("t", uuid)
         assert await names(storage) == [uuid.upper(), "name"]
-
-    @pytest.mark.slow
-    async def test_names_may_have_any_length_and_any_character(self, checkpointer, storage):
-        for thread in (LONGEST + "a", LONGEST + "b", NUL, "t"):
-            for name in (LONGEST + "1", LONGEST + "2", NUL):
-                await checkpointer.save({"is": [thread, name]}, thread, name, {"note": NUL})
-        for thread in (LONGEST + "a", LONGEST + "b", NUL, "t"):
-            assert await checkpointer.load(thread, LONGEST + "1") == {"is": [thread, LONGEST + "1"]}
-            assert await checkpointer.list_checkpoints(thread) == [
-                NUL,
-                LONGEST + "2",
-                LONGEST + "1",
-            ]
-            assert await checkpointer.get_metadata(thread) == {"note": NUL}
-        assert await checkpointer.list_threads() == [NUL, "t", LONGEST + "a", LONGEST + "b"]
-        assert await checkpointer.list_threads(prefix=LONGEST, after=LONGEST + "a") == [
-            LONGEST + "b"
-        ]
-        assert await checkpointer.list_threads(prefix="a\0") == [NUL]
-        found = await checkpointer.query_by_metadata({"note": NUL}, 100)
-        assert len(found) == 12
-        assert found[0].metadata == {"note": NUL}
 
     async def test_order_is_by_code_point_beyond_what_the_index_holds(self, checkpointer):
         stem = "é" * 499
@@ -204,21 +178,6 @@ class TestCrowds:
     """Many saves at the same moment."""
 
     @pytest.mark.slow
-    async def test_a_crowd_is_saved_whole(self, checkpointer, pool):
-        async def live(thread):
-            for number in range(20):
-                await checkpointer.save({"thread": thread, "n": number}, thread, f"c{number}")
-
-        threads = [f"t{number}" for number in range(40)]
-        await asyncio.gather(*map(live, threads))
-        fresh = PostgreSQLCheckpointer(pool=pool, state_type=None)
-        for thread in threads:
-            expected = [f"c{number}" for number in reversed(range(20))]
-            assert await fresh.list_checkpoints(thread, 100) == expected
-            assert await fresh.load(thread) == {"thread": thread, "n": 19}
-            assert await fresh.load(thread, "c7") == {"thread": thread, "n": 7}
-
-    @pytest.mark.slow
     async def test_those_that_wait_when_it_is_closed_are_told(self, url, schema):
         checkpointer = PostgreSQLCheckpointer(url, schema=schema, state_type=None)
         await checkpointer.open()
@@ -230,50 +189,6 @@ class TestCrowds:
         done = await saving
         refused = [each for each in done if not isinstance(each, str)]
         assert {type(each) for each in refused} <= {BackendClosedError}
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        "end", ["asyncio.run(pending())", "loop.run_until_complete(cancelled()); loop.close()"]
-    )
-    def test_a_loop_may_end_with_saves_pending(self, run_python, url, schema, end):
-        script = f"""
-import asyncio, gc, sys
-from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
-saver = PostgreSQLCheckpointer(sys.argv[1], schema=sys.argv[2], state_type=None, pool_size=3)
-loop = asyncio.new_event_loop()
-
-async def live(thread):
-    while True:
-        await saver.save({{"n": 1}}, thread)
-
-async def pending():
-    await saver.open()
-    tasks = [asyncio.create_task(live(f"t{{number}}")) for number in range(30)]
-    while len(await saver.list_threads()) < 30:
-        pass
-    return tasks
-
-async def cancelled():
-    tasks = await pending()
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-
-{end}
-loop.close()
-gc.collect()
-
-async def again():
-    for number in range(30):
-        assert await saver.load(f"t{{number}}") == {{"n": 1}}
-        await saver.save({{"n": 2}}, f"t{{number}}")
-    await saver.close()
-
-asyncio.run(again())
-gc.collect()
-"""
-        done = run_python(script, url, schema)
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 class TestRaces:
@@ -443,17 +358,6 @@ class TestMetadata:
         assert repr(await checkpointer.get_metadata("t")) == repr(numbers)
         assert len(await checkpointer.query_by_metadata({"a.2": 1e22})) == 1
 
-    async def test_the_newest_of_all_threads_come_first(self, checkpointer):
-        for number in range(20):
-            await checkpointer.save({}, f"t{number % 3}", f"c{number}", {"odd": number % 2 == 1})
-        found = await checkpointer.query_by_metadata({"odd": True}, 4)
-        assert [(info.thread_id, info.checkpoint_id) for info in found] == [
-            ("t1", "c19"),
-            ("t2", "c17"),
-            ("t0", "c15"),
-            ("t1", "c13"),
-        ]
-
     async def test_it_is_one_statement_that_no_value_is_spliced_into(self, pool, checkpointer):
         await checkpointer.save({}, "t", metadata={"a'b": "'; DROP TABLE x; --", "{threads}": 1})
         hostile = {"a'b": "'; DROP TABLE x; --", "{threads}": {"$gte": 1}}
@@ -522,26 +426,6 @@ class TestOwnership:
         async with PostgreSQLCheckpointer(pool=pool) as checkpointer:
             await checkpointer.save({}, "t")
         assert await pool.fetchval("SELECT 1") == 1
-
-    @pytest.mark.usefixtures("own_tables")
-    async def test_its_own_pool_is_closed(self, url, schema):
-        checkpointer = PostgreSQLCheckpointer(url, schema=schema, table_prefix="x_", pool_size=2)
-        assert repr(checkpointer).startswith("PostgreSQLCheckpointer(PostgreSQLDeltaStorage(")
-        await checkpointer.save({}, "t")
-        await checkpointer.close()
-        with pytest.raises(OSError, match="after close"):
-            await checkpointer.load("t")
-
-    async def test_a_pool_of_asyncpg_is_left_open(self, url, schema):
-        async with asyncpg.create_pool(url, min_size=0, max_size=2) as theirs:
-            async with PostgreSQLCheckpointer(pool=theirs, schema=schema) as checkpointer:
-                await checkpointer.save({"messages": []}, "t")
-                assert await checkpointer.exists("t")
-            assert await theirs.fetchval("SELECT 1") == 1
-
-    def test_options_are_checked(self):
-        with pytest.raises(ConfigurationError):
-            PostgreSQLCheckpointer("agent", pool_size=0)
 
 
 class TestBackend:

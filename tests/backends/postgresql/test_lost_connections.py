@@ -9,7 +9,6 @@ import pytest
 
 from locus_memory.backends.postgresql.backend import PostgreSQLBackend
 from locus_memory.errors import BackendUnavailableError
-from locus_memory.testing.servers import PostgreSQLServer
 
 pytestmark = pytest.mark.usefixtures("own_tables")
 
@@ -111,19 +110,3 @@ async def test_a_read_that_is_hit_again_and_again_is_told(backend, admin, schema
             await asyncio.sleep(0.01)
     with pytest.raises(BackendUnavailableError):
         await task
-
-
-@pytest.mark.slow
-async def test_a_server_that_restarted_meanwhile_is_noticed():
-    with PostgreSQLServer() as server:
-        options = {"state_type": None}
-        async with PostgreSQLBackend(
-            server.url, pool_size=4, checkpointer_options=options
-        ) as backend:
-            await backend.checkpointer.save({"n": 1}, "t")
-            await backend.store.put_with_embedding(NS, "k", "walrus", [1.0, 0.0])
-            for call in map(CALLS.get, ("put", "by vector", "prune")):
-                await warm(backend)
-                await asyncio.to_thread(server.stop)
-                await asyncio.to_thread(server.start)
-                await call(backend)

@@ -49,10 +49,6 @@ def test_no_name_is_ever_cut():
         assert all(len(name) <= 63 for name in re.findall(r'"(\w+)"', names.fill(statement)))
 
 
-def test_nothing_is_made_concurrently():
-    assert not any("CONCURRENTLY" in statement.upper() for statement in STATEMENTS)
-
-
 def test_two_places_do_not_share_a_lock():
     locks = {Names(*place).lock for place in (("a", "b_"), ("a", "c_"), ("b", "b_"), ("a_b", "_"))}
     assert len(locks) == 4

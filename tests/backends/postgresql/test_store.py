@@ -20,7 +20,6 @@ from locus_memory.errors import (
     BackendError,
     ConfigurationError,
     StoreCapabilityError,
-    VersionConflictError,
 )
 from locus_memory.events import subscribe
 from locus_memory.store.item import Delete, Put
@@ -84,28 +83,12 @@ class TestOptions:
 
 
 class TestOwnership:
-    async def test_a_pool_of_ours_is_not_closed(self, pool):
-        async with PostgreSQLStore(pool=pool) as store:
-            await store.put(NS, "k", 1)
-        async with PostgreSQLStore(pool=pool) as store:
-            assert await store.get(NS, "k") == 1
-
     async def test_a_pool_of_asyncpg_is_not_closed(self, url, schema):
         async with asyncpg.create_pool(url, min_size=1, max_size=2) as pool:
             async with PostgreSQLStore(pool=pool, schema=schema) as store:
                 await store.put_with_embedding(NS, "k", 1, [1.0, 0.0])
                 assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
             assert await pool.fetchval("SELECT 1") == 1
-
-    @pytest.mark.usefixtures("own_tables")
-    async def test_stores_with_different_prefixes_share_a_schema(self, url, schema):
-        async with (
-            PostgreSQLStore(url, schema=schema, table_prefix="one_") as one,
-            PostgreSQLStore(url, schema=schema, table_prefix="two_") as two,
-        ):
-            await one.put_with_embedding(NS, "k", 1, [1.0])
-            assert await two.get(NS, "k") is None
-            assert await two.put_with_embedding(NS, "k", 2, [1.0], if_version=0) == 1
 
     async def test_it_works_without_prepared_statements(self, url, schema, clock):
         async with PostgreSQLStore(url, schema=schema, clock=clock, pooler=True) as store:
@@ -125,13 +108,6 @@ class TestCapabilities:
         async with store:
             after = store.capabilities
             assert (after.semantic_search, after.embedding_dimension) == (True, 3)
-
-    async def test_a_vector_verb_opens_the_store(self, url, schema):
-        store = PostgreSQLStore(url, schema=schema)
-        try:
-            assert await store.put_with_embedding(NS, "k", 1, [1.0]) == 1
-        finally:
-            await store.close()
 
 
 @pytest.fixture
@@ -249,24 +225,6 @@ asyncio.run(main())
         await store.clear_namespace(NS)
         assert await count(store, "vectors") == 0
 
-    @pytest.mark.slow
-    async def test_conditional_writes_of_one_moment(self, store, other):
-        for turn in range(10):
-            calls = [
-                each.write_batch(
-                    [
-                        Put(namespace=NS, key="a", value=n, if_version=turn),
-                        Put(namespace=NS, key=f"{turn}", value=n, if_version=0),
-                    ]
-                )
-                for n, each in enumerate([store, other] * 4)
-            ]
-            results = await asyncio.gather(*calls, return_exceptions=True)
-            won = [n for n, each in enumerate(results) if each == [turn + 1, 1]]
-            lost = [each for each in results if isinstance(each, VersionConflictError)]
-            assert (len(won), len(lost)) == (1, 7)
-            assert await store.get(NS, "a") == await store.get(NS, f"{turn}") == won[0]
-
 
 class TestTidiness:
     async def test_nothing_is_left_of_what_was_deleted(self, store):
@@ -341,23 +299,6 @@ class TestLongNames:
                 each for each in names if each.startswith(name)
             ]
 
-    async def test_namespaces_that_differ_late_are_in_order(self, store, clock):
-        stem = "🦊" * 498
-        labels = sorted([stem, "a", "z", *(stem + end for end in ("a", "b", "\x00", "é" * 600))])
-        namespaces = [*((label,) for label in labels), (stem, "x"), (stem, "x", stem)]
-        expected = sorted(namespaces)
-        await store.put_batch([(each, f"{n}", n) for each in namespaces for n in range(3)])
-        await store.put((stem + "c",), "k", 1, ttl=5)
-        clock.advance(5)
-        assert await store.list_namespaces() == expected
-        for index, each in enumerate(expected):
-            assert await store.list_namespaces(after=each) == expected[index + 1 :]
-        assert await store.list_namespaces((stem,)) == [(stem,), (stem, "x"), (stem, "x", stem)]
-        found = await store.search((stem,), recursive=True)
-        assert {item.namespace for item in found} == {(stem,), (stem, "x"), (stem, "x", stem)}
-        assert await store.clear_namespace((stem,), recursive=True) == 9
-        assert len(await store.list_namespaces()) == len(expected) - 3
-
     @pytest.mark.slow
     async def test_a_key_of_a_megabyte(self, store):
         name = "k\x00é" * 300_000
@@ -419,16 +360,24 @@ class TestPlans:
             assert "Sort" not in plan.replace("Incremental Sort", "").replace("Sort Key", "")
 
     @pytest.mark.slow
-    async def test_the_newest_go_by_the_index(self, filled, spied):
-        plan = await spied(filled.search(("large",), limit=20))
-        assert "Backward using locus_items_by_revision" in plan
-        assert "Seq Scan" not in plan
-
-    @pytest.mark.slow
-    async def test_the_newest_of_a_tree_are_those_of_each_namespace(self, filled, spied):
+    @pytest.mark.parametrize(
+        ("call", "index"),
+        [
+            (lambda s: s.search(("large",), limit=20), "Backward using locus_items_by_revision"),
+            (
+                lambda s: s.search(("large",), limit=20, recursive=True),
+                "Backward using locus_items_by_revision",
+            ),
+            (lambda s: s.search(("small", "7"), limit=20, recursive=True), "items_pkey"),
+            (lambda s: s.list_namespaces(limit=5), "items_pkey"),
+            (lambda s: s.get_batch([(("large",), f"{n:05}") for n in range(20)]), "items_pkey"),
+            (lambda s: s.delete_batch([(("large",), f"{n:05}") for n in range(20)]), "items_pkey"),
+        ],
+    )
+    async def test_it_goes_by_an_index(self, filled, spied, call, index):
         await filled.put(("large", "below"), "k", 1)
-        plan = await spied(filled.search(("large",), limit=20, recursive=True))
-        assert "Backward using locus_items_by_revision" in plan
+        plan = await spied(call(filled))
+        assert index in plan
         assert "Seq Scan" not in plan
 
     @pytest.mark.slow
@@ -436,12 +385,6 @@ class TestPlans:
         await filled.put_batch([(("large",), f"{n:0700}", n) for n in range(300)])
         plan = await spied(filled.scan(("large",), 20))
         assert plan.count("locus_items_pkey") == 2
-        assert "Seq Scan" not in plan
-
-    @pytest.mark.slow
-    async def test_namespaces_go_from_one_to_the_next(self, filled, spied):
-        plan = await spied(filled.list_namespaces(limit=5))
-        assert "locus_items_pkey" in plan
         assert "Seq Scan" not in plan
 
     @pytest.mark.slow
@@ -456,17 +399,7 @@ class TestPlans:
         assert rows
         assert max(float(count) * int(loops) for count, loops in rows) <= 20
 
-    async def test_batches_go_by_the_names(self, filled, spied):
-        names = [(("large",), f"{n:05}") for n in range(20)]
-        for call in (filled.get_batch, filled.delete_batch):
-            plan = await spied(call(names))
-            assert "items_pkey" in plan
-            assert "Seq Scan" not in plan
-
-    async def test_a_tree_goes_by_the_names(self, filled, spied):
-        plan = await spied(filled.search(("small", "7"), limit=20, recursive=True))
-        assert "items_pkey" in plan
-        assert "Seq Scan" not in plan
+    async def test_a_tree_is_cleared_by_the_names(self, filled):
         path = path_of(("small",))
         arguments = path, "now", path + "\x01", path, path + "\x02"
         plan = await self.plan(filled, queries.CLEAR, *arguments)

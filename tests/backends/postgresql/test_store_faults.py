@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 
@@ -90,31 +89,6 @@ async def test_an_outage_never_looks_like_nothing_there(proxy, schema):
                 await call
         proxy.refusing = False
         assert await store.get(NS, "k") == "fox"
-
-
-@pytest.mark.slow
-async def test_cancelled_calls_leave_the_store_healthy(store):
-    dice = random.Random(1)
-    rows = [Put(namespace=NS, key=f"{n}", value=n, embedding=[1.0, n]) for n in range(50)]
-    await store.put_batch(rows)
-    store._vectors._exact_below = 0
-    for _ in range(25):
-        calls = [
-            store.put_batch(rows),
-            store.write_batch(rows[:10] + rows[5:15]),
-            store.search_by_embedding(NS, [1.0, 3.0]),
-            store.search(NS, "fox"),
-            store.delete(NS, "7"),
-            store.clear_namespace(("other",)),
-        ]
-        tasks = [asyncio.ensure_future(call) for call in calls]
-        await asyncio.sleep(dice.random() / 200)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    assert await store.put_batch(rows)
-    assert len(await store.search_by_embedding(NS, [1.0, 3.0], 50)) == 50
-    assert await store.clear_namespace(NS) == 50
 
 
 async def test_loops_of_several_threads_write_one_item(store):

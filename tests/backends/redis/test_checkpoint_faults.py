@@ -82,25 +82,6 @@ class TestTheServerDies:
                 await checkpointer.save(said(0), "next")
                 assert await checkpointer.load("next") == said(0)
 
-    @pytest.mark.slow
-    async def test_a_restart_while_nobody_looks(self, own_server):
-        async with RedisConnection(own_server.url, pool_size=4) as connection:
-            calls = [connection.run(ECHO, (), [n]) for n in range(4)]
-            await asyncio.gather(*calls)
-            own_server.restart()
-            assert await connection.run(COUNT, ["n"]) == 1
-            assert await connection.run(COUNT, ["n"]) == 2
-
-    async def test_never_there(self):
-        with RedisServer() as server:
-            url = server.url
-        async with asyncio.timeout(PATIENCE):
-            checkpointer = RedisCheckpointer(url, state_type=None)
-            for call in (checkpointer.open, lambda: checkpointer.load("t"), checkpointer.open):
-                with pytest.raises(BackendUnavailableError, match=r"127\.0\.0\.1"):
-                    await call()
-            await checkpointer.close()
-
     async def test_it_comes_later(self):
         with RedisServer() as server:
             server.kill()
@@ -186,15 +167,6 @@ class TestACutConnection:
                     assert number not in told or counted == answers[number]
                 failed = {type(answers[n]) for n in set(range(20)) - set(told)}
                 assert failed == {BackendUnavailableError}
-
-    @pytest.mark.slow
-    async def test_idle_connections_that_were_cut(self, own_server, proxy_to):
-        async with proxy_to(own_server) as proxy, RedisConnection(proxy.url) as connection:
-            for round_ in range(5):
-                calls = [connection.run(COUNT, ["n"]) for _ in range(8)]
-                assert max(await asyncio.gather(*calls)) == 8 * (round_ + 1)
-                proxy.cut()
-                await asyncio.sleep(0.06)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("through", ["url", "client", "cluster"])
@@ -373,13 +345,6 @@ class TestLimits:
                 raw(server).config_set("maxmemory", 0)
                 await checkpointer.save(said(0), "t", "c0")
                 await check(checkpointer, "t", 1)
-
-    async def test_scripts_forgotten_in_between(self, own_server, raw):
-        async with RedisCheckpointer(own_server.url, state_type=None) as checkpointer:
-            for number in range(5):
-                await checkpointer.save(said(number), "t", f"c{number}")
-                raw(own_server).script_flush()
-            await check(checkpointer, "t", 5)
 
     @pytest.mark.slow
     async def test_somebody_elses_key(self, redis_server, connection, prefix):

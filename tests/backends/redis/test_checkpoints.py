@@ -204,12 +204,9 @@ class TestExpiry:
         assert await checkpointer.list_checkpoints("gone") == ["c3"]
         assert await checkpointer.list_threads() == ["gone", "stays"]
 
-    @pytest.mark.parametrize("ttl", ["5", True, False, b"5", [5]])
-    def test_a_ttl_that_is_no_number(self, ttl):
-        with pytest.raises(ConfigurationError, match="ttl"):
-            RedisCheckpointer(ttl=ttl)
-
-    @pytest.mark.parametrize("ttl", [0, -1, 0.0001, 1e12, float("inf"), float("nan")])
+    @pytest.mark.parametrize(
+        "ttl", ["5", True, False, b"5", [5], 0, -1, 0.0001, 1e12, float("inf"), float("nan")]
+    )
     def test_a_ttl_that_cannot_work(self, ttl):
         with pytest.raises(ConfigurationError, match="ttl"):
             RedisCheckpointer(ttl=ttl)
@@ -241,18 +238,6 @@ class TestThreads:
         ]
         await asyncio.gather(*(checkpointer.delete(name) for name in names[:-1]))
         assert await checkpointer.list_threads() == names[-1:]
-
-    async def test_names_that_begin_like_each_other(self, checkpointer):
-        ends = ["", "\0", "\0\0", "\1", "\2", "\2\2", "\3", " ", "a", "é", "\uffff", "\U0010ffff"]
-        names = sorted(f"t{end}" for end in ends)
-        for name in names:
-            await checkpointer.save({"name": name}, name)
-        assert await checkpointer.list_threads() == names
-        for name in names:
-            assert await checkpointer.list_threads(after=name) == names[names.index(name) + 1 :]
-            expected = [each for each in names if each.startswith(name)]
-            assert await checkpointer.list_threads(prefix=name) == expected
-            assert await checkpointer.load(name) == {"name": name}
 
     async def test_prefixes_of_keys_keep_storages_apart(self, redis_server, prefix):
         first, second = (

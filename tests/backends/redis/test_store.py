@@ -11,12 +11,9 @@ from redis.asyncio import Redis
 from locus_memory.backends.redis.backend import RedisBackend
 from locus_memory.backends.redis.connection.connection import RedisConnection, tag
 from locus_memory.backends.redis.items import spaces as spaces_module
-from locus_memory.backends.redis.items.reading import bounds
 from locus_memory.backends.redis.items.spaces import Spaces
 from locus_memory.backends.redis.store import RedisStore
-from locus_memory.backends.selection import KeyRange
 from locus_memory.errors import (
-    BackendCorruptError,
     ConfigurationError,
     InvalidArgumentError,
     StoreCapabilityError,
@@ -61,13 +58,6 @@ async def test_before_it_is_open_it_claims_what_every_server_can(redis_server, p
         assert (able.semantic_search, able.embedding_dimension) == (True, 3)
         assert able.batch_operations
         assert able.transactions
-
-
-async def test_an_unopened_store_takes_vectors_all_the_same(redis_server, prefix):
-    store = RedisStore(redis_server.url, key_prefix=prefix)
-    assert await store.put_with_embedding(NS, "k", 1, [1.0, 0.0]) == 1
-    assert len(await store.search_by_embedding(NS, [1.0, 0.0])) == 1
-    await store.close()
 
 
 @pytest.mark.parametrize("dimension", [0, -1])
@@ -133,14 +123,6 @@ async def test_an_item_is_a_hash_that_anybody_can_read(store, redis_server, pref
     assert len(checksum) == 16
     assert found == {b"v": b'{"n":1}', b"m": b'{"m":2}'}
     assert 60_000 < raw(redis_server).pttl(name) <= 70_001
-
-
-async def test_a_damaged_item_is_named(store, redis_server, prefix, raw):
-    for field, content in ((b"v", b"{"), (b"m", b"["), (b"h", b"1 x x -"), (b"h", b"1 2 -")):
-        await store.put(NS, "k", 1, {"m": 1})
-        raw(redis_server).hset(item_name(prefix, NS, "k"), field, content)
-        with pytest.raises(BackendCorruptError, match="'k'"):
-            await store.get_item(NS, "k")
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -239,27 +221,6 @@ async def test_large_values_come_in_pages(store):
 
 
 @pytest.mark.slow
-async def test_the_newest_of_many_namespaces_page_exactly(store):
-    names = [((f"{n % 7}",), f"{n}") for n in range(200)]
-    for name in names:
-        await store.put(("all", *name[0]), name[1], 1)
-    wanted = [key for _, key in reversed(names)]
-    for condition in (None, {"missing": {"$exists": False}}):
-        pages = [
-            await store.search(("all",), limit=30, offset=start, recursive=True, filter=condition)
-            for start in range(0, 240, 30)
-        ]
-        assert [item.key for page in pages for item in page] == wanted
-
-
-async def test_a_batch_over_namespaces_is_ordered_as_given(store):
-    names = [((f"{n % 3}",), f"{n}") for n in range(30)]
-    await store.put_batch([(("all", *space), key, 1) for space, key in names])
-    found = await store.search(("all",), limit=99, recursive=True)
-    assert [item.key for item in found] == [key for _, key in reversed(names)]
-
-
-@pytest.mark.slow
 async def test_ten_thousand_at_once(store):
     puts = [Put(namespace=NS, key=f"{n:05}", value=f"fox {n}") for n in range(10_000)]
     assert set(await store.write_batch(puts)) == {1}
@@ -335,28 +296,6 @@ async def test_a_cluster_of_three_finds_everything(three_masters, prefix):
         assert await store.clear_namespace(("all",), recursive=True) == 80
 
 
-@pytest.mark.parametrize("after", ["a", "b", "\xff"])
-@pytest.mark.parametrize("prefix_of", [None, "b", "\U0010ffff"])
-def test_bounds_of_keys_are_bytes(prefix_of, after):
-    keys = ["a", "b", "bb", "c", "\xff", "\ue000", "\U0010ffff", "\U0010ffffz"]
-    for descending in (False, True):
-        found = bounds(KeyRange(prefix_of, after, descending))
-        low, high = found[::-1] if descending else found
-        inside = [key for key in keys if above(low, key) and below(high, key)]
-        wanted = [key for key in keys if key.startswith(prefix_of or "")]
-        assert inside == [key for key in wanted if (key < after if descending else key > after)]
-
-
-def above(bound, key):
-    name = key.encode()
-    return bound == b"-" or name > bound[1:] or (bound[:1] == b"[" and name == bound[1:])
-
-
-def below(bound, key):
-    name = key.encode()
-    return bound == b"+" or name < bound[1:] or (bound[:1] == b"[" and name == bound[1:])
-
-
 @pytest.fixture
 def before_each_question(monkeypatch):
     """Takes what is done before each question that a search asks of the server."""
@@ -394,19 +333,6 @@ async def test_a_text_that_changes_during_the_search_is_found(store, before_each
         assert len(set(found)) == len(found) == min(limit, len(keys))
     rest = await store.search(NS, "apple", 1000, offset=1000)
     assert len(rest) == 500
-
-
-async def test_one_of_many_texts_changes_at_each_question(store, before_each_question):
-    times = itertools.count()
-    await store.put_batch([(NS, f"{n}", f"apple {n}") for n in range(20)])
-
-    async def rewrite():
-        time = next(times)
-        await store.put(NS, f"{time % 20}", f"apple {time}")
-
-    before_each_question(rewrite)
-    for _ in range(30):
-        assert len({item.key for item in await store.search(NS, "apple", 100)}) == 20
 
 
 async def test_a_text_that_lost_the_word_is_not_found(store, before_each_question):

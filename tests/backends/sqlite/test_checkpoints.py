@@ -28,13 +28,6 @@ async def test_vacuum_gives_the_space_back(tmp_path):
     assert path.stat().st_size < 500_000
 
 
-async def test_vacuum_with_nothing_to_give_back(tmp_path):
-    async with SQLiteCheckpointer(tmp_path / "memory.db", state_type=None) as checkpointer:
-        await checkpointer.save({"n": 1}, "t")
-        assert await checkpointer.vacuum(0) == 0
-        assert await checkpointer.load("t") == {"n": 1}
-
-
 DAMAGES = [
     ("checkpoint_id", "'c9'"),
     ("checkpoint_id", "CAST(x'63ff' AS TEXT)"),

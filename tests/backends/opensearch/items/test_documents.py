@@ -118,10 +118,6 @@ def test_what_is_too_long_is_refused():
         Document.of(PUT, vector)
 
 
-def test_each_put_has_a_token_of_its_own():
-    assert Document.of(PUT, None).operation != Document.of(PUT, None).operation
-
-
 def test_a_value_is_text_and_no_field():
     """So 10,000 keys are no fields, and `1` and `1.0` stay what they are."""
     hostile = {f"key {n}": n for n in range(10_000)}

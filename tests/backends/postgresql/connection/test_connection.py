@@ -133,11 +133,6 @@ class TestOpening:
         await until(gone)
 
     @pytest.mark.slow
-    async def test_twelve_pools_open_a_new_schema_at_once(self, make_pool):
-        pools = [make_pool(pool_size=2) for _ in range(12)]
-        assert await asyncio.gather(*(pool.fetchval(THREADS) for pool in pools)) == [0] * 12
-
-    @pytest.mark.slow
     async def test_four_processes_open_a_new_schema_at_once(self, url, schema, pool):
         processes = [
             await asyncio.create_subprocess_exec(
@@ -255,40 +250,8 @@ class TestOpening:
             assert pool.sql("{vector}") == '"ext"'
         postgresql_server.run(f"DROP DATABASE {schema}")
 
-    async def test_features_are_known_once_it_is_open(self, pool):
-        with pytest.raises(BackendUnavailableError, match="not open yet"):
-            _ = pool.features
-        await pool.open()
-        assert pool.features.has_vector
-        assert pool.features.server_version >= 140000
-
 
 class TestStatements:
-    async def test_each_verb_has_its_result(self, pool):
-        assert await pool.execute(ADD, b"1") == "INSERT 0 1"
-        assert [row["digest"] for row in await pool.fetch("SELECT digest FROM {threads}")] == [b"1"]
-        assert await pool.fetchrow("SELECT 1 AS a, 2 AS b WHERE false") is None
-        assert (await pool.fetchrow("SELECT 1 AS a, 2 AS b"))["b"] == 2
-        assert await pool.fetchval("SELECT $1::text", "ok") == "ok"
-
-    async def test_a_transaction_is_kept_or_not(self, pool):
-        async with pool.transaction() as connection:
-            await connection.execute(pool.sql(ADD), b"1")
-
-        async def add_two(then):
-            async with pool.transaction() as connection:
-                await connection.execute(pool.sql(ADD), b"2")
-                await then(connection)
-
-        async def fail(connection):
-            raise LookupError
-
-        with pytest.raises(LookupError):
-            await add_two(fail)
-        with pytest.raises(BackendError, match="duplicate key"):
-            await add_two(lambda c: c.execute(pool.sql(ADD), b"1"))
-        assert await pool.fetchval(THREADS) == 1
-
     @pytest.mark.slow
     async def test_what_the_server_gave_up_is_done_again(self, make_pool):
         pool = make_pool(pool_size=2)
@@ -462,14 +425,6 @@ class TestWaiting:
 
 
 class TestClosing:
-    async def test_nothing_works_after_it(self, pool):
-        await pool.open()
-        await pool.close()
-        await pool.close()
-        for call in (pool.open, lambda: pool.fetchval("SELECT 1"), pool.transaction().__aenter__):
-            with pytest.raises(BackendClosedError, match="after close"):
-                await call()
-
     async def test_one_never_opened_can_be_closed(self):
         await PostgreSQLPool("agent").close()
 
@@ -561,24 +516,6 @@ class TestClosing:
 
 
 class TestLoops:
-    @pytest.mark.slow
-    async def test_loops_in_threads_share_it(self, pool):
-        async def many():
-            return await asyncio.gather(*(pool.fetchval("SELECT 1") for _ in range(50)))
-
-        done = await asyncio.gather(
-            many(), *(asyncio.to_thread(lambda: asyncio.run(many())) for _ in range(3))
-        )
-        assert done == [[1] * 50] * 4
-
-    @pytest.mark.slow
-    def test_one_loop_after_another(self, url, schema):
-        pool = PostgreSQLPool(url, schema=schema)
-        for number in range(3):
-            assert asyncio.run(pool.fetchval("SELECT $1::integer", number)) == number
-        asyncio.run(pool.close())
-        gc.collect()
-
     @pytest.mark.slow
     def test_a_loop_that_was_closed_is_forgotten(self, url, schema):
         pool = PostgreSQLPool(url, schema=schema)
@@ -857,10 +794,6 @@ class TestErrors:
         with pytest.raises(ConfigurationError, match='database "nowhere" does not exist'):
             await PostgreSQLPool(url.replace("/postgres", "/nowhere")).open()
 
-    async def test_nobody_listens(self, unused_tcp_port):
-        with pytest.raises(BackendUnavailableError, match="cannot connect"):
-            await PostgreSQLPool(f"postgresql://me:hunter2@127.0.0.1:{unused_tcp_port}/db").open()
-
     async def test_a_read_only_session_is_a_write_error(self, url, pool, make_pool):
         await pool.open()
         reader = make_pool(f"{url}?default_transaction_read_only=on")
@@ -881,12 +814,6 @@ async def test_no_two_connections_name_their_statements_alike(pool):
     first, second = await asyncio.gather(prepared(), prepared())
     assert first
     assert not first & second
-
-
-async def test_a_port_that_cannot_be_is_one_clear_error():
-    pool = PostgreSQLPool("postgresql://locus@127.0.0.1:99999/postgres")
-    with pytest.raises(ConfigurationError, match="cannot read the URL"):
-        await pool.open()
 
 
 def test_a_full_disk_says_what_helps():

@@ -7,7 +7,6 @@ import math
 
 import asyncpg
 import pytest
-from hypothesis import strategies as st
 
 from locus_memory.backends.postgresql.items.documents import encode_document
 from locus_memory.backends.postgresql.search.filters import Arguments
@@ -20,61 +19,6 @@ def compile_filter(condition, *, metadata, value, first):
     arguments.values += [None] * (first - 1)
     where = arguments.compile(condition, metadata=metadata, value=value)
     return where, arguments.values[first - 1 :]
-
-
-FIELDS = [
-    *(
-        "a",
-        "b",
-        "n\u00e9",
-        "with space",
-        "a'b",
-        'q"q',
-        "back\\slash",
-        "{}",
-        "\x00",
-        "\x01",
-        "\n",
-        "",
-    ),
-    *("0", "1", "01", "12", "-1", "+1", " 1", "1 ", "0000000001", "1e0", "٣"),
-]
-NUMBERS = [
-    *(0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), 10**16, 10**17 + 1),
-    *(0.0, -0.0, 1.0, 0.1, 1e-320, 1e308, 2.0**63, 9007199254740993.0, 0.1 + 0.2, 1e16, 1e22),
-]
-TEXTS = [
-    *("", "a", "b", "A", "ab", "1", "true", "a\x00b", "\x00", "\x01", "\x02", "\x03", "\n", "é"),
-    *("🦊", "\ue000", '"', "\\u0000", "\x00\x03", "\x02\x02", "a\x01b"),
-]
-
-scalars = st.sampled_from([None, True, False, *NUMBERS, *TEXTS]) | st.floats(
-    allow_nan=False, allow_infinity=False
-)
-fields = st.sampled_from(FIELDS)
-values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=3),
-    max_leaves=8,
-)
-documents = st.dictionaries(fields, values, max_size=4)
-paths = st.lists(fields.filter(bool), min_size=1, max_size=3).map(".".join)
-ordered = st.sampled_from([*NUMBERS, *TEXTS])
-operators = st.one_of(
-    *(st.fixed_dictionaries({name: values}) for name in ("$eq", "$ne", "$contains")),
-    *(st.fixed_dictionaries({name: ordered}) for name in ("$gt", "$gte", "$lt", "$lte")),
-    *(st.fixed_dictionaries({name: st.lists(values, max_size=3)}) for name in ("$in", "$nin")),
-    st.fixed_dictionaries({"$exists": st.booleans()}),
-)
-filters = st.recursive(
-    st.dictionaries(paths, operators | scalars, min_size=1, max_size=2),
-    lambda inner: st.one_of(
-        st.fixed_dictionaries({"$and": st.lists(inner, min_size=1, max_size=2)}),
-        st.fixed_dictionaries({"$or": st.lists(inner, min_size=1, max_size=2)}),
-        st.fixed_dictionaries({"$not": inner}),
-    ),
-    max_leaves=4,
-)
 
 
 @pytest.fixture(scope="module")

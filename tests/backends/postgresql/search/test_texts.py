@@ -12,7 +12,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from locus_memory.backends.postgresql.search import texts
-from locus_memory.backends.postgresql.search.texts import rank_groups
 from locus_memory.backends.postgresql.search.words import any_of, index_words, query_stems
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.backends.sqlite.store import SQLiteStore
@@ -58,24 +57,6 @@ def test_any_text_is_a_tsvector_that_each_of_its_words_finds(ask, text):
             "SELECT ts_rank_cd('{1,1,1,1}', $1::text::tsvector, $2::text::tsquery)", literal, one
         )
         assert count == min(255, sum(each[:500] == word for each in found))
-
-
-@pytest.mark.slow
-def test_what_does_not_fit_is_left_out(ask):
-    text = " ".join(f"word{n:07}" for n in range(200_000))
-    literal, length = index_words(text, None)
-    assert length == 200_000
-    assert 50_000 < ask("SELECT length($1::text::tsvector)", literal) < 200_000
-    often, length = index_words("fox " * 300_000, None)
-    assert length == 300_000
-    assert ask("SELECT length($1::text::tsvector)", often) == 1
-
-
-@pytest.mark.slow
-def test_a_long_query_is_no_deep_one(ask):
-    words = [f"w{n}" for n in range(20_000)]
-    assert ask("SELECT numnode($1::text::tsquery)", any_of(words)) == 2 * len(words) - 1
-    assert query_stems(" ".join(words)) == words[:200]
 
 
 @pytest.mark.slow
@@ -226,32 +207,3 @@ async def test_texts_of_one_length_that_repeat_other_words_are_all_found(store, 
         assert keys(found) == [f"{n}" for n in range(14, 14 - limit, -1)]
     await store.put(NS, "twice", "boat keel boat sail")
     assert keys(await store.search(NS, "boat", 2)) == ["twice", "14"]
-
-
-async def test_a_namespace_of_many_matches_is_searched_with_bounds(store, monkeypatch):
-    monkeypatch.setattr(texts, "_FEW", 20)
-    await store.put_batch([(NS, f"{n}", "boat " * (n % 4 + 1) + "keel") for n in range(30)])
-    ranked = []
-    monkeypatch.setattr(texts, "rank_groups", lambda q: ranked.append(q) or rank_groups(q))
-    first = await store.search(NS, "boat", 5)
-    assert ranked == []
-    assert await store.search(NS, "boat", 5) == first
-    assert len(ranked) == 1
-    assert await store.search(NS, "boat", 10**6, offset=30) == []
-    assert len(await store.search(NS, "boat", 2**62, offset=25)) == 5
-    await store.clear_namespace(NS)
-    await store.put(NS, "only", "boat")
-    assert keys(await store.search(NS, "boat", 5)) == ["only"]
-    assert len(ranked) == 4
-    assert keys(await store.search(NS, "boat", 5)) == ["only"]
-    assert len(ranked) == 4
-
-
-@pytest.mark.slow
-async def test_a_small_namespace_beside_a_large_one_is_read_through(store):
-    await store.put_batch([(("large",), f"{n}", f"common word {n}") for n in range(3000)])
-    await store.put_batch([(NS, f"{n}", "one common word") for n in range(7)])
-    await store._connection.execute("ANALYZE {items}")
-    assert len(await store.search(NS, "common", 10)) == 7
-    assert len(await store.search(NS, "common", 3, offset=5)) == 2
-    assert len(await store.search(("large",), "common", 10**6)) == 3000

@@ -10,7 +10,6 @@ import pytest
 from pgvector import Vector
 
 from locus_memory.backends.postgresql.search import indexes as indexes_module
-from locus_memory.backends.postgresql.search import vectors as vectors_module
 from locus_memory.backends.postgresql.search.vectors import VectorSearch, vector_text
 from locus_memory.backends.postgresql.store import PostgreSQLStore
 from locus_memory.errors import BackendWriteError, InvalidEmbeddingError
@@ -275,39 +274,6 @@ class TestSearch:
         assert compared == [0] * 12
 
     @pytest.mark.slow
-    async def test_where_hits_are_rare_the_index_is_not_asked_each_time(
-        self, own, rows, compared, monkeypatch
-    ):
-        monkeypatch.setattr(vectors_module, "_USES", 4)
-        asked = []
-        ask = VectorSearch._ask_index
-
-        async def spy(search, *arguments):
-            asked.append(arguments)
-            return await ask(search, *arguments)
-
-        monkeypatch.setattr(VectorSearch, "_ask_index", spy)
-        own._vectors._exact_below = 250
-        query = np.random.default_rng(21).normal(size=16)
-        wanted = [k for k in nearest(rows, query) if int(k) % 10 == 0][:10]
-        for _ in range(6):
-            hits = await own.search_by_embedding(
-                NS, query.tolist(), metadata_filter={"tenth": True}
-            )
-            assert keys(hits) == wanted
-        assert (len(asked), len(compared)) == (2, 6)
-        # Without the filter, the index finds enough.
-        assert len(await own.search_by_embedding(NS, query.tolist())) == 10
-        assert (len(asked), len(compared)) == (3, 6)
-        # A larger namespace is not compared without a look at the index.
-        own._vectors._exact_below = 200
-        own._vectors._sizes.discard("16 False vectors\x01")
-        own._vectors._skipped.discard(f"16 False vectors\x01 {asked[0][1].condition}")
-        for _ in range(2):
-            await own.search_by_embedding(NS, query.tolist(), metadata_filter={"tenth": True})
-        assert (len(asked), len(compared)) == (5, 8)
-
-    @pytest.mark.slow
     async def test_expired_and_replaced_vectors_do_not_take_a_place(self, own, rows, clock):
         query = np.random.default_rng(12).normal(size=16)
         best = nearest(rows, query)
@@ -362,13 +328,6 @@ class TestSearch:
         cosine /= np.linalg.norm(rows[int(hits[0].item.key)])
         assert hits[0].score == pytest.approx(cosine, abs=1e-5)
         assert compared == []
-
-    async def test_what_is_remembered_of_namespaces_is_bounded(self, store):
-        await store.put_with_embedding(NS, "k", 1, [1.0])
-        for n in range(1100):
-            store._vectors._sizes.put(f"{n}", (1, 5))
-        await store.search_by_embedding(NS, [1.0])
-        assert len(store._vectors._sizes) == 1024
 
     async def test_a_small_scope_is_always_compared(self, url, schema, compared):
         async with PostgreSQLStore(url, schema=schema, exact_below=5) as store:

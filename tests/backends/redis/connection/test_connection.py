@@ -213,10 +213,6 @@ class TestFeatures:
                 for number in range(30):
                     assert await connection.run(COUNT, [f"k{number}"]) >= 1
 
-    async def test_before_it_is_open(self):
-        with pytest.raises(BackendError, match="open"):
-            _ = RedisConnection().features
-
     async def test_where_little_is_allowed(self, own_server, raw):
         raw(own_server).execute_command(
             "ACL SETUSER little on >pass ~* +@all -info -command -vsim -module -config"
@@ -245,12 +241,6 @@ class TestFeatures:
 
 
 class TestCalls:
-    async def test_answers_are_bytes(self, connection):
-        assert await connection.run(ECHO, (), [b"\0\xff\r\n"]) == b"\0\xff\r\n"
-        assert await connection.execute("SET", connection.key("k"), "é") == b"OK"
-        assert await connection.execute("GET", connection.key("k")) == "é".encode()
-        assert await connection.execute("GET", connection.key("none")) is None
-
     async def test_many_in_one_round_trip(self, connection):
         key = connection.key("n")
         counting = COUNT.call([connection.key("m")])
@@ -281,16 +271,6 @@ class TestCalls:
 
 
 class TestLoops:
-    def test_one_after_another(self, redis_server):
-        connection = RedisConnection(redis_server.url)
-
-        async def ask(text):
-            return await connection.run(ECHO, (), [text])
-
-        for number in range(5):
-            assert asyncio.run(ask(number)) == b"%d" % number
-        asyncio.run(connection.close())
-
     async def test_several_at_once(self, own_server, clients_left):
         connection = RedisConnection(own_server.url, pool_size=2)
 
@@ -351,14 +331,6 @@ class TestLoops:
                 calls = [connection.run(ECHO, ["k"], [number]) for number in range(100)]
                 assert await asyncio.gather(*calls) == [b"%d" % number for number in range(100)]
             await client.aclose()
-
-    async def test_the_callers_cluster(self, three_masters):
-        client = driver.RedisCluster.from_url(three_masters.url)
-        async with RedisConnection(client=client) as connection:
-            assert connection.features.cluster
-            assert await connection.run(ECHO, ["k"], ["x"]) == b"x"
-        assert await client.ping()
-        await client.aclose()
 
     def test_the_callers_client_in_a_second_loop(self, redis_server):
         client = driver.Redis.from_url(redis_server.url)
@@ -432,18 +404,6 @@ def test_a_child_of_a_fork_leaves_the_connections_of_its_parent_alone(redis_serv
 
 
 class TestClosing:
-    async def test_used_after(self, redis_server):
-        connection = RedisConnection(redis_server.url)
-        await connection.execute("PING")
-        await connection.close()
-        await connection.close()
-        for call in (connection.execute("PING"), connection.open(), connection.run(ECHO)):
-            with pytest.raises(BackendClosedError, match="close"):
-                await call
-
-    async def test_never_used(self):
-        await RedisConnection().close()
-
     async def test_it_waits_for_what_runs(self, redis_server, connection, prefix):
         closing = RedisConnection(redis_server.url, pool_size=2)
         await closing.open()

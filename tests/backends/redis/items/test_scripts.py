@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from random import Random
 
@@ -56,18 +55,6 @@ async def test_numbers_keep_all_their_digits(redis_server, prefix, raw):
         assert revisions[-1] - revisions[0] == 49
         (meta,) = raw(redis_server).keys(f"{prefix}store:*:m")
         assert int(raw(redis_server).hget(meta, "revision")) == revisions[-1]
-
-
-async def test_a_server_that_forgets_its_scripts_is_told_again(redis_server, prefix, raw):
-    async with RedisStore(redis_server.url, key_prefix=prefix) as store:
-
-        async def write(n):
-            raw(redis_server).script_flush()
-            return await store.put(("n",), "k", n)
-
-        assert sorted(await asyncio.gather(*map(write, range(20)))) == list(range(1, 21))
-        raw(redis_server).script_flush()
-        assert len(await store.search(("n",))) == 1
 
 
 async def test_the_clock_of_the_server_may_step_back(redis_server, prefix, raw):

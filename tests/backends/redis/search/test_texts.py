@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections import Counter
 
@@ -57,25 +56,9 @@ def test_it_ranks_as_the_reference_does(indexes, words, data):
     assert [score for *_, score in found] == sorted((s for *_, s in found), reverse=True)
 
 
-def test_the_formula():
-    documents = {1: ["a"], 2: ["a", "a", "b"], 3: ["b", "b"]}
-    (first, second) = rank([index_of(documents, ["a"])])
-    weight = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
-    norms = [1 - 0.75 + 0.75 * length / 2 for length in (1, 3)]
-    one, other = (c * 2.2 / (c + 1.2 * norm) for c, norm in zip((1, 2), norms, strict=True))
-    assert {first[1]: first[2], second[1]: second[2]} == pytest.approx(
-        {1: weight * one, 2: weight * other}
-    )
-
-
 def test_of_equals_the_last_comes_first():
     documents = {number: ["a"] for number in (3, 1, 2)}
     assert [number for _, number, _ in rank([index_of(documents, ["a"])])] == [3, 2, 1]
-
-
-def test_nothing_to_rank():
-    assert list(rank([])) == []
-    assert list(rank([index_of({}, ["a"])])) == []
 
 
 @pytest.mark.parametrize(

@@ -145,16 +145,6 @@ async def test_what_is_gone_takes_nobodys_place(store, client, prefix, clock, *,
     assert client.execute_command(how, vectors) == 50
 
 
-async def test_pages_of_equals_are_exact(store):
-    vector = [1.0] * DIMENSION
-    await store.put_batch(
-        [Put(namespace=NS, key=f"{n}", value=n, embedding=vector) for n in range(95)]
-    )
-    pages = [await store.search_by_embedding(NS, vector, 10, offset=n) for n in range(0, 100, 10)]
-    keys = [hit.item.key for page in pages for hit in page]
-    assert sorted(keys) == sorted(f"{n}" for n in range(95))
-
-
 async def test_any_key_is_an_element(store):
     for key in ("\x00", "a b", "é🦊", "k" * 5000, "1", "NOQUANT"):
         await store.put_with_embedding(NS, key, key, [0.6, 0.8])

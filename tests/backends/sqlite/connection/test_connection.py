@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from contextlib import closing, suppress
 
 import pytest
@@ -18,7 +17,6 @@ from locus_memory.backends.sqlite.connection import opening
 from locus_memory.backends.sqlite.connection.connection import SQLiteDatabase
 from locus_memory.backends.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from locus_memory.errors import (
-    BackendClosedError,
     BackendError,
     BackendUnavailableError,
     ConfigurationError,
@@ -105,12 +103,6 @@ class TestOpening:
         assert database.path == str(path)
         await database.close()
 
-    async def test_opening_again_is_harmless(self, database):
-        await database.open()
-        await database.write(add("a"))
-        await database.open()
-        assert await database.read(names) == ["a"]
-
     async def test_a_path_may_hold_any_character(self, tmp_path):
         path = tmp_path / "50% off? #1 é'.db"
         database = SQLiteDatabase(path)
@@ -126,13 +118,6 @@ class TestOpening:
         await database.open()
         await database.close()
         assert (tmp_path / "agent.db").exists()
-
-    async def test_twelve_tasks_open_a_new_file_at_once(self, tmp_path):
-        databases = [SQLiteDatabase(tmp_path / "agent.db") for _ in range(12)]
-        await asyncio.gather(*(d.write(add(f"{n}")) for n, d in enumerate(databases)))
-        found = await databases[0].read(names)
-        assert sorted(found, key=int) == [f"{n}" for n in range(12)]
-        await asyncio.gather(*(d.close() for d in databases))
 
     async def test_tables_that_another_makes_between_two_looks_are_no_damage(
         self, tmp_path, monkeypatch
@@ -172,15 +157,6 @@ class TestOpening:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         connection.close()
 
-    async def test_readers_need_no_writer(self, tmp_path):
-        first = SQLiteDatabase(tmp_path / "agent.db")
-        await first.write(add("a"))
-        await first.close()
-        second = SQLiteDatabase(tmp_path / "agent.db")
-        assert await second.read(names) == ["a"]
-        assert [t.name for t in threads_of_ours()] == ["locus-memory-sqlite-reader"]
-        await second.close()
-
     @pytest.mark.parametrize(
         "options", [{"readers": 0}, {"busy_timeout": -1}, {"synchronous": "off"}]
     )
@@ -201,13 +177,6 @@ class TestOpening:
 
 
 class TestMemory:
-    async def test_reads_see_writes(self):
-        database = SQLiteDatabase(":memory:")
-        await database.write(add("a"))
-        assert await database.read(names) == ["a"]
-        assert len(threads_of_ours()) == 1
-        await database.close()
-
     async def test_two_are_apart(self):
         first, second = SQLiteDatabase(":memory:"), SQLiteDatabase(":memory:")
         await first.write(add("a"))
@@ -225,18 +194,6 @@ class TestWriting:
         assert statements.count("BEGIN IMMEDIATE") == 2
         assert statements.count("COMMIT") == 3
         assert await database.read(names) == [f"{n}" for n in range(10)]
-
-    async def test_a_failure_before_writing_costs_the_others_nothing(self, database):
-        runs = []
-
-        def counted(connection):
-            runs.append(1)
-            return add("kept")(connection)
-
-        results = await together(database, counted, fail, add("also"))
-        assert isinstance(results[1], LookupError)
-        assert runs == [1]
-        assert await database.read(names) == ["kept", "also"]
 
     async def test_a_failure_undoes_only_itself(self, database):
         works = (add("one"), add_then_fail("lost"), add("two"), add_then_fail("gone"), fail)
@@ -330,30 +287,6 @@ class TestReading:
         assert await database.read(names) == ["a", "b"]
         gate.leave.set()
         assert await reading == (["a"], ["a"])
-
-    async def test_a_read_sees_every_write_acknowledged_before_it(self, database):
-        async def follow(prefix):
-            for n in range(100):
-                await database.write(add(f"{prefix}{n}"))
-                assert f"{prefix}{n}" in await database.read(names)
-
-        await asyncio.gather(follow("a"), follow("b"))
-
-    async def test_one_failure_does_not_touch_the_others(self, database):
-        results = await asyncio.gather(
-            *(database.read(work) for work in (names, fail, names)), return_exceptions=True
-        )
-        assert results[0] == results[2] == []
-        assert isinstance(results[1], LookupError)
-
-    async def test_a_wrong_statement_is_a_plain_backend_error(self, database):
-        with pytest.raises(BackendError, match="syntax error") as caught:
-            await database.read(lambda c: c.execute("SELECT FROM FROM"))
-        assert type(caught.value) is BackendError
-
-    async def test_a_bug_is_not_hidden(self, database):
-        with pytest.raises(sqlite3.ProgrammingError):
-            await database.read(lambda c: c.execute("SELECT ?", ()))
 
     @pytest.mark.slow
     async def test_a_result_is_not_kept_alive(self, database):
@@ -543,28 +476,20 @@ class TestClosing:
         assert isinstance(await reading, list)
         assert sorted(p.name for p in tmp_path.iterdir()) == ["agent.db"]
 
-    async def test_it_is_closed_once_and_for_all(self, database):
-        await database.open()
-        await database.close()
-        await database.close()
-        for use in (database.open(), database.read(names), database.write(names)):
-            with pytest.raises(BackendClosedError):
-                await use
-
     async def test_closing_an_unused_one_makes_no_file(self, tmp_path):
         await SQLiteDatabase(tmp_path / "agent.db").close()
         assert list(tmp_path.iterdir()) == []
 
+    # One of the threads may be the last to let go of it, at any moment.
+    @pytest.mark.filterwarnings("ignore::ResourceWarning")
     async def test_the_threads_of_a_forgotten_one_end(self, tmp_path):
         database = SQLiteDatabase(tmp_path / "agent.db")
         await database.write(add("a"))
         await database.open()
         workers = threads_of_ours()
         assert len(workers) == 2
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            del database
-            gc.collect()
+        del database
+        gc.collect()
         for worker in workers:
             await asyncio.to_thread(worker.join, PATIENCE)
             assert not worker.is_alive()

@@ -351,24 +351,6 @@ class TestWrongFiles:
                 await call
         await store.close()
 
-    @pytest.mark.parametrize("damage", ["CAST(x'ff' AS TEXT)", "'[1, 2'"])
-    async def test_a_damaged_value_is_corrupt(self, tmp_path, damage):
-        store = SQLiteStore(tmp_path / "store.db")
-        await store.put(NS, "k", [1, 2])
-        await store._connection.write(lambda c: c.execute(f"UPDATE items SET value = {damage}"))
-        with pytest.raises(BackendCorruptError):
-            await store.get(NS, "k")
-        await store.close()
-
-    @pytest.mark.parametrize("damage", ["created_at = 1e300", "key = char(2)", "created_at = 'x'"])
-    async def test_a_damaged_item_is_corrupt(self, tmp_path, damage):
-        store = SQLiteStore(tmp_path / "store.db")
-        await store.put(NS, "k", [1, 2])
-        await store._connection.write(lambda c: c.execute(f"UPDATE items SET {damage}"))
-        with pytest.raises(BackendCorruptError, match="damaged"):
-            await store.scan(NS)
-        await store.close()
-
     async def test_a_vector_without_its_item_is_corrupt(self, tmp_path):
         store = SQLiteStore(tmp_path / "store.db")
         await store.put_with_embedding(NS, "k", 1, [1.0, 2.0])

@@ -125,16 +125,6 @@ async def fill(store, count=5, size=0):
     await store.put_batch(puts)
 
 
-async def test_an_item_is_decoded_once(store):
-    await fill(store)
-    first = await store.candidates(NS, 10, words="tea", embedding=VECTOR)
-    again = await store.candidates(NS, 10, words="tea")
-    assert first.kept
-    assert len(again.by_text) == 5
-    held = {id(item) for item, _ in first.by_vector}
-    assert {id(item) for item, _ in (*first.by_text, *again.by_text)} == held
-
-
 async def test_what_is_held_is_bounded(store, monkeypatch):
     kept = store._caches.last.items._kept
     monkeypatch.setattr(kept, "_capacity", 40_000)

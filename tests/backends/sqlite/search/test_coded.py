@@ -260,26 +260,6 @@ async def test_what_is_always_there_is_found_whatever_others_write_and_search(tm
         await store._connection.close()
 
 
-@pytest.mark.slow
-async def test_many_deletes_are_noticed(store):
-    puts = [Put(namespace=NS, key=f"{n:04}", value=n, embedding=[1.0, n]) for n in range(1_300)]
-    await store.put_batch(puts)
-    assert len(await store.search_by_embedding(NS, [1.0, 0.0], 5)) == 5
-    for n in range(1_200):
-        await store.delete(NS, f"{n:04}")
-        if n in (100, 300):
-            # They are still in memory, and the best of all.
-            found = await store.search_by_embedding(NS, [1.0, 0.0], 2)
-            assert [hit.item.value for hit in found] == [n + 1, n + 2]
-    found = await store.search_by_embedding(NS, [1.0, 0.0], 3)
-    assert [hit.item.value for hit in found] == [1_200, 1_201, 1_202]
-    await store.clear_namespace(NS)
-    for table in ("codes", "vectors"):
-        query = f"SELECT count(*) FROM {table}"
-        assert await store._connection.read(lambda c, q=query: c.execute(q).fetchone()) == (0,)
-    assert await store.search_by_embedding(NS, [1.0, 0.0], 3) == []
-
-
 @pytest.mark.parametrize("coded", [True, False])
 async def test_writes_elsewhere_do_not_read_all_again(store, coded):
     if not coded:

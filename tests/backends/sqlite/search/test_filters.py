@@ -8,59 +8,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import strategies as st
 
 from locus_memory.backends.sqlite.search.filters import compile_filter, register_functions
 from locus_memory.store.filters import _OPERATORS, parse_filter
 from locus_memory.store.json_values import encode_json
-
-FIELDS = [
-    "a",
-    "b",
-    "n\u00e9",
-    "with space",
-    "a'b",
-    'q"q',
-    "back\\slash",
-    "0",
-    "12",
-    "\x00",
-    "\n",
-    "",
-]
-NUMBERS = [
-    *(0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63)),
-    *(0.0, -0.0, 1.0, 0.1, 1e-320, 1e308, 2.0**63, 9007199254740993.0, 0.1 + 0.2),
-]
-TEXTS = ["", "a", "b", "A", "ab", "1", "true", "a\x00b", "\x00", "\n", "é", "🦊", '"', "\\u0000"]
-
-scalars = st.sampled_from([None, True, False, *NUMBERS, *TEXTS]) | st.floats(
-    allow_nan=False, allow_infinity=False
-)
-fields = st.sampled_from(FIELDS)
-values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=3),
-    max_leaves=8,
-)
-documents = st.dictionaries(fields, values, max_size=4)
-paths = st.lists(fields.filter(bool), min_size=1, max_size=3).map(".".join)
-ordered = st.sampled_from([*NUMBERS, *TEXTS])
-operators = st.one_of(
-    *(st.fixed_dictionaries({name: values}) for name in ("$eq", "$ne", "$contains")),
-    *(st.fixed_dictionaries({name: ordered}) for name in ("$gt", "$gte", "$lt", "$lte")),
-    *(st.fixed_dictionaries({name: st.lists(values, max_size=3)}) for name in ("$in", "$nin")),
-    st.fixed_dictionaries({"$exists": st.booleans()}),
-)
-filters = st.recursive(
-    st.dictionaries(paths, operators | scalars, min_size=1, max_size=2),
-    lambda inner: st.one_of(
-        st.fixed_dictionaries({"$and": st.lists(inner, min_size=1, max_size=2)}),
-        st.fixed_dictionaries({"$or": st.lists(inner, min_size=1, max_size=2)}),
-        st.fixed_dictionaries({"$not": inner}),
-    ),
-    max_leaves=4,
-)
 
 
 @pytest.fixture(scope="module")

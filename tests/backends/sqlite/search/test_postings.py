@@ -19,7 +19,6 @@ from locus_memory.backends.sqlite.items import OutdatedError, Scope
 from locus_memory.backends.sqlite.search import caches, postings, ranking
 from locus_memory.backends.sqlite.search.filters import register_functions
 from locus_memory.backends.sqlite.search.postings import PostedSearch, _varints
-from locus_memory.backends.sqlite.search.ranking import Postings
 from locus_memory.backends.sqlite.search.texts import Matches
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.store.item import Put
@@ -182,17 +181,6 @@ async def test_in_a_large_file_new_items_elsewhere_are_not_read(tmp_path, monkey
         assert cache._newest > then
 
 
-async def test_after_many_deletes_the_cache_is_made_again(tmp_path):
-    async with SQLiteStore(tmp_path / "texts.db") as store:
-        searching(store, CAPACITY)
-        await store.put_batch([(("a",), f"{n}", f"boats keel{n}") for n in range(40)])
-        await store.put_batch([(("b",), f"{n}", "mast boats") for n in range(60)])
-        await same(store, ("a",), "boats keel7")
-        await store.clear_namespace(("b",))
-        await store.put(("a",), "more", "boats")
-        await same(store, ("a",), "boats keel7")
-
-
 async def test_many_changes_make_the_cache_again(tmp_path, monkeypatch):
     monkeypatch.setattr(postings, "_RECENT", 20)
     monkeypatch.setattr(postings, "_FEW", 0)
@@ -238,53 +226,13 @@ async def test_a_word_that_takes_too_much_is_left_to_fts5(tmp_path):
         assert list(store._caches.last.posted._words.values()) == [None]
 
 
-async def test_a_database_in_memory_has_a_cache_too():
-    async with SQLiteStore(":memory:") as store:
-        searching(store, CAPACITY)
-        for stage in range(3):
-            await store.put_batch([(("a",), f"{n} {stage}", f"boats x{n}") for n in range(100)])
-            for _ in range(2):
-                await same(store, ("a",), "boats x7")
-
-
-async def view(store, searched, words, revision=None):
-    """Return the cached postings of words as the file is, or as if it were of a revision."""
-
-    def read(connection):
-        every = Selection.of(("a",), None).condition
-        matches = Matches.of(connection, Scope.of(("a",), 0.0, recursive=False), every)
-        if revision is not None:
-            connection.execute(
-                "CREATE TEMP TABLE revisions AS SELECT 0 AS id, ? AS number", revision
-            )
-        try:
-            return searched._view(matches, [f'"{word}"' for word in words])
-        finally:
-            connection.execute("DROP TABLE IF EXISTS temp.revisions")
-
-    return await store._connection.read(read)
-
-
-async def test_an_older_snapshot_does_not_use_the_cache(tmp_path):
-    searched = PostedSearch(CAPACITY)
-    async with SQLiteStore(tmp_path / "posted.db") as store:
-        await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
-        assert await view(store, searched, ["boats"]) is not None
-        with pytest.raises(OutdatedError):
-            await view(store, searched, ["boats"], (99,))
-        await store.delete(("a",), "7")
-        assert await view(store, searched, ["boats"]) is not None
-        with pytest.raises(OutdatedError):
-            await view(store, searched, ["run"], (100,))
-
-
 @pytest.mark.slow
 async def test_words_without_items_take_space_too(tmp_path):
-    searched = PostedSearch(8_000)
     async with SQLiteStore(tmp_path / "posted.db") as store:
+        searched = searching(store, 8_000)._caches.last.posted
         await store.put_batch([(("a",), f"{n}", "boats run") for n in range(100)])
         for number in range(1_000):
-            assert await view(store, searched, [f"unknown{number}"]) is not None
+            assert await store.search(("a",), f"unknown{number}") == []
     assert 1 <= len(searched._words) < 20
     assert 0 < searched.size <= 8_000
 
@@ -311,14 +259,6 @@ async def test_an_older_snapshot_begins_again_if_something_is_replaced_meanwhile
                 find(connection, scope, ["keel"], every, Page(5))
             connection.execute("ROLLBACK")
             assert len(find(connection, scope, ["keel"], every, Page(5))) == 1
-
-
-def test_postings_are_their_places():
-    places = np.array([1, 1, 7, 65_536, 65_536, 65_536, 200_000, *[300_000] * 300])
-    found = Postings.of(places)
-    assert found.ids.tolist() == [1, 7, 65_536, 200_000, 300_000]
-    assert found.times.tolist() == [2, 1, 3, 1, 300]
-    assert Postings.of(np.array([], np.int64)).ids.tolist() == []
 
 
 def test_varints_of_any_length():

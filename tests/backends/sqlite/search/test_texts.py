@@ -15,7 +15,7 @@ from locus_memory.backends.selection import Page, Selection
 from locus_memory.backends.sqlite import queries
 from locus_memory.backends.sqlite.items import Scope
 from locus_memory.backends.sqlite.search import caches
-from locus_memory.backends.sqlite.search.texts import Matches, Totals
+from locus_memory.backends.sqlite.search.texts import Matches
 from locus_memory.backends.sqlite.store import SQLiteStore
 
 WORDS = ["boat", "keel", "sail", "mast", "harbour", "tide", "anchor", "rope"]
@@ -74,23 +74,6 @@ async def test_both_ways_find_the_same(store, monkeypatch, name, query):
     assert found[0]
 
 
-async def test_a_namespace_is_large_beside_the_others(store):
-    def large(name):
-        def read(connection):
-            path = f"{name}\x01"
-            sql = "SELECT id FROM namespaces WHERE path = ?"
-            (found,) = connection.execute(sql, (path,)).fetchone()
-            return connection.execute(queries.IS_LARGE, (found,)).fetchone() is not None
-
-        return store._connection.read(read)
-
-    assert await large("large")
-    assert not await large("small")
-    await store.clear_namespace(("large",))
-    await store.put(("new",), "k", "boat")
-    assert not await large("new")
-
-
 async def test_what_has_no_text_is_not_indexed(tmp_path):
     def indexed():
         return store._connection.read(
@@ -109,14 +92,6 @@ async def test_what_has_no_text_is_not_indexed(tmp_path):
         await store.put(("jobs",), "c", "word")
         assert await store.clear_namespace(("jobs",)) == 3
         assert await indexed() == 0
-
-
-async def test_the_mean_length_is_that_of_fts5(tmp_path):
-    async with SQLiteStore(tmp_path / "texts.db") as store:
-        await store.put_batch([(("n",), f"{n}", "word " * n) for n in range(1, 300)])
-        found = (await store._connection.read(Totals.of)).mean
-        # A word more each: that of the namespace.
-        assert found == pytest.approx(151)
 
 
 def told(found):
