@@ -163,8 +163,10 @@ def _apply_object(
 def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
     alike = eq if plain else same
     start = common_prefix(old, new, alike)
-    if start == len(old):
-        return _growth(start, new)
+    if start == len(old) == len(new):
+        return None
+    if not old:
+        return ["=", new]
     tail = _common_suffix(old[start:], new[start:], alike)
     old_middle, new_middle = old[start : len(old) - tail], new[start : len(new) - tail]
     steps: list[Any] = [start] if start else []
@@ -172,13 +174,6 @@ def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
     if tail:
         steps.append(tail)
     return ["l", steps]
-
-
-def _growth(start: int, new: list[Any]) -> Any:
-    """Return the delta that adds what `new` has beyond its first `start` elements."""
-    if start == len(new):
-        return None
-    return ["l", [start, new[start:]]] if start else ["=", new]
 
 
 _Alike = Callable[[Any, Any], bool]
