@@ -27,7 +27,6 @@ __all__ = [
     "PairedBackend",
     "SharedConnection",
     "checkpointer_of",
-    "compact_parts",
     "store_of",
 ]
 
@@ -167,7 +166,13 @@ class Backend(Resource, ABC, Generic[StateT]):
         It may take long, and lock tables: run it when little else does. `remains` tells what it
         cannot reach.
         """
-        await compact_parts(self)
+        from locus_memory.checkpoint.chain import DeltaCheckpointer  # noqa: PLC0415 - seldom needed
+
+        checkpointer, store = checkpointer_of(self), store_of(self)
+        if isinstance(checkpointer, DeltaCheckpointer):
+            await checkpointer.storage.reclaim()
+        if store is not None:
+            await store.compact()
 
     async def remains(self, search: ByteSearch) -> list[Place]:
         """Return the files and raw values of the database, each searched for deleted words.
@@ -231,17 +236,6 @@ class ConnectedBackend(
         await super().close()
         if self._owned:
             await self._connection.close()
-
-
-async def compact_parts(backend: Backend) -> None:
-    """Compact the checkpoints and the store of a backend, as far as it has them."""
-    from locus_memory.checkpoint.chain import DeltaCheckpointer  # noqa: PLC0415 - seldom needed
-
-    checkpointer, store = checkpointer_of(backend), store_of(backend)
-    if isinstance(checkpointer, DeltaCheckpointer):
-        await checkpointer.storage.reclaim()
-    if store is not None:
-        await store.compact()
 
 
 def store_of(backend: Backend[Any]) -> BaseStore | None:

@@ -76,11 +76,6 @@ class ErrorTable:
         return self.kind(error, *codes)(message + next(remedies, ""))
 
 
-def _quotes_nothing(error: BaseException) -> bool:
-    del error
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverErrors:
     """The translation of the errors of one driver.
@@ -95,7 +90,7 @@ class DriverErrors:
 
     raised: tuple[type[BaseException], ...]
     describe: Callable[[BaseException, str], BaseException]
-    quotes: Callable[[BaseException], bool] = _quotes_nothing
+    quotes: Callable[[BaseException], bool] = lambda _: False
 
     def translate(self, error: BaseException, place: str) -> BaseException:
         """Return the library's error for `error`, or `error` itself if it is another one."""

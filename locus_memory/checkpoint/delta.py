@@ -26,7 +26,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import compress, islice, repeat
-from operator import is_, ne
+from operator import eq, is_, ne
 from typing import Any
 
 import orjson
@@ -35,7 +35,7 @@ from typing_extensions import override
 from locus_memory._internal.sameness import is_plain, same
 from locus_memory.errors import CheckpointError
 
-__all__ = ["apply", "diff", "stays_plain"]
+__all__ = ["apply", "common_prefix", "diff", "stays_plain"]
 
 _SLICES = 1_024, 64
 """How many elements are compared at a time, down to the first that differs."""
@@ -122,8 +122,8 @@ def _diff_objects(
     changed: Iterable[tuple[str, Any]] = new.items()
     if texts is _ALL:
         # Most objects only grow: their values are compared as lists, without a search for a key.
-        aligned = _common_prefix([*old], [*new], _equal)
-        start = _common_prefix([*old.values()][:aligned], [*new.values()], _equal)
+        aligned = common_prefix([*old], [*new], eq)
+        start = common_prefix([*old.values()][:aligned], [*new.values()], eq)
         names, values = islice(new, start, None), islice(new.values(), start, None)
         differs = map(ne, map(old.get, names, repeat(_NOTHING)), values)
         changed = compress(islice(new.items(), start, None), differs)
@@ -161,10 +161,12 @@ def _apply_object(
 
 
 def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
-    alike = _equal if plain else same
-    start = _common_prefix(old, new, alike)
-    if start == len(old):
-        return _growth(start, new)
+    alike = eq if plain else same
+    start = common_prefix(old, new, alike)
+    if start == len(old) == len(new):
+        return None
+    if not old:
+        return ["=", new]
     tail = _common_suffix(old[start:], new[start:], alike)
     old_middle, new_middle = old[start : len(old) - tail], new[start : len(new) - tail]
     steps: list[Any] = [start] if start else []
@@ -174,21 +176,11 @@ def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
     return ["l", steps]
 
 
-def _growth(start: int, new: list[Any]) -> Any:
-    """Return the delta that adds what `new` has beyond its first `start` elements."""
-    if start == len(new):
-        return None
-    return ["l", [start, new[start:]]] if start else ["=", new]
-
-
 _Alike = Callable[[Any, Any], bool]
 
 
-def _equal(old: Any, new: Any) -> bool:
-    return bool(old == new)
-
-
-def _common_prefix(old: list[Any], new: list[Any], alike: _Alike) -> int:
+def common_prefix(old: list[Any], new: list[Any], alike: _Alike) -> int:
+    """Return how many elements at the beginning of two lists are alike."""
     limit = min(len(old), len(new))
     start = 0
     if alike is same:
@@ -374,12 +366,8 @@ def _apply_string(document: str, start: int, dropped: int, text: str) -> str:
     return document[:start] + text + document[start + dropped :]
 
 
-def _apply_value(_document: Any, value: Any) -> Any:
-    return value
-
-
 _APPLY: dict[str, Callable[..., Any]] = {
-    "=": _apply_value,
+    "=": lambda _, value: value,
     "d": _apply_object,
     "l": _apply_list,
     "s": _apply_string,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from operator import eq
 from typing import Any
 
 import orjson
 
 from locus_memory._internal.notebook import table
+from locus_memory.checkpoint.delta import common_prefix
 
 __all__ = [
     "Change",
@@ -170,7 +172,7 @@ def _numbered(entries: list[tuple[int, Any]]) -> list[dict[str, Any]]:
 def compare_messages(old: list[Any], new: list[Any]) -> MessageChanges:
     """Return the messages that the two conversations do not share."""
     left, right = [_key(m) for m in old], [_key(m) for m in new]
-    start = _common_start(left, right)
+    start = common_prefix(left, right, eq)
     matcher = SequenceMatcher(None, left[start:], right[start:], autojunk=False)
     common, edits = start, []
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
@@ -189,15 +191,6 @@ def messages_of(state: Any) -> tuple[list[Any], Any]:
         rest = {name: value for name, value in state.items() if name != "messages"}
         return state["messages"], rest
     return [], state
-
-
-def _common_start(left: list[bytes], right: list[bytes]) -> int:
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
 
 
 def _key(value: Any) -> bytes:

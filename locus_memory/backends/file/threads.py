@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -63,11 +62,6 @@ _ATTEMPTS: Final = 3
 _ASIDE: Final = ".aside"
 """The folder of temporary folders, each named after its lock, whose holder finds the dead ones."""
 
-_COPY: Final = ".copy-"
-"""The name of such folders in earlier versions, beside the threads."""
-
-_STALE_SECONDS: Final = 3600.0
-
 
 class BusyError(Exception):
     """Another process holds the lock of a thread."""
@@ -90,11 +84,7 @@ class ThreadFolders:
         self.discard_dead()
         for name in names_in(self.base):
             folder = self.base / name
-            if not is_folder(folder):
-                continue
-            if name.startswith(_COPY) and _is_stale(folder):
-                discard(folder)
-            elif (hashed := _hash_of(name)) is not None:
+            if is_folder(folder) and (hashed := _hash_of(name)) is not None:
                 self._tidy(folder, hashed)
 
     def open(self) -> None:
@@ -461,11 +451,3 @@ def _records(names: Iterable[str]) -> list[Entry]:
     """Return the records among the names in a folder, oldest first."""
     entries = map(Entry.parse, names)
     return sorted(entry for entry in entries if entry is not None)
-
-
-def _is_stale(path: Path) -> bool:
-    """Return whether a process that died long ago left a file or folder."""
-    try:
-        return path.stat().st_mtime < time.time() - _STALE_SECONDS
-    except FileNotFoundError:
-        return False

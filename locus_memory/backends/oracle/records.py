@@ -129,13 +129,7 @@ def _fields(thread_id: str, row: Row) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise damage(thread_id, None) from error
     known = checkpoint_id, revision, base, level, sequence, created_at, metadata, size, stored
-    return head_fields(
-        thread_id, (*known, seal, fork), read_text=_as_it_is, read_metadata=_as_it_is
-    )
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+    return head_fields(thread_id, (*known, seal, fork), read_text=str, read_metadata=dict)
 
 
 def read_thread(name: bytes, long_name: bytes | None) -> str:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import ConnectedBackend, compact_parts
+from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.postgresql.advice import advise, outdated
 from locus_memory.backends.postgresql.checkpoints import PostgreSQLCheckpointer
 from locus_memory.backends.postgresql.connection.connection import (
@@ -147,7 +147,7 @@ class PostgreSQLBackend(
     @override
     async def compact(self) -> None:
         """Erase deleted rows from the files: each table is rewritten, and locked meanwhile."""
-        await compact_parts(self)
+        await super().compact()
         await self._connection.execute(REWRITE)
         if self._connection.features.has_vector:
             await self._connection.execute("VACUUM (FULL, ANALYZE) {vectors}")

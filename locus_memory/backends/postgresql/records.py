@@ -133,11 +133,7 @@ def read_record(thread_id: str, row: Row) -> Record:
 
 
 def _fields(thread_id: str, row: Row) -> dict[str, Any]:
-    return head_fields(thread_id, row, read_text=_text, read_metadata=decode_document)
-
-
-def _text(stored: str) -> str:
-    return stored
+    return head_fields(thread_id, row, read_text=str, read_metadata=decode_document)
 
 
 def read_thread(encoded: str) -> str:
@@ -305,11 +301,9 @@ ORDER BY left(thread_id, 500), thread_id LIMIT $4
 """
 
 # A thread that does not exist, or has no such record, has no newest one to begin a copy with.
-# A XOR transfers a seal to another thread; see `record.moved`. The first byte of a payload tells
-# whether its seal is of an earlier version, which does not cover the thread.
+# A XOR transfers a seal to another thread; see `record.moved`.
 _COPIED: Final = {
-    "seal": """CASE substr(source.payload, 1, 1) WHEN '\\x01'::bytea THEN source.seal
-    ELSE source.seal # CASE source.sequence WHEN $6 THEN $7::integer ELSE $5::integer END END""",
+    "seal": "source.seal # CASE source.sequence WHEN $6 THEN $7::integer ELSE $5::integer END",
     "forked_from": "CASE source.sequence WHEN $6 THEN $8::text ELSE source.forked_from END",
 }
 

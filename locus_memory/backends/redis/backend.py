@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from locus_memory._internal.options import checked
 from locus_memory.backends.advice import Advice
-from locus_memory.backends.base import ConnectedBackend, compact_parts
+from locus_memory.backends.base import ConnectedBackend
 from locus_memory.backends.redis.advice import advise
 from locus_memory.backends.redis.checkpoints import RedisCheckpointer, RedisCheckpointerOptions
 from locus_memory.backends.redis.connection.connection import (
@@ -82,7 +82,7 @@ class RedisBackend(ConnectedBackend[RedisConnection, RedisStore, RedisCheckpoint
     @override
     async def compact(self) -> None:
         """Erase deleted words from the keys, and let the server rewrite its files."""
-        await compact_parts(self)
+        await super().compact()
         try:
             await rewrite_files(self._connection)
         except (BackendError, TimeoutError) as error:

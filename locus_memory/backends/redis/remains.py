@@ -44,7 +44,8 @@ async def _keys(connection: RedisConnection, search: ByteSearch) -> Place:
     cursor: Any = 0
     count = size = found = 0
     while True:
-        pattern = _escaped(connection.key()) + b"*"
+        # The prefix as a pattern of `SCAN` that means only itself.
+        pattern = re.sub(rb"([*?\[\]\\])", rb"\\\1", connection.key()) + b"*"
         cursor, keys = await connection.execute("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)
         for key in keys:
             data = await _content(connection, key)
@@ -119,8 +120,3 @@ async def _idle(connection: RedisConnection) -> None:
 
 async def _setting(connection: RedisConnection, name: str) -> str:
     return texts(await connection.execute("CONFIG", "GET", name)).get(name, "")
-
-
-def _escaped(prefix: bytes) -> bytes:
-    """Return a prefix as a pattern of `SCAN` that means only itself."""
-    return re.sub(rb"([*?\[\]\\])", rb"\\\1", prefix)

@@ -146,7 +146,7 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
 
     @override
     async def _get_item(self, namespace: Namespace, key: str) -> StoreItem | None:
-        name = self._item_name(namespace, key)
+        name = self._spaces.item_name(self._spaces.space(namespace), key.encode())
         found = await self._connection.execute("HMGET", name, "h", "v", "m", again=True)
         if found[0] is not None and expires(found[0]):
             return await self._get_expiring(namespace, key)
@@ -238,9 +238,6 @@ class RedisStore(OverConnection[RedisConnection], CheckedStore[Operation]):
         except BackendWriteError as error:
             # A replica is read all the same, but for what has to be moved.
             emit("redis.not_moved", error=error, place=self.place)
-
-    def _item_name(self, namespace: Namespace, key: str) -> bytes:
-        return self._spaces.item_name(self._spaces.space(namespace), key.encode())
 
     async def _targets_of(self, selection: Selection) -> list[Space]:
         return await self._spaces.within(selection.namespace, recursive=selection.recursive)

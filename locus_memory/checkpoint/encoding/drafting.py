@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from locus_memory._internal.offload import in_thread
 from locus_memory.checkpoint.encoding.encode import Draft
@@ -13,11 +13,7 @@ from locus_memory.checkpoint.states import Written
 __all__ = ["drafted_by"]
 
 
-class _Work(Protocol):
-    def __call__(self, state: dict[str, object], /, *, is_owned: bool = False) -> Draft: ...
-
-
-async def drafted_by(work: _Work, written: Written, *, compared: bool) -> Draft:
+async def drafted_by(work: Callable[..., Draft], written: Written, *, compared: bool) -> Draft:
     """Return the draft that `work` creates from the current state.
 
     A small state is processed at once. A large one is copied at once, and the copy is processed

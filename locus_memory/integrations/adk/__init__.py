@@ -16,7 +16,7 @@ log of events.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from locus_memory._internal.lazy import lazy_names
 from locus_memory._internal.providers.drivers import require
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 else:
     require("google.adk", "adk", needed_by=__name__)
 
-    _get, __dir__ = lazy_names(
+    # ADK takes seconds to import, and a program may need only one of the services.
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "LocusMemoryService": "memories",
@@ -36,10 +37,5 @@ else:
             "register": "scheme",
         },
     )
-
-    # ADK takes seconds to import, and a program may need only one of the services.
-    def __getattr__(name: str) -> Any:
-        return _get(name)
-
 
 __all__ = ["LocusMemoryService", "LocusSessionService", "register"]

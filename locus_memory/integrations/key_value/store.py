@@ -123,18 +123,12 @@ class LocusKeyValue(
         await self.setup_collection(collection=place[-1])
         with _refusals():
             put = self._put(place, key, entry, if_version=0)
-            while not await self._created(put):
+            while True:
+                with suppress(VersionConflictError):
+                    await self.store.put_batch([put])
+                    return True
                 if not await self._gone(place, key):
                     return False
-            return True
-
-    async def _created(self, put: Put) -> bool:
-        """Put an item that does not exist; return whether that is so."""
-        try:
-            await self.store.put_batch([put])
-        except VersionConflictError:
-            return False
-        return True
 
     @override
     async def _setup(self) -> None:

@@ -70,10 +70,6 @@ class Place:
         place = cls.at(parts[0], parts[1])
         return place if name in (place.name, place.writes) else None
 
-    def moved(self, thread_id: str) -> Place:
-        """Return the place of the same namespace in another thread."""
-        return Place.at(thread_id, self.namespace)
-
     def config(self, checkpoint_id: str) -> RunnableConfig:
         """Return the config that names a checkpoint here."""
         configurable: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, Final
 
 from locus.core.state import AgentState
@@ -15,6 +16,8 @@ _WRITTEN_OUT: Final = "$written_out"
 
 _TEXT, _INTEGER, _FLOAT, _OBJECT = "$text", "$integer", "$float", "$object"
 _MARKS: Final = frozenset({_TEXT, _INTEGER, _FLOAT, _OBJECT})
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""Half a character, a lone surrogate."""
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 
 
@@ -64,7 +67,7 @@ def _write_out(value: Any) -> Any:
         return _write_out_object(value)
     if isinstance(value, list):
         return [_write_out(part) for part in value]
-    if isinstance(value, str) and not _is_whole(value):
+    if isinstance(value, str) and _HALF.search(value):
         return {_TEXT: json.dumps(value)}
     if isinstance(value, int) and not _LOWEST <= value <= _HIGHEST:
         return {_INTEGER: hex(value)}
@@ -93,11 +96,3 @@ def _read(value: Any) -> Any:
     if mark == _TEXT:
         return json.loads(written)
     return int(written, 16) if mark == _INTEGER else float(written)
-
-
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -22,6 +22,7 @@ __all__ = ["Caller", "Callers", "TokenCallers"]
 
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _SHORTEST: Final = 16
+_TOKEN: Final = re.compile(f"[!-~]{{{_SHORTEST},}}")
 _FIELDS: Final = frozenset({"sha256", "user", "read_only"})
 
 
@@ -81,7 +82,7 @@ class TokenCallers(Callers):
         Raises:
             ConfigurationError: A token has fewer than 16 characters or one that no header holds.
         """
-        if not all(len(token) >= _SHORTEST and _is_plain(token) for token in tokens):
+        if not all(map(_TOKEN.fullmatch, tokens)):
             raise ConfigurationError(
                 f"a token has at least {_SHORTEST} printable ASCII characters and no space"
             )
@@ -128,10 +129,6 @@ class TokenCallers(Callers):
 
 def _digest(token: str) -> str:
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _is_plain(token: str) -> bool:
-    return token.isascii() and token.isprintable() and " " not in token
 
 
 def _entry(table: Any, where: str) -> tuple[str, Caller]:

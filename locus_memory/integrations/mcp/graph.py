@@ -277,19 +277,13 @@ class KnowledgeGraph:
             ]
             return [part[key] for key in free], puts
 
+        # Without transactions, each value is written alone: else a second attempt would not know
+        # which values the first one wrote.
+        together = self._store.capabilities.transactions
         done: list[_Value] = []
-        for part in self._parts(values):
+        for part in [values] if together else [{key: each} for key, each in values.items()]:
             done += await self._changed(partial(attempt, part))
         return done
-
-    def _parts(self, values: Mapping[str, _Value]) -> list[Mapping[str, _Value]]:
-        """Return what is written together: without transactions, each value alone.
-
-        Else a second attempt would not know which values the first one wrote.
-        """
-        if self._store.capabilities.transactions:
-            return [values]
-        return [{key: value} for key, value in values.items()]
 
     async def _found(self, names: Iterable[str]) -> dict[str, tuple[StoreItem, Entity]]:
         found: dict[str, tuple[StoreItem, Entity]] = {}

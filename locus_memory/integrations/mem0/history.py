@@ -38,16 +38,6 @@ class PastVersion:
     content: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    memory_id: str
-    old: str | None
-    new: str | None
-    event: str
-    created_at: datetime | None
-    updated_at: datetime | None
-
-
 class History:
     """The changes of each memory, the oldest first, by its id.
 
@@ -63,12 +53,8 @@ class History:
         need_columns(connection, "history", _NEEDED)
         self.unreadable = 0
         self._changes: dict[str, list[PastVersion]] = {}
-        for given in connection.execute(_ROWS):
-            row = _row_of(given)
-            if row is None:
-                self.unreadable += 1
-            else:
-                self._add(row)
+        for row in connection.execute(_ROWS):
+            self.unreadable += not self._add(*row)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of the memories."""
@@ -78,16 +64,25 @@ class History:
         """Return the changes of a memory."""
         return self._changes.get(memory_id, [])
 
-    def _add(self, row: _Row) -> None:
-        changes = self._changes.setdefault(row.memory_id, [])
-        if not changes and row.event != "ADD" and row.old is not None:
+    def _add(
+        self, memory_id: object, old: object, new: object, event: object, *moments: object
+    ) -> bool:
+        """Add the change of a row; false: it is none."""
+        if not isinstance(memory_id, str) or event not in _EVENTS:
+            return False
+        before, after = (each if isinstance(each, str) else None for each in (old, new))
+        if event != "DELETE" and after is None:
+            return False
+        created, updated = map(read_moment, moments)
+        changes = self._changes.setdefault(memory_id, [])
+        if not changes and event != "ADD" and before is not None:
             # The row of its creation is gone, but not its content.
-            changes.append(PastVersion(row.created_at or _NEVER, row.old))
-        stated = row.created_at if row.event == "ADD" else row.updated_at
-        moment = stated or row.updated_at or _NEVER
+            changes.append(PastVersion(created or _NEVER, before))
+        moment = (created if event == "ADD" else None) or updated or _NEVER
         if changes:
             moment = max(moment, changes[-1].at + _TICK)
-        changes.append(PastVersion(moment, None if row.event == "DELETE" else row.new))
+        changes.append(PastVersion(moment, None if event == "DELETE" else after))
+        return True
 
 
 @contextmanager
@@ -102,13 +97,3 @@ def open_history(where: str) -> Generator[History]:
     """
     with sqlite_source(where, _WHAT) as connection:
         yield History(connection)
-
-
-def _row_of(given: tuple[object, ...]) -> _Row | None:
-    memory_id, old, new, event, created, updated = given
-    if not isinstance(memory_id, str) or not isinstance(event, str) or event not in _EVENTS:
-        return None
-    before, after = (each if isinstance(each, str) else None for each in (old, new))
-    if event != "DELETE" and after is None:
-        return None
-    return _Row(memory_id, before, after, event, read_moment(created), read_moment(updated))

@@ -13,7 +13,7 @@ from agents.memory.session_settings import coerce_session_settings, resolve_sess
 
 from locus_memory.backends.base import Backend
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.integrations.log import Log, Tail
+from locus_memory.integrations.log import Log
 from locus_memory.integrations.openai_agents.usage import Usages
 from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.reading import naming
@@ -126,21 +126,14 @@ class LocusSession(OverStore, Usages):
         async def replace_suffix(start: int, output: list[TResponseInputItem]) -> bool:
             if not tail.entries[start:]:
                 return False
-            outdated = await _outdated(log, tail, start, prune_prefix)
+            is_outdated = cast("Callable[[dict[str, Any]], bool] | None", prune_prefix)
+            outdated = (
+                await log.outdated(tail.entries[start].key, is_outdated) if is_outdated else []
+            )
             return await log.replace(tail, start, _checked(output), outdated)
 
         items = _items(entry.item for entry in tail.entries)
         return _CompactionSnapshot(items, tail.complete, replace_suffix)
-
-
-async def _outdated(
-    log: Log, tail: Tail, start: int, is_outdated: Callable[[TResponseInputItem], bool] | None
-) -> list[str]:
-    if is_outdated is None:
-        return []
-    return await log.outdated(
-        tail.entries[start].key, cast("Callable[[dict[str, Any]], bool]", is_outdated)
-    )
 
 
 def _items(items: Any) -> list[TResponseInputItem]:

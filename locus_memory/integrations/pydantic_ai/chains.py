@@ -48,24 +48,14 @@ def parts_of(path: Path, limit: int | None) -> list[tuple[str, int, int]]:
         limit: How many entries to read at most.
     """
     first = 0 if limit is None else depth_of(path) + 1 - limit
-    parts: list[tuple[str, int, int]] = []
-    for segment, last in path:
-        if first <= last:
-            begins = parts[-1][2] + 1 if parts else max(first, _begin(path, segment))
-            parts.append((segment, begins, last))
-    return parts
+    begins = (0, *(last + 1 for _, last in path))
+    return [
+        (segment, max(first, begin), last)
+        for begin, (segment, last) in zip(begins, path, strict=False)
+        if first <= last
+    ]
 
 
 def segments_of(paths: Iterable[Path]) -> set[str]:
     """Return the segments of all the paths."""
     return {segment for path in paths for segment, _ in path}
-
-
-def _begin(path: Path, segment: str) -> int:
-    """Return the first depth that a path takes of a segment."""
-    before = -1
-    for name, last in path:
-        if name == segment:
-            break
-        before = last
-    return before + 1

@@ -183,7 +183,7 @@ class LocusMemoryStore(OverStore):
             _checked(content, "content"),
             uuid4().hex,
             operation.id if operation else None,
-            _checked_metadata(_harness().encode_metadata(metadata)),
+            check_text(_harness().encode_metadata(metadata), "metadata"),
         )
         return await self._change(path, file, expected_version, operation)
 
@@ -382,7 +382,3 @@ def _checked(text: object, name: str) -> str:
     if check_text(text, name) is None:
         raise InvalidArgumentError(f"{name} is a string, not NoneType")
     return str(text)
-
-
-def _checked_metadata(metadata: str | None) -> str | None:
-    return check_text(metadata, "metadata")

@@ -97,7 +97,8 @@ class LocusSessionRepository(SessionRepository):
         Raises:
             SessionException: It exists already.
         """
-        _wait(self._create(self._place("sessions"), _id(session), session.to_dict(), _session_of))
+        key = check_identifier(session.session_id, "session_id")
+        _wait(self._create(self._place("sessions"), key, session.to_dict(), _session_of))
         return session
 
     def read_session(self, session_id: str, **kwargs: Any) -> Session | None:
@@ -367,10 +368,6 @@ class LocusSessionRepository(SessionRepository):
 
 def _wait(awaitable: Awaitable[_T]) -> _T:
     return shared_bridge().run(awaitable, inside_loop=True)
-
-
-def _id(session: Session) -> str:
-    return check_identifier(session.session_id, "session_id")
 
 
 def _agent_id(agent_id: object) -> str:

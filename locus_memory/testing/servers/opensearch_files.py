@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -147,7 +146,8 @@ def unpacked(version: str, plugins: Sequence[str]) -> Path:
         MissingDriverError: There is no `mvn`.
         BackendUnavailableError: Maven cannot fetch it.
     """
-    cache = Path(os.environ.get("LOCUS_TEST_CACHE") or _default_cache())
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = Path(os.environ.get("LOCUS_TEST_CACHE") or caches / "locus-memory" / "servers")
     home = cache / "-".join(("opensearch", version, *sorted(plugins)))
     if home.is_dir():
         return home
@@ -161,27 +161,17 @@ def unpacked(version: str, plugins: Sequence[str]) -> Path:
     return home
 
 
-def _default_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "locus-memory" / "servers"
-
-
 def _fetch(version: str, plugins: Sequence[str], work: Path) -> Path:
     """Return the unpacked server, in a folder that may be moved."""
     server = _Artifact("org.opensearch.distribution.integ-test-zip", "opensearch", version, "zip")
     _copy([server, *(_Artifact(_GROUP, name, f"{version}.0", "zip") for name in plugins)], work)
     home = work / f"opensearch-{version}"
-    _unzip(work / f"opensearch-{version}.zip", work)
+    shutil.unpack_archive(work / f"opensearch-{version}.zip", work)
     for name in plugins:
-        _unzip(work / f"{name}-{version}.0.zip", home / "plugins" / name)
+        shutil.unpack_archive(work / f"{name}-{version}.0.zip", home / "plugins" / name)
     if not (home / "modules" / "analysis-common").exists():
         _add_modules(home, version, work / "jars")
     return home
-
-
-def _unzip(archive: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as opened:
-        opened.extractall(target)
 
 
 def _copy(artifacts: Sequence[_Artifact], target: Path) -> None:

@@ -137,11 +137,6 @@ def _backend(conninfo: str, password: str, release: str) -> Callable[[], Any]:
     return lambda: backend(conninfo, credentials={"LOCUS": password}, presents=release)
 
 
-def _is_again(cursors: Any, cursor: int) -> bool:
-    """Return whether a query runs again, rather than sends the rows that it has found."""
-    return not cursors.has(cursor) and cursors.dml_sql(cursor) is None
-
-
 def _correct_session() -> None:
     """Make the Mirror answer as Oracle does.
 
@@ -152,7 +147,12 @@ def _correct_session() -> None:
     answer_query = session._answer_query  # noqa: SLF001 - the Mirror has no hook
 
     def answer(stream: Any, backend: Any, request: Any, cursors: Any, *rest: Any) -> Any:
-        if request.cursor and not request.sql and _is_again(cursors, request.cursor):
+        if (
+            request.cursor
+            and not request.sql
+            and not cursors.has(request.cursor)
+            and cursors.dml_sql(request.cursor) is None
+        ):
             # It would answer a query with LOBs wrongly after the cursor has found no rows. After
             # this error the driver sends the whole statement.
             error = session.encode_error(1007, "ORA-01007: variable not in select list")

@@ -185,17 +185,10 @@ def free_port() -> int:
 
 def readable_by_all(folder: Path) -> Path:
     """Return the folder, or a copy of it that a server of another user can read."""
-    if os.geteuid() != 0 or _is_open_to_all(folder):
+    places = folder, *folder.parents
+    if os.geteuid() != 0 or all(each.stat().st_mode & 0o005 == 0o005 for each in places):
         return folder
-    copy = Path(tempfile.gettempdir()) / f"locus-{folder.stat().st_ino}" / folder.name
-    return _copied(folder, copy)
-
-
-def _is_open_to_all(folder: Path) -> bool:
-    return all(each.stat().st_mode & 0o005 == 0o005 for each in (folder, *folder.parents))
-
-
-def _copied(folder: Path, target: Path) -> Path:
+    target = Path(tempfile.gettempdir()) / f"locus-{folder.stat().st_ino}" / folder.name
     if not target.exists():
         partial = Path(tempfile.mkdtemp(prefix="locus-copy-")) / folder.name
         shutil.copytree(folder, partial)

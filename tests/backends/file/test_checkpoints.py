@@ -83,19 +83,6 @@ async def test_a_copy_is_there_whole_or_not_at_all_after_sigkill(tmp_path):
         assert len(await checkpointer.list_threads()) == 41
 
 
-async def test_vacuum_clears_away_old_copies_that_were_not_finished(tmp_path):
-    async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
-        await fill(checkpointer, "t", 2)
-        for name in (".copy-old", ".copy-new"):
-            shutil.copytree(tmp_path / "t-t", tmp_path / name)
-        os.utime(tmp_path / ".copy-old", (0, 0))
-        assert await checkpointer.list_threads() == ["t"]
-        await checkpointer.vacuum(30)
-        assert not (tmp_path / ".copy-old").exists()
-        assert (tmp_path / ".copy-new").exists()
-        assert await checkpointer.load("t") == state(1)
-
-
 async def test_a_copy_takes_the_place_of_what_a_removed_thread_left(tmp_path):
     async with FileCheckpointer(tmp_path, state_type=None) as checkpointer:
         await fill(checkpointer, "t", 2)

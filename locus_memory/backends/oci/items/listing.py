@@ -7,6 +7,7 @@ apart from items that may have expired and keys whose names are cut. A scan read
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from locus_memory.backends.oci.connection.driver import Listed
@@ -101,10 +102,6 @@ class _Space:
         return decode_name(code)
 
 
-def _key(item: Stored) -> str:
-    return item.key
-
-
 async def scan(items: Items, namespace: Namespace, keys: KeyRange, limit: int) -> list[Stored]:
     """Return the items of one namespace in the order of their keys."""
     space = _Space(items, namespace, keys)
@@ -114,7 +111,7 @@ async def scan(items: Items, namespace: Namespace, keys: KeyRange, limit: int) -
 async def list_keys(items: Items, namespace: Namespace, keys: KeyRange, limit: int) -> list[str]:
     """Return the keys of one namespace in order."""
     space = _Space(items, namespace, keys)
-    return await _first(space, limit, space.known_key, _key)
+    return await _first(space, limit, space.known_key, attrgetter("key"))
 
 
 async def _first(

@@ -15,7 +15,7 @@ from locus_memory.backends.oracle.items.queries import Arguments
 from locus_memory.backends.oracle.items.tokens import ANY, path_token, value_token
 from locus_memory.store.filters import All, Comparison, Condition, Either
 
-__all__ = ["compile_filter", "is_open"]
+__all__ = ["compile_filter"]
 
 _MOST_CHOICES: Final = 16
 """Choices of `$in` that are searched by their tokens; for more, any value at the path is found."""
@@ -27,11 +27,6 @@ _INDEX: Final = re.compile(r"[0-9]{1,9}")
 
 # The path of JSON_EXISTS is a literal in every statement; the token is bound.
 _HOLDS: Final = """JSON_EXISTS(i."FIELDS"{format}, '$[*]?(@ == $t)' PASSING {token} AS "t")"""
-
-
-def is_open(condition: Condition) -> bool:
-    """Return whether every item satisfies a condition."""
-    return condition == All(())
 
 
 def compile_filter(condition: Condition, arguments: Arguments, *, native_json: bool) -> str:

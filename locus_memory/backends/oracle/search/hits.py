@@ -10,8 +10,8 @@ from locus_memory.backends.oracle.connection.driver import Row
 from locus_memory.backends.oracle.items.queries import Arguments
 from locus_memory.backends.oracle.items.ranges import Scope
 from locus_memory.backends.oracle.items.rows import item_of
-from locus_memory.backends.oracle.search.filters import compile_filter, is_open
-from locus_memory.backends.selection import Page
+from locus_memory.backends.oracle.search.filters import compile_filter
+from locus_memory.backends.selection import Page, is_everything
 from locus_memory.store.filters import Condition, matches
 from locus_memory.store.item import StoreItem
 
@@ -43,7 +43,7 @@ async def hits_of(
     """
     if not page.limit:
         return []
-    if scope.is_exact and is_open(condition):
+    if scope.is_exact and is_everything(condition):
         rows = await query(page.offset, page.limit)
         return [(item_of(row), row[-1]) for row in rows]
     found: list[tuple[StoreItem, Any]] = []

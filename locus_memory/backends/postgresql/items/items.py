@@ -157,16 +157,15 @@ async def restore(pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Res
     await pool.transact(work)
 
 
-def _nothing(address: Address) -> Row:
-    """Return a row without a value: the server deletes the item."""
-    return Row(address, "", "", "", 0, OF_BEFORE, None, None)
-
-
 async def _write_in_order(
     pool: PostgreSQLPool, operations: Sequence[Row | Address], now: str
 ) -> list[int]:
     addresses = [each.address if isinstance(each, Row) else each for each in operations]
-    rows = [each if isinstance(each, Row) else _nothing(each) for each in operations]
+    # A row without a value: the server deletes the item.
+    rows = [
+        each if isinstance(each, Row) else Row(each, "", "", "", 0, OF_BEFORE, None, None)
+        for each in operations
+    ]
     conditions = join_column(
         "" if each.if_version is None else str(min(each.if_version, _MOST_VERSION))
         for each in addresses

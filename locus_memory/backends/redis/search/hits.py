@@ -93,12 +93,9 @@ async def _fetch(
     for candidate, row in pairs:
         if candidate.is_number:
             documents.keys[candidate.space, candidate.name] = row[0]
-    await spaces.purge((candidate.space, row[0]) for candidate, row in pairs if _is_gone(row))
+    gone = ((candidate.space, row[0]) for candidate, row in pairs if row[0] and not row[1])
+    await spaces.purge(gone)
     return [(candidate, row) for candidate, row in pairs if row[1]]
-
-
-def _is_gone(row: Sequence[bytes]) -> bool:
-    return bool(row[0]) and not row[1]
 
 
 async def _read(

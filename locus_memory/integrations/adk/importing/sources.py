@@ -202,12 +202,7 @@ async def _postgresql(connection: Any) -> SessionSource:
         await connection.fetch(f"SELECT {', '.join(needed)} FROM {table} LIMIT 0")  # noqa: S608 - constants
     _check_version(await connection.fetch(f"SELECT key, value FROM {_METADATA}"))  # noqa: S608 - a constant
 
-    async def fetch(statement: str, *parameters: str) -> Sequence[Sequence[Any]]:
-        rows: Sequence[Sequence[Any]]
-        rows = await connection.fetch(statement, *parameters)
-        return rows
-
-    return SessionSource(fetch, "id")
+    return SessionSource(connection.fetch, "id")
 
 
 def _check_version(rows: Sequence[Sequence[Any]]) -> None:

@@ -128,7 +128,7 @@ class Remover:
             raise CheckpointConflictError(taken[0].name, None, newest.greatest)
         names: list[tuple[str, str]] = []
         for place in await places(self._checkpointer, source):
-            new = place.moved(target)
+            new = Place.at(target, place.namespace)
             # The writes first: a checkpoint is never seen without them.
             names += [(place.writes, new.writes), (place.name, new.name)]
         copied: list[str] = []

@@ -125,17 +125,15 @@ def _is_data(kind: type) -> bool:
         # A base would include every class derived from it.
         return kind not in _bases()
     return (
-        dataclasses.is_dataclass(kind) or _is_named_tuple(kind) or hasattr(kind, "get_secret_value")
+        dataclasses.is_dataclass(kind)
+        or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+        or hasattr(kind, "get_secret_value")
     )
 
 
 def _bases() -> tuple[type, ...]:
     old = sys.modules.get("pydantic.v1")
     return (BaseModel,) if old is None else (BaseModel, old.BaseModel)
-
-
-def _is_named_tuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 def _parts(annotation: Any) -> list[Any]:

@@ -118,7 +118,9 @@ class _Copying:
         async for stored in source.items():
             item = stored.item
             if item is None:
-                self._tell(stored)
+                self._count(stored.namespace, unreadable=1)
+                error = stored.error or ValueError("it is no item")
+                tell_unreadable(stored.namespace, stored.key, error)
             elif item.expires_at is not None and item.expires_at <= now:
                 self._count(item.namespace, expired=1)
             else:
@@ -135,11 +137,6 @@ class _Copying:
             self._count(item.namespace, kept=1)
         self.number += len(page)
         self.on_item(page[-1].namespace, self.number)
-
-    def _tell(self, stored: StoredItem) -> None:
-        self._count(stored.namespace, unreadable=1)
-        error = stored.error or ValueError("it is no item")
-        tell_unreadable(stored.namespace, stored.key, error)
 
     def _count(self, namespace: Namespace, **more: int) -> None:
         known = self.done.get(namespace) or CopiedItems(namespace)

@@ -59,16 +59,6 @@ COPIED: Final = ("null", "bytes", "bytearray", "msgpack")
 _KEYS: Final = ormsgpack.OPT_NON_STR_KEYS
 
 
-class _Object:
-    """An encoded object, which is not built; no dataclass, of which ormsgpack writes the fields."""
-
-    __slots__ = ("code", "content")
-
-    def __init__(self, code: int, content: bytes) -> None:
-        self.code = code
-        self.content = content
-
-
 class OpaqueSerializer:
     """Reads and writes LangGraph's own format; lists and dicts are lists and dicts meanwhile."""
 
@@ -99,15 +89,13 @@ class OpaqueSerializer:
 def _loaded(code: int, content: bytes) -> Any:
     if code == jsonplus.EXT_DELTA_SNAPSHOT:
         return DeltaSnapshot(ormsgpack.unpackb(content, ext_hook=_loaded, option=_KEYS))
-    return _Object(code, bytes(content))
+    return ormsgpack.Ext(code, bytes(content))
 
 
 def _dumped(value: Any) -> ormsgpack.Ext:
     if isinstance(value, DeltaSnapshot):
         content = ormsgpack.packb(value.value, default=_dumped, option=_KEYS)
         return ormsgpack.Ext(jsonplus.EXT_DELTA_SNAPSHOT, content)
-    if isinstance(value, _Object):
-        return ormsgpack.Ext(value.code, value.content)
     raise TypeError(f"a value of the type {type(value).__name__} is not LangGraph's")
 
 

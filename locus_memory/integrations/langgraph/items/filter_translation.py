@@ -7,7 +7,7 @@ database returns more than the matching items, and the exact test runs here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -180,12 +180,7 @@ def _has_operators(wanted: Mapping[Any, Any]) -> bool:
 
 
 def _holds_object(values: list[Any] | tuple[Any, ...]) -> bool:
-    return any(isinstance(each, Mapping) for each in _leaves(values))
-
-
-def _leaves(values: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    for each in values:
-        if isinstance(each, list | tuple):
-            yield from _leaves(each)
-        else:
-            yield each
+    return any(
+        _holds_object(each) if isinstance(each, list | tuple) else isinstance(each, Mapping)
+        for each in values
+    )

@@ -75,15 +75,12 @@ class VectorIndex:
             made = await self._embeddings.aembed_documents(distinct)
         else:
             made = await asyncio.gather(*map(self._embeddings.aembed_query, distinct))
-        return self._checked(distinct, made)
-
-    def _checked(
-        self, texts: list[str], vectors: Sequence[Sequence[float]]
-    ) -> dict[str, Vector | None]:
-        made = [self._vector(vector) for vector in vectors]
-        if len(made) != len(texts):
-            raise InvalidEmbeddingError(f"embed returned {len(made)} vectors, not {len(texts)}")
-        return dict(zip(texts, made, strict=True))
+        checked = [self._vector(vector) for vector in made]
+        if len(checked) != len(distinct):
+            raise InvalidEmbeddingError(
+                f"embed returned {len(checked)} vectors, not {len(distinct)}"
+            )
+        return dict(zip(distinct, checked, strict=True))
 
     def _vector(self, given: Sequence[float]) -> Vector | None:
         if len(given) and not any(given):

@@ -166,19 +166,15 @@ def _hidden_put(name: Name, value: Any, ttl: float | None, vector: Vector | None
 
 async def _apply(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
     for part in parts(operations):
-        await _apply_part(store, part)
-
-
-async def _apply_part(store: BaseStore, operations: Sequence[Put | Delete]) -> None:
-    puts = [each for each in operations if isinstance(each, Put)]
-    deletes = [each for each in operations if isinstance(each, Delete)]
-    if puts and deletes and await _has_transactions(store):
-        await store.write_batch(operations)
-        return
-    if puts:
-        await store.put_batch(puts)
-    if deletes:
-        await store.delete_batch([(each.namespace, each.key) for each in deletes])
+        puts = [each for each in part if isinstance(each, Put)]
+        deletes = [each for each in part if isinstance(each, Delete)]
+        if puts and deletes and await _has_transactions(store):
+            await store.write_batch(part)
+            continue
+        if puts:
+            await store.put_batch(puts)
+        if deletes:
+            await store.delete_batch([(each.namespace, each.key) for each in deletes])
 
 
 async def _has_transactions(store: BaseStore) -> bool:
