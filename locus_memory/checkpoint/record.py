@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import orjson
+from typing_extensions import override
 
 from locus_memory._internal.quoting import quote
 from locus_memory._internal.sameness import own_copy
@@ -50,6 +51,9 @@ ENCRYPTED_VERSION = 0xE0
 
 No flipped bit turns it into another version, or another version into it.
 """
+
+_WITHOUT_THREAD = 1
+"""The version whose seals do not cover the thread; its records are read and copied as is."""
 
 _LATER = range(FRAMED_VERSION + 1, FRAMED_VERSION + 16)
 """The versions that a reader recognises in order to say so."""
@@ -199,11 +203,15 @@ class RecordHead:
         """
         reason = "its head is damaged"
         with suppress(TypeError, ValueError, OverflowError):
-            if self.seal() == seal:
+            if RecordHead.seal(self) == seal or self._sealed_before(seal):
                 return self
             if any(self._seal_of(version) == seal for version in _LATER):
                 reason = _NEWER
         raise self.corrupt(reason)
+
+    def _sealed_before(self, seal: object) -> bool:
+        """Whether it is the seal of a record written before seals covered the thread."""
+        return self._crc(self.size, _WITHOUT_THREAD) == seal
 
     def checksum(self, body: bytes, size: int, version: int = FORMAT_VERSION) -> int:
         """Return the CRC-32 of the head, with this size, and the compressed body."""
@@ -219,6 +227,16 @@ class Record(RecordHead):
     """A record with its payload."""
 
     payload: bytes
+
+    @override
+    def seal(self) -> int:
+        """Return the checksum of the head, in the version of the payload.
+
+        So a database that copies a thread sees in the payload whether a seal covers the thread.
+        """
+        if self.payload[:1] == bytes((_WITHOUT_THREAD,)):
+            return self._crc(self.size, _WITHOUT_THREAD)
+        return RecordHead.seal(self)
 
     @classmethod
     def pack(
@@ -270,7 +288,7 @@ class Record(RecordHead):
             )
         body, given = self.payload[_FRAME:], int.from_bytes(self.payload[1:_FRAME], "big")
         genuine = given == self.checksum(body, self.size, version)
-        if version not in (FORMAT_VERSION, FRAMED_VERSION):
+        if version not in (_WITHOUT_THREAD, FORMAT_VERSION, FRAMED_VERSION):
             is_newer = genuine and version in _LATER
             raise self.corrupt(_NEWER if is_newer else "unknown record format")
         if not genuine:

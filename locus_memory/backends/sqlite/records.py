@@ -132,7 +132,8 @@ WHERE thread_id > :after AND thread_id >= :start AND (:bound IS NULL OR thread_i
 ORDER BY thread_id LIMIT :most
 """
 
-# A XOR transfers a seal with its record to another thread; see `record.moved`.
+# A XOR transfers a seal with its record to another thread; see `record.moved`. The first byte of a
+# payload tells whether its seal is of an earlier version, which does not cover the thread.
 COPY: Final = """
 INSERT INTO checkpoints
   (thread, checkpoint_id, revision, base, level, created_at, metadata, size, seal, forked_from,
@@ -140,7 +141,7 @@ INSERT INTO checkpoints
 SELECT
   (SELECT id FROM threads WHERE thread_id = :target),
   checkpoint_id, revision, base, level, created_at, metadata, size,
-  (seal | mask) - (seal & mask),
+  CASE substr(payload, 1, 1) WHEN x'01' THEN seal ELSE (seal | mask) - (seal & mask) END,
   CASE sequence WHEN :fork THEN :forked_from ELSE forked_from END,
   payload
 FROM (
