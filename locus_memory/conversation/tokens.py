@@ -8,7 +8,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, Protocol, cast
 
@@ -99,16 +99,10 @@ _SHORT: Final = 500
 _STARTS = [start for start, _ in _SCRIPTS]
 
 
-class _Rates(dict[str, float]):
-    """The tokens per character, looked up once for each."""
-
-    def __missing__(self, char: str) -> float:
-        rate = _SCRIPTS[bisect_right(_STARTS, ord(char)) - 1][1]
-        self[char] = rate
-        return rate
-
-
-_RATES = _Rates()
+@cache
+def _rate(char: str) -> float:
+    """Return the tokens of a character, looked up once for each."""
+    return _SCRIPTS[bisect_right(_STARTS, ord(char)) - 1][1]
 
 
 def estimate_tokens(text: str) -> int:
@@ -140,7 +134,7 @@ def weigh(text: str, *, foreign: bool = False) -> float:
     """
     count = (_foreign_words(text) if foreign else _words(text)) + _marks(text)
     if not text.isascii():
-        count += sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
+        count += sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
     return count
 
 
@@ -157,7 +151,7 @@ def _expect(text: str) -> int:
     share = _FOREIGN_SHARE if is_accented(text) else _ENGLISH_SHARE
     count = share * (_words(text) + _marks(text))
     if not text.isascii():
-        count += _SCRIPT_SHARE * sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
+        count += _SCRIPT_SHARE * sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
     return math.ceil(count)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from typing_extensions import override
@@ -136,12 +137,8 @@ def token_cache(max_tokens: int | None, counter: object | None) -> MessageCache[
     Raises:
         InvalidArgumentError: It is not a token counter.
     """
-    count = as_token_counter(counter)
-
-    def tokens_of(message: Any) -> int:
-        return message_tokens(message, count)
-
-    return None if max_tokens is None else MessageCache(tokens_of)
+    count = partial(message_tokens, counter=as_token_counter(counter))
+    return None if max_tokens is None else MessageCache(count)
 
 
 def check_positive(name: str, value: int | None, *, needed: bool = False) -> int | None:

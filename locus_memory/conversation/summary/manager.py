@@ -152,8 +152,6 @@ class SummarizingManager(ConversationManager):
             messages: The conversation, oldest first; it is not changed.
         """
         thread = self._read(messages)
-        if thread is None:
-            return []
         summary = self._known(thread)
         if job := self._job(thread, summary):
             summary = self._summarized(thread, job)
@@ -169,8 +167,6 @@ class SummarizingManager(ConversationManager):
             messages: The conversation, oldest first; it is not changed.
         """
         thread = self._read(messages)
-        if thread is None:
-            return []
         summary = self._known(thread)
         if job := self._job(thread, summary):
             summary = await self._shared(thread, job)
@@ -204,10 +200,8 @@ class SummarizingManager(ConversationManager):
             **({"start_on_user": True} if self._start_on_user else {}),
         }
 
-    def _read(self, messages: Sequence[Any]) -> Thread | None:
+    def _read(self, messages: Sequence[Any]) -> Thread:
         groups = sound_groups(messages)
-        if not groups:
-            return None
         return read_groups(groups, self._digests, preserve_system=self.preserve_system)
 
     def _known(self, thread: Thread) -> Summary:

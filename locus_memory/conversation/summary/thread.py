@@ -150,7 +150,7 @@ def read_groups(
     bounds = [0, *accumulate(len(group.messages) for group in others)]
     told = [message for group in others for message in group.messages]
     leading = _leading(groups) if preserve_system else 0
-    sample = groups[0].messages[0]
+    sample = groups[0].messages[0] if groups else None
     root = root_digest(message for group in groups for message in group.messages)
     return Thread(pinned, leading, others, bounds, base, digests.values(told), sample, root)
 
