@@ -109,10 +109,10 @@ def windowed(
         return Size(len(group.messages), counted)
 
     taken = Size(0, sum(size_of(group).tokens for group in pinned))
-    selection = newest_fitting(others, size_of, limit.minus(taken))
-    if selection.oversized:
-        _tell_oversized(selection.size.plus(taken), limit)
-    kept = from_user(selection.kept) if start_on_user else selection.kept
+    kept, size = newest_fitting(others, size_of, limit.minus(taken))
+    if size.plus(taken).exceeds(limit):
+        _tell_oversized(size.plus(taken), limit)
+    kept = from_user(kept) if start_on_user else kept
     if len(kept) < len(others):
         _tell_trimmed(kept, others)
     shown = sorted([*pinned, *kept], key=lambda group: group.start)
