@@ -273,9 +273,8 @@ class Agent(TreeVerbs, Resource):
                 session.repair()
             result = await self._complete(session)
         except (Exception, asyncio.CancelledError) as error:
-            if self.end_on_error or len(self._after):
-                # A cancelled run waits for its hooks, which have their time limits.
-                await finished(self._end_with_error(session, error))
+            # A cancelled run waits for its hooks, which have their time limits.
+            await finished(self._end_with_error(session, error))
             raise
         await self._after.call(_invocation(session, result=result))
         await self._memory.warm(session.state, session.thread_id)

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from locus_memory._internal.quoting import quote
-from locus_memory.agent.current import CurrentCall
+from locus_memory.agent.current import CurrentCall, last_text
 from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
@@ -258,10 +258,9 @@ class ThreadRun:
 
     def result(self) -> AgentResult:
         """Return the result of the run."""
-        answers = (m for m in reversed(self.state.messages) if m.role == Role.ASSISTANT)
         stop_reason: StopReason = "max_iterations" if self.is_waiting else "done"
         return AgentResult(
-            text=next((answer.content or "" for answer in answers), ""),
+            text=last_text(self.state.messages, Role.ASSISTANT),
             messages=tuple(self._added),
             state=self.state,
             thread_id=self.thread_id,

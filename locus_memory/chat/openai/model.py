@@ -123,7 +123,7 @@ class OpenAIChat(Resource):
         answer = StreamedAnswer()
         with translated(self._openai, self.model, secrets_of(self._client)):
             stream = await self._client.chat.completions.create(**request, stream=True)
-            end = EndListener.put_on(stream)
+            end = EndListener(stream)
             async with stream:
                 async for chunk in stream:
                     if piece := answer.add(chunk):
