@@ -132,10 +132,8 @@ def weigh(text: str, *, foreign: bool = False) -> float:
         foreign: Whether the text around a piece is of another language than English; the letters of
             the piece itself may not show it.
     """
-    count = (_foreign_words(text) if foreign else _words(text)) + _marks(text)
-    if not text.isascii():
-        count += sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
-    return count
+    words = _foreign_words(text) if foreign else _words(text)
+    return words + _marks(text) + _others(text)
 
 
 def expected_tokens(text: str) -> int:
@@ -149,10 +147,7 @@ def expected_tokens(text: str) -> int:
 
 def _expect(text: str) -> int:
     share = _FOREIGN_SHARE if is_accented(text) else _ENGLISH_SHARE
-    count = share * (_words(text) + _marks(text))
-    if not text.isascii():
-        count += _SCRIPT_SHARE * sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
-    return math.ceil(count)
+    return math.ceil(share * (_words(text) + _marks(text)) + _SCRIPT_SHARE * _others(text))
 
 
 def is_accented(text: str) -> bool:
@@ -171,16 +166,19 @@ def _words(text: str) -> float:
     A line in another language is recognised by its accented letters, or by those of the whole
     text.
     """
-    if text.isascii():
+    if text.isascii() or not _ACCENTED.search(text):
         return _english_words(text)
     if is_accented(text):
         return _foreign_words(text)
-    if not _ACCENTED.search(text):
-        return _english_words(text)
     return sum(
         (_foreign_words if _ACCENTED.search(line) else _english_words)(line)
         for line in text.splitlines()
     )
+
+
+def _others(text: str) -> float:
+    """Count the characters of other scripts."""
+    return sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
 
 
 def _english_words(text: str) -> float:
