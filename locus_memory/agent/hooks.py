@@ -183,10 +183,9 @@ class MemoryHooks:
 
     async def close(self) -> None:
         """Cancel what is being prepared, and call `shutdown`."""
-        for task in tuple(self._warming):
+        for task in self._warming:
             task.cancel()
-        if self._warming:
-            await asyncio.wait(set(self._warming))
+        await asyncio.gather(*self._warming, return_exceptions=True)
         await self._call("shutdown", None)
 
     def _is_set(self, name: str, told: AgentState | None = None) -> bool:

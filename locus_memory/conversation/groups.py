@@ -25,13 +25,10 @@ class Group(NamedTuple):
 
     def stays(self, *, preserve_system: bool) -> bool:
         """Whether it is always shown: a preserved system message, or an injected block."""
+        first = self.messages[0]
         if self.role == "system":
-            return preserve_system or any(map(_is_injected, self.messages))
-        return len(self.messages) == 1 and is_memory_block(self.messages[0])
-
-
-def _is_injected(message: Any) -> bool:
-    return is_memory_block(message) or is_documents_block(message)
+            return preserve_system or is_memory_block(first) or is_documents_block(first)
+        return len(self.messages) == 1 and is_memory_block(first)
 
 
 def split_groups(messages: Sequence[Any]) -> tuple[list[Group], bool]:

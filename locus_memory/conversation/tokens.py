@@ -178,7 +178,7 @@ def _words(text: str) -> float:
 
 def _others(text: str) -> float:
     """Count the characters of other scripts."""
-    return sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
+    return 0 if text.isascii() else sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
 
 
 def _english_words(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from locus_memory._internal.quoting import quote
@@ -122,9 +123,8 @@ class _Exchange:
 
     def faults(self) -> list[Fault]:
         """Return all faults, by place."""
-        found = [*self._call_faults(), *self._result_faults()]
-        found.sort(key=lambda fault: fault.index)
-        return found
+        found = chain(self._call_faults(), self._result_faults())
+        return sorted(found, key=lambda fault: fault.index)
 
     def _call_faults(self) -> Iterable[Fault]:
         answered = set(self.answers.values())
